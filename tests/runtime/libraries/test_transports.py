@@ -200,7 +200,7 @@ def test_links_of_html() -> None:
 @pytest.mark.usefixtures("bare_environment")
 def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
     """Through pip the same is found, and fetched with the hash that was reported."""
-    transport = PipTransport(sys.executable, dict(os.environ), ["--index-url", index.url])
+    transport = PipTransport(sys.executable, dict(os.environ), index.url)
     found = transport.resolve(WANTED, this_machine(), SILENT)
     assert {one.project: one.version for one in found} == EXPECTED
     wheel = next(one for one in found if one.project == CUDART)
@@ -217,8 +217,8 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("bare_environment")
 def test_uv_finds(index: RecordingIndex, uv: Path) -> None:
     """Through uv the same is found."""
-    options = ("--default-index", index.url)
-    assert found_by(UvTransport(str(uv), dict(os.environ), http(index.url), options)) == EXPECTED
+    transport = UvTransport(str(uv), dict(os.environ), http(index.url), index.url)
+    assert found_by(transport) == EXPECTED
 
 
 def test_a_frozen_program_has_no_pip() -> None:

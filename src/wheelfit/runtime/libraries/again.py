@@ -57,10 +57,12 @@ def choose(
     :raises WheelfitError: it cannot be had.
     """
     damaged = _damaged(store, known)
-    if problem is not None and not damaged:
+    if problem is not None and not damaged and known is not None and known.is_in(store):
         raise LibraryNotLoadable(
             f"the loader of this system refuses a library: {problem}",
             note="its file is what it should be",
+            hint="if the store lies where nothing may be executed (a mount with noexec), set "
+            "WHEELFIT_LIBRARY_STORE to another folder",
         )
     teller = Progress(sys.stderr if progress else None)
     request = Request(

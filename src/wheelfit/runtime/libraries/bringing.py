@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.runtime.driver import Driver
     from wheelfit.runtime.libraries.families import Family
     from wheelfit.runtime.libraries.selections import Chosen, Selection
+    from wheelfit.runtime.mapped import Library
 
     class _Options(TypedDict, total=False):
         """Hold what `initialize` has besides."""
@@ -170,7 +171,7 @@ def initialize(
     :raises WheelfitError: it cannot be done; the reason is its class.
     """
     wanted = None if components is None else tuple(components)
-    key = (family, version, wanted, scope, lock and str(lock), cap_to_driver)
+    key = (family, version, wanted, scope, lock and str(lock), store and str(store), cap_to_driver)
     done = _DONE.get(key)
     if done is not None:
         return done
@@ -179,7 +180,7 @@ def initialize(
             done = _DONE.get(key)
             if done is not None:
                 return done
-            _refuse_slips(version, components)
+            _refuse_slips(version, components, scope)
             asked = _Asked(
                 family, version, wanted, offline, lock, store, index_url, transport, cap_to_driver,
                 progress,
@@ -229,15 +230,18 @@ def prepare(
     return asked.selection(upgrade=upgrade)
 
 
-def _refuse_slips(version: object, components: object) -> None:
+def _refuse_slips(version: object, components: object, scope: str) -> None:
     """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which would fail later, in riddles.
 
     :raises UserError: it is one of these.
     """
-    if isinstance(version, str) and not isinstance(components, str):
+    is_scope = scope in ("local", "global")
+    if isinstance(version, str) and not isinstance(components, str) and is_scope:
         return
     from wheelfit.errors import UserError  # noqa: PLC0415
 
+    if not is_scope:
+        raise UserError(f"the scope is local or global, not {scope!r}")
     if isinstance(version, str):
         words = f"components are a list of names, not {components!r}"
         raise UserError(words, hint=f'ask for ["{components}"]')
@@ -370,10 +374,6 @@ def _load(asked: _Asked, selection: Selection, scope: str, *, several_majors: bo
     """
     import ctypes  # noqa: PLC0415 - 3 ms, and only here
 
-    if scope not in ("local", "global"):
-        from wheelfit.errors import UserError  # noqa: PLC0415
-
-        raise UserError(f"the scope is local or global, not {scope!r}")
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
     places = {one.soname: _place(asked.store, one) for one in selection.libraries}
     mapped = _mapped()
@@ -428,7 +428,8 @@ def _strangers(asked: _Asked, places: dict[str, str], *, several_majors: bool) -
     from wheelfit.runtime.telling import warn  # noqa: PLC0415
 
     ours = [mapped.read_library(path) for path in places.values()]
-    conflicts = mapped.find_conflicts(ours, mapped.read_mapped())
+    here = mapped.read_mapped()
+    conflicts = mapped.find_conflicts(ours, here)
     title = asked.family.title
     others = [one for one in conflicts if one.level == "warn"]
     if others and not several_majors:
@@ -447,7 +448,17 @@ def _strangers(asked: _Asked, places: dict[str, str], *, several_majors: bool) -
         )
     for one in same:
         warn(f"{one.reason}; it is used as it is")
-    return {one.wanted.soname: one.mapped.path for one in same}
+    return _same_builds(ours, here) | {one.wanted.soname: one.mapped.path for one in same}
+
+
+def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, str]:
+    """Return what is mapped from elsewhere and not ours by path only: loaded twice, it is two."""
+    names = {one.soname: os.path.realpath(one.path) for one in ours if one.soname}
+    return {
+        one.soname: one.path
+        for one in here
+        if one.soname in names and not one.replaced and one.path != names[one.soname]
+    }
 
 
 def _not_loadable(error: OSError) -> Exception:

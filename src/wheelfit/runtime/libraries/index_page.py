@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from email.message import Message
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from wheelfit.errors import InvalidPage
-from wheelfit.runtime.libraries.wheels import Listed, split_filename
+from wheelfit.runtime.libraries.wheels import Listed, shown, split_filename
 
 __all__ = ["ACCEPT", "read_page"]
 
@@ -22,6 +23,8 @@ ACCEPT = (
     "text/html;q=0.01"
 )
 """What is asked for."""
+_STRANGE = (ValueError, TypeError, KeyError, AttributeError, LookupError, RecursionError)
+_ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 
 
 def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
@@ -31,16 +34,20 @@ def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
     :param url: where the page came from in the end; its links start there.
     :raises InvalidPage: it is none.
     """
-    kind = content_type.partition(";")[0].strip().lower()
+    header = Message()
+    header["Content-Type"] = content_type
+    kind = header.get_content_type()
     try:
-        text = body.decode("utf-8")
+        text = body.decode(str(header.get_param("charset", "utf-8")))
         if kind.endswith("json"):
             return _from_json(text, url)
         if kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
             return _from_html(text, url)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidPage(f"the page of the index cannot be read: {error}", where=url) from None
-    raise InvalidPage(f"the index answered with {kind or 'nothing known'}", where=url)
+    except _STRANGE as error:
+        raise InvalidPage(
+            f"the page of the index cannot be read: {error}", where=shown(url)
+        ) from None
+    raise InvalidPage(f"the index answered with {kind}", where=shown(url))
 
 
 def _from_json(text: str, url: str) -> list[Listed]:
@@ -56,7 +63,7 @@ def _from_json(text: str, url: str) -> list[Listed]:
         beside = file.get("core-metadata", file.get("data-dist-info-metadata"))
         metadata = None
         if isinstance(beside, dict):
-            metadata = str(beside.get("sha256", ""))
+            metadata = _digest(beside.get("sha256"))
         elif beside is True:
             metadata = ""
         size = file.get("size")
@@ -64,14 +71,24 @@ def _from_json(text: str, url: str) -> list[Listed]:
             Listed(
                 *name,
                 filename=str(file["filename"]),
-                url=urldefrag(urljoin(url, str(file["url"])))[0],
+                url=_place(url, str(file["url"]))[0],
                 sha256=_digest(file.get("hashes", {}).get("sha256")),
-                size=size if isinstance(size, int) else None,
+                size=size if type(size) is int and size > 0 else None,
                 metadata_sha256=metadata,
                 is_yanked=bool(file.get("yanked", False)),
             )
         )
     return wheels
+
+
+def _place(base: str, link: str) -> tuple[str, str]:
+    """Return where a link leads and its fragment; an index has nothing to say of this machine."""
+    place, fragment = urldefrag(urljoin(base, link))
+    parts = urlsplit(place)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"a link leads to {parts.scheme}:")
+    _ = parts.port  # refuses what is none
+    return place, fragment
 
 
 def _digest(told: object) -> str:
@@ -85,17 +102,20 @@ def _from_html(text: str, url: str) -> list[Listed]:
     reader.close()
     base = urljoin(url, reader.base)
     wheels = []
+    is_index = not reader.links
     for attributes in reader.links:
-        link, fragment = urldefrag(urljoin(base, attributes.get("href") or ""))
-        filename = unquote(urlsplit(link).path.rpartition("/")[2])
+        href = attributes.get("href", "").strip()
+        filename = unquote(href.partition("#")[0].partition("?")[0].rpartition("/")[2])
+        is_index = is_index or filename.lower().endswith(_ARCHIVES)
         name = split_filename(filename)
         if name is None:
             continue
+        link, fragment = _place(base, href)
         algorithm, _, digest = fragment.partition("=")
         beside = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
         metadata = None
         if beside is not None and beside != "false":
-            metadata = beside.removeprefix("sha256=") if beside.startswith("sha256=") else ""
+            metadata = _digest(beside.removeprefix("sha256="))
         wheels.append(
             Listed(
                 *name,
@@ -106,6 +126,8 @@ def _from_html(text: str, url: str) -> list[Listed]:
                 is_yanked="data-yanked" in attributes,
             )
         )
+    if not is_index:
+        raise ValueError("it names no files; a login page, perhaps")
     return wheels
 
 

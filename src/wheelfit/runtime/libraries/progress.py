@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,11 +33,15 @@ class Progress:
 
     def __init__(self, stream: TextIO | None, patience: float = PATIENCE) -> None:
         self._stream = stream
+        self._is_terminal = False
         self._start = time.monotonic()
         self._patience = patience
         self._last = ""
         self._next = 0.0
-        self._is_terminal = bool(stream and stream.isatty())
+        try:
+            self._is_terminal = bool(stream and stream.isatty())
+        except ValueError:
+            self._stream = None  # it is closed
         self._width = 0
 
     def tell(self, what: str, done: int | None = None, total: int | None = None) -> None:
@@ -95,6 +99,7 @@ class Progress:
     def end(self) -> None:
         """End the line, where one was begun."""
         if self._width and self._stream is not None:
-            self._stream.write("\n")
-            self._stream.flush()
+            with suppress(OSError, ValueError):
+                self._stream.write("\n")
+                self._stream.flush()
             self._width = 0

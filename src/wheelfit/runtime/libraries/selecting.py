@@ -13,9 +13,14 @@ from urllib.request import url2pathname
 
 from wheelfit.errors import (
     DriverTooOld,
+    FileProblem,
+    IntegrityError,
     NetworkError,
     NoCompatibleWheel,
+    NoFit,
     NotInStore,
+    ProjectNotFound,
+    StoreUnavailable,
     UserError,
 )
 from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
@@ -28,14 +33,14 @@ from wheelfit.runtime.libraries.selections import (
     read_selection,
     write_selection,
 )
-from wheelfit.runtime.libraries.store import unwritable
-from wheelfit.runtime.libraries.verifying import unpack
+from wheelfit.runtime.libraries.store import make_folder, unwritable
+from wheelfit.runtime.libraries.verifying import damage_of, unpack
 from wheelfit.runtime.libraries.versions import Requirement, Span, parse_version
-from wheelfit.runtime.libraries.wheels import best
+from wheelfit.runtime.libraries.wheels import best, shown
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.runtime.driver import Driver
     from wheelfit.runtime.libraries.families import Family
@@ -111,13 +116,12 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
         raise UserError(f"there is no transport {name!r}", note="known: " + ", ".join(TRANSPORTS))
     pip = child.pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
     if pip and name in (None, "pip"):
-        return child.PipTransport(pip, environ, ("--index-url", index_url) if index_url else ())
+        return child.PipTransport(pip, environ, index_url)
     may_uv = name in (None, "uv") and not settings.is_frozen()
     uv = child.uv_of(sys.executable, environ) if may_uv else None
     http = HttpTransport(index_url or settings.usual_index(environ), environ)
     if uv:
-        options = ("--default-index", index_url) if index_url else ()
-        return child.UvTransport(uv, environ, http, options)
+        return child.UvTransport(uv, environ, http, index_url)
     if name in ("pip", "uv"):
         raise UserError(f"{name} is not there", hint="use the transport http, which needs nothing")
     return http
@@ -228,17 +232,26 @@ def select(request: Request, store: Store) -> Selection:
             known = _known(request, store, span)
             if known is not None:
                 return known
-        if request.is_offline:
+        if request.is_offline and request.lock is None:
             return _stored(request, store, span)
         try:
             listed, version, transport = _resolved(request, machine, projects, span)
+            entries = [_brought(one, request, store, transport) for one in listed]
+            libraries = in_order(
+                entries, {name: family.components[name].libraries for name in projects}
+            )
+        except FileNotFoundError as error:
+            raise StoreUnavailable(
+                f"somebody changes the library store meanwhile: {error}", where=store.root
+            ) from None
+        except OSError as error:
+            raise unwritable(store.root, error) from None
         except NetworkError:
-            if request.damaged or request.upgrade:
+            if request.damaged or request.upgrade or request.lock is not None:
                 raise
             with suppress(NotInStore):
                 return _stored(request, store, span)
             raise
-        entries = [_brought(one, request, store, transport) for one in listed]
         selection = Selection(
             family=family.name,
             asked=request.asked,
@@ -247,10 +260,9 @@ def select(request: Request, store: Store) -> Selection:
             span=str(span),
             version=version,
             wheels=tuple((one.sha256, one.project, one.version) for one in listed),
-            libraries=in_order(
-                entries, {name: family.components[name].libraries for name in projects}
-            ),
+            libraries=libraries,
             stems=family.stems,
+            is_locked=request.lock is not None,
         )
         if not selection.libraries:
             raise NoCompatibleWheel(
@@ -270,9 +282,9 @@ def _known(request: Request, store: Store, span: Span) -> Selection | None:
     """Return what another process has just chosen, or another driver got of the same versions."""
     found = read_selection(store, request.name, request.fingerprint)
     if found is None and request.lock is None:
-        for _, one in reversed(read_all(store)):
-            same = (one.family, one.components, one.span)
-            if same == (request.family.name, request.components, str(span)):
+        wanted = (request.family.name, request.components, str(span), False)
+        for one in reversed(read_all(store)):
+            if (one.family, one.components, one.span, one.is_locked) == wanted:
                 found = one.for_fingerprint(request.fingerprint, request.asked)
                 break
     if found is None or not _is_sound(found, request, store):
@@ -289,7 +301,7 @@ def _is_sound(selection: Selection, request: Request, store: Store) -> bool:
 def _stored(request: Request, store: Store, span: Span) -> Selection:
     """Return the newest of what was chosen before that will do, without asking anybody."""
     fitting = []
-    for _, one in read_all(store):
+    for one in read_all(store):
         version = parse_version(one.version)
         if (
             one.family == request.family.name
@@ -300,15 +312,19 @@ def _stored(request: Request, store: Store, span: Span) -> Selection:
         ):
             fitting.append((version, -len(one.components), one))
     if not fitting:
-        wanted = f"{request.family.title} {request.asked} ({', '.join(request.components)})"
-        names = " ".join((request.family.name, request.asked, *request.components))
-        raise NotInStore(
-            f"{wanted} is not in the store, and nothing may be fetched",
-            where=store.root,
-            note=f"versions that would do: {span}",
-            hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
-        )
+        raise _not_in_store(request, store, f"versions that would do: {span}")
     return max(fitting, key=lambda found: found[:2])[2]
+
+
+def _not_in_store(request: Request, store: Store, note: str) -> NotInStore:
+    wanted = f"{request.family.title} {request.asked} ({', '.join(request.components)})"
+    names = " ".join((request.family.name, request.asked, *request.components))
+    return NotInStore(
+        f"{wanted} is not in the store, and nothing may be fetched",
+        where=store.root,
+        note=note,
+        hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
+    )
 
 
 def _resolved(
@@ -316,14 +332,22 @@ def _resolved(
 ) -> tuple[list[Listed], str, Transport | None]:
     """Return the wheels to have, the version of the family, and who fetches them."""
     family = request.family
-    requirements = _requirements(family, projects, span)
-    transport: Transport | None = None
     if request.lock is not None:
-        by_project = [_of_lock(request.lock, project, machine) for project in projects.values()]
-        version = _version_of_lock(request, by_project)
-        return by_project, version, None
+        listed = [_of_lock(request.lock, project, machine) for project in projects.values()]
+        version = _version(request, projects, request.lock)
+        numbers = parse_version(version)
+        allowed = span_of(family, request.asked, request.driver, cap=False)
+        if numbers is None or not allowed.holds(numbers):
+            raise UserError(
+                f"the lock has {family.title} {version}, and {request.asked} was asked for"
+            )
+        return listed, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
-    found = transport.resolve(requirements, machine, request.progress)
+    try:
+        wanted = _requirements(family, projects, span)
+        found = transport.resolve(wanted, machine, request.progress)
+    except NoFit as error:
+        found = _without_table(request, machine, projects, span, transport, error)
     # What a table or an installer adds to what was asked for, the libraries may need.
     listed = [one for one in found if one.project != family.table]
     missing = set(projects.values()) - {one.project for one in listed}
@@ -331,13 +355,49 @@ def _resolved(
         raise NoCompatibleWheel(
             f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
         )
-    leading = family.table or next(iter(projects.values()))
-    version = next((one.version for one in found if one.project == leading), "")
-    return listed, version or _version_by_first(projects, listed), transport
+    return listed, _version(request, projects, found), transport
 
 
-def _version_by_first(projects: Mapping[str, str], listed: Sequence[Listed]) -> str:
-    return next((one.version for one in listed if one.project in projects.values()), "0")
+def _without_table(
+    request: Request,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    transport: Transport,
+    error: NoFit,
+) -> list[Listed]:
+    """Return the wheels of an index that has the components and not the table, as mirrors do.
+
+    :param error: what is wrong otherwise.
+    :raises NoFit: some versions only the table knows, or they are not there either.
+    """
+    components = request.family.components
+    if request.family.table and len(span.low) < _PARTS:
+        if all(components[name].has_version_of_family for name in projects):
+            wanted = [Requirement(project, (), str(span)) for project in projects.values()]
+            with suppress(NoFit):
+                return transport.resolve(wanted, machine, request.progress)
+        elif isinstance(error, ProjectNotFound):
+            known = (name for name, one in components.items() if one.has_version_of_family)
+            error.hint = (
+                f"have {request.family.table} put there, which says what forms one version; "
+                f"without it only these can be had: {', '.join(known)}"
+            )
+    raise error
+
+
+def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Listed]) -> str:
+    """Return the version of the family that some wheels are; what was asked for if none tells."""
+    family = request.family
+    told = {one.project: one.version for one in wheels}
+    if family.table in told:
+        return told[family.table]
+    for name, project in projects.items():
+        if not family.table:
+            return told[project]
+        if family.components[name].has_version_of_family:
+            return ".".join(told[project].split(".")[:2])
+    return request.asked
 
 
 def _of_lock(lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
@@ -347,36 +407,30 @@ def _of_lock(lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
     return best(wheels, Requirement(project), machine)
 
 
-def _version_of_lock(request: Request, wheels: Sequence[Listed]) -> str:
-    """Return the version of the family that a lock has, and see that it is what was asked for."""
-    assert request.lock is not None  # noqa: S101 - for the type checker
-    table = request.family.table
-    told = [one.version for one in request.lock if one.project == table]
-    # Without the table: the first component of the family, which has its first two numbers.
-    version = told[0] if told else ".".join(wheels[0].version.split(".")[:2])
-    numbers = parse_version(version)
-    span = span_of(request.family, request.asked, request.driver, cap=False)
-    if numbers is None or not span.holds(numbers):
-        raise UserError(
-            f"the lock has {request.family.title} {version}, and {request.asked} was asked for"
-        )
-    return version
-
-
 def _brought(listed: Listed, request: Request, store: Store, transport: Transport | None) -> Entry:
-    """Return a wheel of the store, fetched if it is not there."""
-    found = _sound_entry(listed.sha256, request, store)
-    if found is not None:
-        return found
+    """Return a wheel of the store, fetched if it is not there.
+
+    :raises IntegrityError: nobody promised a hash of it.
+    """
+    if not listed.sha256:
+        raise IntegrityError(
+            f"no sha256 is promised of {listed.filename}, so it is not taken",
+            where=shown(listed.url),
+        )
     try:
+        found = _sound_entry(listed.sha256, request, store)
+        if found is not None:
+            return found
         with store.lock(f"{listed.project}-{listed.version}", request.wait):
             found = _sound_entry(listed.sha256, request, store)
             if found is not None:
                 return found
+            if request.is_offline and not _is_local(listed):
+                raise _not_in_store(request, store, f"{listed.project} {listed.version}")
             with store.working_folder() as folder:
                 wheel = _fetched(listed, request, folder, transport)
                 filled = Path(folder, "entry")
-                filled.mkdir()
+                make_folder(str(filled))
                 unpack(Path(wheel), listed, filled)
                 return store.keep(str(filled), listed.sha256)
     except OSError as error:
@@ -384,26 +438,28 @@ def _brought(listed: Listed, request: Request, store: Store, transport: Transpor
 
 
 def _sound_entry(sha256: str, request: Request, store: Store) -> Entry | None:
-    found = store.find(sha256) if sha256 else None
-    if found is None or sha256 not in request.damaged:
-        return found
-    if found.is_own and _is_damaged(found):
-        store.remove(found)
+    found = store.find(sha256)
+    if found is None:
         return None
-    return found if not _is_damaged(found) else None
+    if found.is_whole() and not (sha256 in request.damaged and damage_of(found)):
+        found.touch()
+        return found
+    if found.is_own:
+        store.remove(found)
+    return None
 
 
-def _is_damaged(entry: Entry) -> bool:
-    from wheelfit.runtime.libraries.verifying import damage_of  # noqa: PLC0415
-
-    return bool(damage_of(entry))
+def _is_local(listed: Listed) -> bool:
+    return urlsplit(listed.url).scheme == "file"
 
 
 def _fetched(listed: Listed, request: Request, folder: str, transport: Transport | None) -> str:
-    parts = urlsplit(listed.url)
-    if parts.scheme == "file" and listed.sha256:
+    if _is_local(listed):  # as a lock or the settings of an installer say; no index can
+        source = Path(url2pathname(urlsplit(listed.url).path))
+        if not source.is_file():
+            raise FileProblem("the lock names a wheel that is not there", where=str(source))
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
-        shutil.copyfile(url2pathname(parts.path), path)
+        shutil.copyfile(source, path)
         return path
     if transport is None:
         from wheelfit.runtime.libraries.transport_http import HttpTransport  # noqa: PLC0415

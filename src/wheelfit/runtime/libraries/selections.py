@@ -1,19 +1,34 @@
 """Remember what was chosen for whom, so that a later start of a program asks nobody."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH103, PTH118, PTH208
+# ruff: noqa: PTH118, PTH208
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 
-from wheelfit.runtime.libraries.store import read_fields, write_fields
+from wheelfit.runtime.libraries.store import (
+    is_hash,
+    make_folder,
+    read_fields,
+    stays_below,
+    write_fields,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = ["Chosen", "Selection", "name_of", "read_all", "read_selection", "write_selection"]
+__all__ = [
+    "Chosen",
+    "Selection",
+    "chosen_hashes",
+    "name_of",
+    "read_all",
+    "read_selection",
+    "selection_files",
+    "write_selection",
+]
 
 
 def __dir__() -> list[str]:
@@ -50,17 +65,18 @@ class Selection:
     :param family: name of the family.
     :param asked: the version as it was asked for.
     :param components: as they were asked for.
-    :param fingerprint: of the machine it was chosen for.
+    :param fingerprint: of the driver it was chosen for.
     :param span: the versions among which the newest was chosen.
     :param version: of the family.
     :param wheels: hash, project and version of each.
     :param libraries: in the order in which they are loaded.
     :param stems: how the names of the family's libraries begin.
+    :param is_locked: whether a lock named the wheels.
     """
 
     __slots__ = (
-        *("asked", "components", "family", "fingerprint", "libraries", "span", "stems"),
-        *("version", "wheels"),
+        *("asked", "components", "family", "fingerprint", "is_locked", "libraries"),
+        *("span", "stems", "version", "wheels"),
     )
 
     def __init__(
@@ -75,6 +91,7 @@ class Selection:
         wheels: tuple[tuple[str, str, str], ...],
         libraries: tuple[Chosen, ...],
         stems: tuple[str, ...],
+        is_locked: bool = False,
     ) -> None:
         self.family = family
         self.asked = asked
@@ -85,6 +102,7 @@ class Selection:
         self.wheels = wheels
         self.libraries = libraries
         self.stems = stems
+        self.is_locked = is_locked
 
     def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
         """Return the same for another machine or question."""
@@ -98,6 +116,7 @@ class Selection:
             wheels=self.wheels,
             libraries=self.libraries,
             stems=self.stems,
+            is_locked=self.is_locked,
         )
 
     def is_in(self, store: Store) -> bool:
@@ -123,10 +142,13 @@ def name_of(
     """
     from zlib import crc32  # noqa: PLC0415
 
-    machine = os.uname().machine if hasattr(os, "uname") else ""
     text = f"{family}-{asked}-{'+'.join(components)}"
-    number = crc32(f"{text}\n{fingerprint}\n{machine}".encode() + source)
+    number = crc32(f"{text}\n{fingerprint}\n{_machine()}".encode() + source)
     return "".join(c if c in _SAFE else "_" for c in text)[:120] + f"-{number:08x}"
+
+
+def _machine() -> str:
+    return os.uname().machine if hasattr(os, "uname") else ""
 
 
 def read_selection(store: Store, name: str, fingerprint: str) -> Selection | None:
@@ -141,18 +163,29 @@ def read_selection(store: Store, name: str, fingerprint: str) -> Selection | Non
     return None
 
 
-def read_all(store: Store) -> list[tuple[str, Selection]]:
-    """Return all selections with the paths of their files."""
+def read_all(store: Store) -> list[Selection]:
+    """Return all selections that were made for machines as this one."""
+    read = (_read(path) for path in selection_files(store))
+    return [one for one in read if one is not None]
+
+
+def selection_files(store: Store) -> list[str]:
+    """Return the paths of all selections, for whatever machine."""
     found = []
     for root in store.roots:
         folder = os.path.join(root, "selections")
         with suppress(OSError):
-            for name in sorted(os.listdir(folder)):
-                path = os.path.join(folder, name)
-                selection = _read(path) if name.endswith(".txt") else None
-                if selection is not None:
-                    found.append((path, selection))
+            names = sorted(os.listdir(folder))
+            found += [os.path.join(folder, name) for name in names if name.endswith(".txt")]
     return found
+
+
+def chosen_hashes(path: str) -> set[str]:
+    """Return the wheels that a selection names, though a later version of us may have written it.
+
+    :param path: one of `selection_files`.
+    """
+    return {field for line in read_fields(path) or () for field in line if is_hash(field)}
 
 
 def write_selection(store: Store, name: str, selection: Selection) -> None:
@@ -161,9 +194,10 @@ def write_selection(store: Store, name: str, selection: Selection) -> None:
     :raises OSError: the store cannot be written.
     """
     folder = os.path.join(store.root, "selections")
-    os.makedirs(folder, exist_ok=True)
+    make_folder(folder)
     lines: list[tuple[str, ...]] = [
         ("selection", _FORMAT),
+        ("machine", _machine()),
         ("family", selection.family),
         ("asked", selection.asked),
         ("components", *selection.components),
@@ -171,6 +205,7 @@ def write_selection(store: Store, name: str, selection: Selection) -> None:
         ("span", selection.span),
         ("version", selection.version),
         ("stems", *selection.stems),
+        *([("locked",)] if selection.is_locked else ()),
         *(("wheel", *wheel) for wheel in selection.wheels),
         *(
             ("load", one.sha256, one.path, str(one.size), one.soname, one.component)
@@ -186,6 +221,8 @@ def _read(path: str) -> Selection | None:
         return None
     try:
         one = {line[0]: line[1:] for line in lines}
+        if one["machine"] != [_machine()]:
+            return None
         return Selection(
             family=one["family"][0],
             asked=one["asked"][0],
@@ -194,12 +231,18 @@ def _read(path: str) -> Selection | None:
             span=one["span"][0],
             version=one["version"][0],
             stems=tuple(one["stems"]),
+            is_locked="locked" in one,
             wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
             libraries=tuple(
-                Chosen(line[1], line[2], int(line[3]), line[4], line[5])
-                for line in lines
-                if line[0] == "load"
+                Chosen(sha256, _below(path), int(size), soname, component)
+                for _, sha256, path, size, soname, component in (w for w in lines if w[0] == "load")
             ),
         )
     except (KeyError, IndexError, ValueError):
         return None
+
+
+def _below(path: str) -> str:
+    if not stays_below(path):
+        raise ValueError(f"{path} leads out of the store")
+    return path

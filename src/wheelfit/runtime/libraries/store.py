@@ -13,9 +13,8 @@ is right without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH103, PTH105, PTH112, PTH116, PTH118, PTH119
-# ruff: noqa: PTH123, PTH208
-# ruff: noqa: PTH104, PTH108
+# ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH116, PTH118
+# ruff: noqa: PTH119, PTH120, PTH123, PTH208
 from __future__ import annotations
 
 import os
@@ -25,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Entry", "Store", "read_fields"]
+__all__ = ["Entry", "Store", "is_hash", "make_folder", "new_file", "read_fields"]
 
 
 def __dir__() -> list[str]:
@@ -37,6 +36,9 @@ _OLD = 24 * 3600.0
 _LONGEST_WAIT = 1800.0
 _PAUSE = 0.05
 _WRITABLE_BY_ALL = 0o002
+_FOLDER_MODE = 0o775
+_FILE_MODE = 0o664
+"""Of what is made: the umask takes from it, and not even umask 000 lets everybody write."""
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _SPACES = str.maketrans("\t\r\n", "   ")
@@ -71,11 +73,65 @@ class Entry:
 
     def field(self, name: str) -> str:
         """Return one value of ``wheel.txt``, or an empty text."""
-        return next((line[1] for line in self.fields() if line[0] == name), "")
+        return next((line[1] for line in self.fields() if line[0] == name and line[1:]), "")
 
     def files(self) -> list[tuple[str, int, str]]:
-        """Return path, size and SHA-256 of each file."""
-        return [(line[1], int(line[2]), line[3]) for line in self.fields() if line[0] == "file"]
+        """Return path, size and SHA-256 of each file; none if that is not what is written there."""
+        try:
+            lines = [line for line in self.fields() if line[0] == "file"]
+            found = [(path, int(size), digest) for _, path, size, digest in lines]
+        except ValueError:
+            return []
+        return found if all(stays_below(path) for path, _, _ in found) else []
+
+    def touch(self) -> None:
+        """Make it as young as a new one, so that nobody removes it before it is chosen."""
+        with suppress(OSError):
+            os.utime(self.folder)
+
+    def is_whole(self) -> bool:
+        """Say whether its files are there with the sizes that they had."""
+        files = self.files()
+        try:
+            return bool(files) and all(
+                os.stat(os.path.join(self.tree, path)).st_size == size for path, size, _ in files
+            )
+        except OSError:
+            return False
+
+
+def stays_below(path: str) -> bool:
+    """Say whether a path that is written in a file of ours leads nowhere else."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
+def is_hash(text: str) -> bool:
+    """Say whether a text is a SHA-256, as ours are written."""
+    return len(text) == _DIGITS and not set(text) - _HEXADECIMAL
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, and those above it; one that is there stays as it is.
+
+    :raises OSError: it cannot be made.
+    """
+    try:
+        os.mkdir(path, _FOLDER_MODE)
+    except FileNotFoundError:
+        make_folder(os.path.dirname(path))
+        make_folder(path)
+    except OSError:
+        if not os.path.isdir(path):
+            raise
+
+
+def new_file(path: str) -> int:
+    """Make a file and return its number, to write it.
+
+    :raises OSError: it cannot be made, or is there.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags, _FILE_MODE)
 
 
 def read_fields(path: str) -> list[list[str]] | None:
@@ -101,7 +157,7 @@ def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
     text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
     temporary = f"{path}.{_unique()}"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(new_file(temporary), "w", encoding="utf-8") as file:
             file.write(f"{text}end\n")
             file.flush()
             os.fsync(file.fileno())
@@ -125,7 +181,7 @@ class Store:
 
     def __init__(self, root: str, sites: tuple[str, ...] = ()) -> None:
         self.root = root
-        self.sites = sites
+        self.sites = tuple(map(os.path.abspath, sites))
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -134,7 +190,7 @@ class Store:
 
     def find(self, sha256: str) -> Entry | None:
         """Return a wheel that is there."""
-        if len(sha256) != _DIGITS or set(sha256) - _HEXADECIMAL:
+        if not is_hash(sha256):
             return None  # of a lock or a file that somebody wrote: it must not lead elsewhere
         for root in self.roots:
             folder = os.path.join(root, "store", sha256)
@@ -143,7 +199,7 @@ class Store:
         return None
 
     def entries(self) -> list[Entry]:
-        """Return all wheels, the user's own first."""
+        """Return all wheels, the user's own first; what is called otherwise is none of ours."""
         found = []
         for root in self.roots:
             folder = os.path.join(root, "store")
@@ -151,27 +207,42 @@ class Store:
                 found += [
                     Entry(os.path.join(folder, name), is_own=root == self.root)
                     for name in sorted(os.listdir(folder))
+                    if is_hash(name)
                 ]
         return found
 
     def refuse_unsafe(self) -> None:
         """See that no stranger can exchange what is loaded from here.
 
-        :raises StoreUnavailable: every user of the machine may write there.
+        Stores of the site may belong to anybody: whoever named them trusts their owner.
+
+        :raises StoreUnavailable: every user of the machine may write there, or it is another
+            user's.
         """
+        if os.name != "posix":
+            return
         for root in self.roots:
-            for folder in (root, os.path.join(root, "store")):
+            for folder in (root, f"{root}/store", f"{root}/selections"):
                 try:
-                    mode = os.stat(folder).st_mode
+                    status = os.stat(folder)
                 except OSError:
                     continue
-                if mode & _WRITABLE_BY_ALL and os.name == "posix":
+                if status.st_mode & _WRITABLE_BY_ALL:
                     from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
 
                     raise StoreUnavailable(
                         "every user of this machine can write to the library store",
                         where=folder,
                         hint=f"chmod o-w {folder}",
+                    )
+                if root == self.root and status.st_uid not in (0, os.geteuid()):
+                    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
+
+                    raise StoreUnavailable(
+                        "the library store belongs to another user, who could exchange libraries",
+                        where=folder,
+                        hint="set WHEELFIT_LIBRARY_STORE to a folder of your own; name this one in "
+                        "WHEELFIT_LIBRARY_SITES if you trust its owner",
                     )
 
     # --- keeping ----------------------------------------------------------------------------
@@ -187,7 +258,7 @@ class Store:
         self.sweep()
         folder = os.path.join(self.root, "partial", _unique())
         try:
-            os.makedirs(folder)
+            make_folder(folder)
         except OSError as error:
             raise unwritable(self.root, error) from None
         try:
@@ -202,7 +273,7 @@ class Store:
         :raises OSError: it cannot be put there.
         """
         parent = os.path.join(self.root, "store")
-        os.makedirs(parent, exist_ok=True)
+        make_folder(parent)
         place = os.path.join(parent, sha256)
         try:
             os.rename(folder, place)
@@ -220,7 +291,7 @@ class Store:
         import shutil  # noqa: PLC0415
 
         parent = os.path.join(self.root, "partial")
-        os.makedirs(parent, exist_ok=True)
+        make_folder(parent)
         grave = os.path.join(parent, _unique())
         os.rename(entry.folder, grave)
         shutil.rmtree(grave, ignore_errors=True)
@@ -256,7 +327,16 @@ class Store:
             yield
         finally:
             if file is not None:
-                os.close(file)
+                self._unlock(file)
+
+    @staticmethod
+    def _unlock(file: int) -> None:
+        import fcntl  # noqa: PLC0415
+
+        # Closing is not enough: a process that was forked meanwhile has the file open too.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
 
     def _locked(self, name: str, waiting: Callable[[], None]) -> int | None:
         import time  # noqa: PLC0415
@@ -265,11 +345,11 @@ class Store:
             import fcntl  # noqa: PLC0415
 
             folder = os.path.join(self.root, "locks")
-            os.makedirs(folder, exist_ok=True)
+            make_folder(folder)
             file = os.open(
                 os.path.join(folder, f"{name.replace('/', '_')}.lock"),
                 os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
-                0o644,
+                _FILE_MODE,
             )
         except (ImportError, OSError):
             return None

@@ -15,7 +15,7 @@ from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import names
 from wheelfit.runtime.libraries.folders import remove_broken
 from wheelfit.runtime.libraries.selecting import TRANSPORTS
-from wheelfit.runtime.libraries.selections import read_all
+from wheelfit.runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit.runtime.libraries.store import Store, unwritable
 from wheelfit.runtime.libraries.verifying import damage_of
 
@@ -34,6 +34,7 @@ def __dir__() -> list[str]:
 
 
 _DAMAGED = 4
+_INTERRUPTED = 130
 _YOUNG = 3600.0
 """Seconds in which a wheel may still be waiting to be chosen by who fetched it."""
 _DAY = 24 * 3600.0
@@ -56,6 +57,9 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
     command = asked.command
     try:
         told, lines, status = command(asked, store)
+    except KeyboardInterrupt:
+        err.write("error: interrupted from the keyboard [interrupted]\n")
+        return _INTERRUPTED
     except WheelfitError as error:
         if asked.json:
             out.write(json.dumps({"error": error.parts()}, indent=2) + "\n")
@@ -64,8 +68,9 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             rest = "".join(f"\n  {part}" for part in parts if part)
             err.write(f"error: {error} [{error.reference}]{rest}\n")
         return error.exit_code
-    out.write(json.dumps(told, indent=2) if asked.json else "\n".join(lines))
-    out.write("\n")
+    text = json.dumps(told, indent=2) if asked.json else "\n".join(lines)
+    # A folder may have a name that is no text.
+    out.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
     return status
 
 
@@ -191,22 +196,22 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
 
 
 def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
-    now = time.time()
-    used = set()
+    used: set[str] = set()
+    unwanted: set[str] = set()
     forgotten = []
-    for path, selection in read_all(store):
-        own = Path(path).is_relative_to(store.root)
-        age = now - Path(path).stat().st_mtime
-        if own and asked.days is not None and age > asked.days * _DAY:
+    own = f"{store.root}{os.sep}"
+    for path in selection_files(store):
+        if path.startswith(own) and asked.days is not None and _age(path) > asked.days * _DAY:
             forgotten.append(path)
+            unwanted |= chosen_hashes(path)
         else:
-            used |= {sha256 for sha256, _, _ in selection.wheels}
+            used |= chosen_hashes(path)
     leaving = [
         entry
         for entry in store.entries()
         if entry.is_own
         and entry.sha256 not in used
-        and now - Path(entry.folder).stat().st_mtime > (_YOUNG if asked.days is None else 0)
+        and (entry.sha256 in unwanted or _age(entry.folder) > _YOUNG)
     ]
     told = [_described(entry) for entry in leaving]
     lines = [_line(entry) for entry in leaving]
@@ -224,9 +229,18 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
     return {"removed": told, "bytes": total, "dry_run": asked.dry_run}, lines, 0
 
 
+def _age(path: str) -> float:
+    try:
+        return time.time() - Path(path).stat().st_mtime
+    except OSError:
+        return 0.0  # gone meanwhile
+
+
 def _remove(entry: Entry, store: Store) -> None:
     try:
         store.remove(entry)
+    except FileNotFoundError:
+        return  # somebody was faster
     except OSError as error:
         raise unwritable(store.root, error) from None
 

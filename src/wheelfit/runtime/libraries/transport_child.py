@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from wheelfit.errors import IntegrityError, NetworkError, NoCompatibleWheel
+from wheelfit.patterns import pattern
 from wheelfit.platforms.children import Ending, run
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.machine import fits
@@ -44,27 +45,33 @@ _RESOLVING = 600.0
 _FETCHING = 6 * 3600.0
 """Seconds a child may take; pip gives up by itself where nothing comes any more."""
 _LINES = 12
+_NOT_FOR_PIP = (
+    *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES"),
+    *("PIP_QUIET", "PIP_VERBOSE", "PYTHONWARNINGS"),
+)
+_LOGIN = pattern(r"://[^/@\s]+@")
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
-def pip_of(executable: str, *, is_frozen: bool) -> str | None:
+def pip_of(executable: str | None, *, is_frozen: bool) -> str | None:
     """Return the interpreter that has pip; None: there is none.
 
-    :param executable: ``sys.executable``; in a frozen program that is the program itself.
+    :param executable: ``sys.executable``; in a frozen program that is the program itself, and
+        where Python is a part of another one it may be nothing.
     """
-    name = os.path.basename(executable).lower()  # noqa: PTH119
+    name = os.path.basename(executable or "").lower()  # noqa: PTH119
     is_python = name.startswith(("python", "pypy"))
     return executable if is_python and not is_frozen and find_spec("pip") else None
 
 
-def uv_of(executable: str, environ: Mapping[str, str]) -> str | None:
+def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
     """Return the program uv; None: it is not there.
 
     :param executable: ``sys.executable``, beside which it may be.
     :param environ: ``PATH`` counts.
     """
-    beside = str(Path(executable).parent)
-    return which("uv", path=f"{beside}{os.pathsep}{environ.get('PATH', '')}")
+    beside = [str(Path(executable).parent)] if executable else []
+    return which("uv", path=os.pathsep.join([*beside, environ.get("PATH", "")]))
 
 
 class PipTransport:
@@ -72,18 +79,20 @@ class PipTransport:
 
     :param python: an interpreter that has it.
     :param environ: the child's environment.
-    :param options: for all commands, as ``--index-url``.
+    :param index_url: where it looks; None: as it is configured.
     """
 
     def __init__(
-        self, python: str, environ: Mapping[str, str], options: Sequence[str] = ()
+        self, python: str, environ: Mapping[str, str], index_url: str | None = None
     ) -> None:
-        self._pip = (python, "-m", "pip")
+        # -P: whatever lies in the current folder is no module of pip.
+        self._pip = (python, "-P", "-m", "pip")
         # What is meant for environments of their owner says nothing about a store.
         own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        left_out = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES")
-        self._environ = {k: v for k, v in environ.items() if k not in left_out} | own
-        self._options = (*options, "--no-input", "--only-binary=:all:")
+        if index_url:  # not as an argument, which every user can read, login and all
+            own["PIP_INDEX_URL"] = index_url
+        self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own
+        self._options = ("--no-input", "--only-binary=:all:")
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
@@ -122,11 +131,9 @@ class PipTransport:
     def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
         """Let pip put a wheel into a folder and return its path.
 
-        :raises IntegrityError: it has not the hash that was promised.
+        :raises IntegrityError: none has the hash that was promised.
         :raises NetworkError: pip fails otherwise.
         """
-        if not wheel.sha256:
-            raise IntegrityError(f"pip reports no sha256 of {wheel.filename}, so it is not taken")
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             asked = Path(temporary) / "requirements.txt"
             asked.write_text(
@@ -153,7 +160,7 @@ class UvTransport:
     :param program: where uv is.
     :param environ: the child's environment.
     :param http: what fetches.
-    :param options: of ``uv pip compile``, as ``--default-index``.
+    :param index_url: where it looks; None: as it is configured.
     """
 
     def __init__(
@@ -161,12 +168,11 @@ class UvTransport:
         program: str,
         environ: Mapping[str, str],
         http: HttpTransport,
-        options: Sequence[str] = (),
+        index_url: str | None = None,
     ) -> None:
         self._program = program
-        self._environ = environ
+        self._environ = {**environ, **({"UV_DEFAULT_INDEX": index_url} if index_url else {})}
         self._http = http
-        self._options = options
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
@@ -181,7 +187,7 @@ class UvTransport:
             asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
             arguments = (
                 *(self._program, "pip", "compile", "--quiet", "--format", "pylock.toml"),
-                *("--no-header", "--only-binary", ":all:", *self._options),
+                *("--no-header", "--only-binary", ":all:"),
                 *("--output-file", str(lock), str(asked)),
             )
             with progress.during("asking uv"):
@@ -204,7 +210,8 @@ def _refuse_failure(answer: Answer, name: str, verb: str) -> None:
     if answer.succeeded:
         return
     said = answer.errors.decode("utf-8", "replace").strip()
-    note = "\n".join(line[:500] for line in said.splitlines()[-_LINES:])
+    shown = str(_LOGIN.sub("://", said))
+    note = "\n".join(line[:500] for line in shown.splitlines()[-_LINES:])
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
         raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
     if "No space left on device" in said:

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from email.parser import HeaderParser
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from wheelfit.errors import (
@@ -28,35 +28,51 @@ from wheelfit.errors import (
     ProjectNotFound,
     UnexpectedStatus,
     Unreachable,
+    UserError,
+    WheelfitError,
 )
 from wheelfit.runtime.libraries.index_page import ACCEPT, read_page
+from wheelfit.runtime.libraries.verifying import BROKEN_ARCHIVE
 from wheelfit.runtime.libraries.versions import Requirement, parse_requirement
-from wheelfit.runtime.libraries.wheels import best
+from wheelfit.runtime.libraries.wheels import best, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from wheelfit.errors import NetworkError
     from wheelfit.runtime.libraries.machine import Machine
     from wheelfit.runtime.libraries.progress import Progress
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["HttpTransport"]
+__all__ = ["BUNDLES", "HttpTransport", "trusting"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_PIECE = 1 << 18
+_T = TypeVar("_T")
+_PIECE = 1 << 16
 _LARGEST_PAGE = 64 << 20
 _LARGEST_TABLE = 1 << 20
+_LARGEST_WHEEL = 8 << 30
+"""Bytes that are read where no size is promised."""
 _SILENCE = 60.0
 """Seconds a server may say nothing."""
 _ATTEMPTS = 3
 _PAUSE = 0.3
+_LONGEST_PAUSE = 30.0
+"""Seconds a server may have us wait; where it wants more, we give up."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NOT_FOUND = (404, 410)
-_TRANSIENT = 500
+_TEMPORARY = (408, 429, 500, 502, 503, 504)
+BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+"""Where systems have the certificates that they trust."""
 
 
 class HttpTransport:
@@ -70,13 +86,13 @@ class HttpTransport:
     def __init__(
         self, index_url: str, environ: Mapping[str, str], *, attempts: int = _ATTEMPTS
     ) -> None:
+        _refuse_plain(index_url)
         parts = urlsplit(index_url)
         self._login = (unquote(parts.username or ""), unquote(parts.password or ""))
         self._index = _without_login(index_url).rstrip("/") + "/"
         self._environ = environ
         self._attempts = attempts
         self._opener: urllib.request.OpenerDirector | None = None
-        _refuse_plain(self._index)
 
     # --- finding ----------------------------------------------------------------------------
 
@@ -111,7 +127,7 @@ class HttpTransport:
                     f"the index has no project {project}", where=self._index
                 ) from None
             raise
-        return read_page(body, content_type, final)
+        return read_page(body, content_type, _without_login(final))
 
     def _of_extras(
         self, wheel: Listed, extras: Sequence[str], machine: Machine
@@ -142,8 +158,9 @@ class HttpTransport:
                 name = next(
                     one for one in archive.namelist() if one.endswith(".dist-info/METADATA")
                 )
-                return archive.read(name)
-        except (zipfile.BadZipFile, StopIteration, RuntimeError, EOFError) as error:
+                with archive.open(name) as file:
+                    return file.read(_LARGEST_TABLE)
+        except (*BROKEN_ARCHIVE, StopIteration) as error:
             raise InvalidPage(f"{wheel.filename} cannot be read: {error}") from None
 
     # --- fetching ---------------------------------------------------------------------------
@@ -156,27 +173,18 @@ class HttpTransport:
         """
         _promised(wheel)
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118
-        for attempt in range(1, self._attempts + 1):
-            try:
-                self._write(wheel, path, progress)
-            except Unreachable:
-                if attempt == self._attempts:
-                    raise
-                time.sleep(_PAUSE * attempt)
-            else:
-                break
+        self._tried(lambda: self._write(wheel, path, progress))
         return path
 
     def _write(self, wheel: Listed, path: str, progress: Progress) -> None:
         what = f"fetching {wheel.project} {wheel.version}"
         with self._open(wheel.url) as response, open(path, "wb") as file:  # noqa: PTH123
-            told = response.headers.get("Content-Length", "")
-            total = wheel.size or (int(told) if told.isdigit() else None)
+            total = wheel.size or response.length
             done = 0
             while piece := self._piece(response, wheel.url):
                 done += len(piece)
-                if total is not None and done > total:
-                    raise Unreachable("more was sent than was promised", where=_shown(wheel.url))
+                if done > (total or _LARGEST_WHEEL):
+                    raise Unreachable("more was sent than was promised", where=shown(wheel.url))
                 file.write(piece)
                 progress.tell(what, done, total)
         if total is not None and done < total:
@@ -185,51 +193,61 @@ class HttpTransport:
     # --- requests -----------------------------------------------------------------------------
 
     def _get(self, url: str, limit: int, accept: str = "*/*") -> tuple[bytes, str, str]:
-        for attempt in range(1, self._attempts + 1):
+        return self._tried(lambda: self._read(url, limit, accept))
+
+    def _read(self, url: str, limit: int, accept: str) -> tuple[bytes, str, str]:
+        with self._open(url, accept) as response:
+            body = bytearray()
+            while piece := self._piece(response, url):
+                body += piece
+                if len(body) > limit:
+                    raise InvalidPage("more was sent than is read", where=shown(url))
+            if response.length:  # what is still to come
+                raise _cut_off(url)
+            return bytes(body), response.headers.get("Content-Type", ""), response.url
+
+    def _tried(self, work: Callable[[], _T]) -> _T:
+        """Return what a request gives, made again where that may help."""
+        attempt = 1
+        while True:
             try:
-                with self._open(url, accept) as response:
-                    pieces = b""
-                    while piece := self._piece(response, url):
-                        pieces += piece
-                        if len(pieces) > limit:
-                            raise InvalidPage("more was sent than is read", where=_shown(url))
-                    told = response.headers.get("Content-Length", "")
-                    if told.isdigit() and len(pieces) < int(told):
-                        raise _cut_off(url)
-                    return pieces, response.headers.get("Content-Type", ""), response.url
-            except (Unreachable, UnexpectedStatus) as error:
-                status = getattr(error, "status", _TRANSIENT)
-                if attempt == self._attempts or status < _TRANSIENT:
-                    raise
-                time.sleep(_PAUSE * attempt)
-        raise AssertionError  # the last attempt returns or raises
+                return work()
+            except _Temporary as caught:
+                if attempt == self._attempts or caught.pause > _LONGEST_PAUSE:
+                    raise caught.error from None
+                time.sleep(caught.pause or _PAUSE * attempt)
+                attempt += 1
 
     def _open(self, url: str, accept: str = "*/*") -> http.client.HTTPResponse:
         _refuse_plain(url)
         request = urllib.request.Request(  # noqa: S310 - looked at in the line above
             _without_login(url), headers={"Accept": accept, "User-Agent": "wheelfit-runtime"}
         )
-        login = self._login_for(url)
-        if login:
-            token = base64.b64encode(":".join(login).encode()).decode("ascii")
-            # "Unredirected": it does not go where a redirection leads.
-            request.add_unredirected_header("Authorization", f"Basic {token}")
+        self._authorization(request)
         if self._opener is None:
+            # What is not encrypted is of this machine, and no business of a proxy.
+            proxies = {k: v for k, v in urllib.request.getproxies().items() if k == "https"}
             self._opener = urllib.request.build_opener(
-                _Redirections(), urllib.request.HTTPSHandler(context=ssl.create_default_context())
+                _Redirections(self._authorization),
+                urllib.request.ProxyHandler(proxies),
+                urllib.request.HTTPSHandler(context=trusting()),
             )
         try:
             response: http.client.HTTPResponse = self._opener.open(request, timeout=_SILENCE)
         except urllib.error.HTTPError as error:
             error.close()
-            raise UnexpectedStatus(
+            status = UnexpectedStatus(
                 f"the server answered with status {error.code}",
                 status=error.code,
-                where=_shown(url),
+                where=shown(url),
                 hint="the index wants a login: put it into its URL or into .netrc"
                 if error.code == http.client.UNAUTHORIZED
                 else None,
-            ) from None
+            )
+            if error.code not in _TEMPORARY:
+                raise status from None
+            wait = error.headers.get("Retry-After", "")
+            raise _Temporary(status, float(wait) if wait.isdecimal() else 0.0) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unreachable(url, error) from None
         return response
@@ -240,6 +258,14 @@ class HttpTransport:
             return response.read(_PIECE)
         except (OSError, http.client.HTTPException) as error:
             raise _unreachable(url, error) from None
+
+    def _authorization(self, request: urllib.request.Request) -> None:
+        """Add the login that a server gets."""
+        login = self._login_for(request.full_url)
+        if login:
+            token = base64.b64encode(":".join(login).encode()).decode("ascii")
+            # "Unredirected": it does not go where a redirection leads.
+            request.add_unredirected_header("Authorization", f"Basic {token}")
 
     def _login_for(self, url: str) -> tuple[str, str] | None:
         if _origin(url) == _origin(self._index) and any(self._login):
@@ -253,31 +279,87 @@ class HttpTransport:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follow redirections, but from an encrypted place to none that is not."""
+    """Follow redirections, but from an encrypted place to none that is not.
+
+    :param authorize: adds the login that the place gets where it leads.
+    """
+
+    def __init__(self, authorize: Callable[[urllib.request.Request], None]) -> None:
+        self._authorize = authorize
 
     def redirect_request(
         self,
         req: urllib.request.Request,
-        fp: object,
+        fp: IO[bytes],
         code: int,
         msg: str,
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request that follows a redirection."""
-        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError("it redirects to a place that is not encrypted")
-        _refuse_plain(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+        _refuse_plain(newurl, only_https=urlsplit(req.full_url).scheme == "https")
+        bare = _without_login(newurl)
+        found = super().redirect_request(req, fp, code, msg, headers, bare)
+        if found is not None:
+            self._authorize(found)
+        return found
+
+    def http_error_302(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+    ) -> Any:
+        """Follow one, and close what redirects if that cannot be."""
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (ValueError, WheelfitError):
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
-def _refuse_plain(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+class _Temporary(Exception):
+    """Carry an error that may not come again.
+
+    :param error: what is raised in the end.
+    :param pause: seconds that the server wants; 0: it says nothing.
+    """
+
+    def __init__(self, error: NetworkError, pause: float = 0.0) -> None:
+        super().__init__()
+        self.error = error
+        self.pause = pause
+
+
+def trusting() -> ssl.SSLContext:
+    """Return whom to trust: as ``SSL_CERT_FILE`` says, else the system."""
+    context = ssl.create_default_context()
+    named = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
+    paths = ssl.get_default_verify_paths()
+    if not (named or paths.cafile or paths.capath):
+        # A program that was frozen on another system looks where that one had them.
+        for path in filter(os.path.isfile, BUNDLES):
+            context.load_verify_locations(path)
+            break
+    return context
+
+
+def _refuse_plain(url: str, *, only_https: bool = False) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise UserError("this is no address of a server", where=shown(url)) from None
+    is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
+    if parts.hostname and (parts.scheme == "https" or is_here):
         return
     raise Unreachable(
         "libraries are fetched over https only",
-        where=_shown(url),
+        where=shown(url),
         hint="over http anybody on the way could exchange both a library and its hash",
     )
 
@@ -292,21 +374,32 @@ def _promised(wheel: Listed) -> str:
     if not wheel.sha256:
         raise IntegrityError(
             f"the index promises no sha256 of {wheel.filename}, so it is not taken",
-            where=_shown(wheel.url),
+            where=shown(wheel.url),
         )
     return wheel.sha256
 
 
-def _cut_off(url: str) -> Unreachable:
-    return Unreachable("the connection ended too early", where=_shown(url))
+def _cut_off(url: str) -> _Temporary:
+    return _Temporary(Unreachable("the connection ended too early", where=shown(url)))
 
 
-def _unreachable(url: str, error: Exception) -> Unreachable:
+def _unreachable(url: str, error: Exception) -> Exception:
     reason = getattr(error, "reason", None) or error
-    return Unreachable(
-        f"the server cannot be reached: {reason}",
-        where=_shown(url),
-        hint="what is in the store already can be had with offline=True",
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return Unreachable(
+            f"the server cannot prove who it is: {reason.verify_message}",
+            where=shown(url),
+            hint="if it is right that another certificate is shown here, as by a proxy of your "
+            "company, name the file with the authority's in SSL_CERT_FILE",
+        )
+    # Some errors repeat the address that they do not understand, with the login in it.
+    words = "it has no right address" if "@" in str(reason) else str(reason)
+    return _Temporary(
+        Unreachable(
+            f"the server cannot be reached: {words}",
+            where=shown(url),
+            hint="what is in the store already can be had with offline=True",
+        )
     )
 
 
@@ -318,8 +411,3 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 def _without_login(url: str) -> str:
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _shown(url: str) -> str:
-    """Return a URL as it may be shown: signed ones have secrets behind the question mark."""
-    return _without_login(url).partition("?")[0]

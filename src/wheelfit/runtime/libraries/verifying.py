@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import struct
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import HashMismatch, InvalidWheel
 from wheelfit.patterns import pattern
-from wheelfit.runtime.libraries.store import write_fields
+from wheelfit.runtime.libraries.store import make_folder, new_file, write_fields
 
 if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Entry
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["damage_of", "sha256_of", "unpack"]
+__all__ = ["BROKEN_ARCHIVE", "damage_of", "sha256_of", "unpack"]
 
 
 def __dir__() -> list[str]:
@@ -37,6 +38,10 @@ _FOR_COMPILERS = pattern(r"libdevice\.[0-9]+\.bc|libcudadevrt\.a")
 _LARGEST = 16 << 30
 """Bytes of one file that are believed."""
 _SYMLINK = 0o120000
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
+"""What `zipfile` raises for archives that are none."""
+_CLASHES = (FileExistsError, NotADirectoryError, IsADirectoryError)
 
 
 def sha256_of(path: Path) -> str:
@@ -69,22 +74,28 @@ def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
         ("version", listed.version),
     ]
     known: dict[str, Path] = {}
+    path = None
     try:
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.infolist():
                 path = _place(member.filename)
                 if path is None or member.is_dir():
                     continue
-                if member.external_attr >> 16 & 0o170000 == _SYMLINK or member.file_size > _LARGEST:
+                is_link = member.external_attr >> 16 & 0o170000 == _SYMLINK
+                if is_link or member.file_size > _LARGEST or member.compress_type not in _KINDS:
                     raise InvalidWheel(f"{path} is no plain file", where=listed.filename)
                 target = folder / "tree" / path
                 digest = _extract(archive, member, target, known)
                 lines.append(("file", str(path), str(member.file_size), digest))
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+    except BROKEN_ARCHIVE as error:
         raise InvalidWheel(
             f"the wheel cannot be unpacked: {error}", where=listed.filename
         ) from None
-    folder.mkdir(exist_ok=True)
+    except _CLASHES:
+        raise InvalidWheel(
+            f"two files of the wheel want the same place: {path}", where=listed.filename
+        ) from None
+    make_folder(str(folder))
     write_fields(str(folder / "wheel.txt"), lines)
 
 
@@ -95,7 +106,9 @@ def _place(name: str) -> PurePosixPath | None:
     parts = PurePosixPath(name).parts
     if ".." in parts:
         raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
-    last = parts[-1] if parts else ""
+    if not parts:
+        return None
+    last = parts[-1]
     is_library = _LIBRARY.fullmatch(last) is not None and _SECOND_BUILD not in last
     lowered = last.lower()
     is_about = parts[0].endswith(".dist-info") and (
@@ -115,9 +128,9 @@ def _place(name: str) -> PurePosixPath | None:
 def _extract(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, known: dict[str, Path]
 ) -> str:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(str(target.parent))
     digest = hashlib.sha256()
-    with archive.open(member) as source, target.open("xb") as file:
+    with archive.open(member) as source, os.fdopen(new_file(str(target)), "wb") as file:
         while piece := source.read(_PIECE):
             digest.update(piece)
             file.write(piece)
@@ -131,7 +144,7 @@ def _extract(
         try:
             target.hardlink_to(twin)
         except OSError:
-            shutil.copyfile(twin, target)
+            shutil.copy(twin, target)
     return found
 
 

@@ -24,12 +24,14 @@ def __dir__() -> list[str]:
 
 Version = tuple[int, ...]
 
-_VERSION = pattern(r"v?([0-9]+(?:\.[0-9]+)*)(?:\.?post([0-9]+))?")
+_VERSION = pattern(r"v?([0-9]{1,20}(?:\.[0-9]{1,20})*)(?:\.?post[0-9]{1,20})?")
 _CLAUSE = pattern(r"\s*(===|==|!=|~=|<=|>=|<|>)\s*([0-9][0-9.]*?)(\.\*)?\s*")
 _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
 )  # re.DOTALL
 _TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
+_LONGEST_MARKER = 1000
+"""Characters; parentheses are read one inside the other."""
 _RUNS = pattern(r"[-_.]+")
 
 
@@ -140,6 +142,8 @@ class _Marker:
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._text = text
         self._values = values
+        if len(text) > _LONGEST_MARKER:
+            raise self._strange()
         self._tokens: list[str] = []
         place = 0
         text = text.rstrip()

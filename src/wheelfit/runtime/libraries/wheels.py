@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.machine import Machine
     from wheelfit.runtime.libraries.versions import Requirement, Version
 
-__all__ = ["Listed", "best", "split_filename"]
+__all__ = ["Listed", "best", "shown", "split_filename"]
 
 
 def __dir__() -> list[str]:
@@ -50,6 +50,13 @@ def split_filename(filename: str) -> tuple[str, str] | None:
     if len(parts) == max(_PARTS) and not parts[2][:1].isdigit():
         return None  # a variant wheel: six parts, and the third is no build number
     return normalized(parts[0]), parts[1]
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be shown, without a login; signed ones have secrets behind ``?``."""
+    scheme, slashes, rest = url.partition("?")[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def best(wheels: Iterable[Listed], requirement: Requirement, machine: Machine) -> Listed:

@@ -27,11 +27,15 @@ class Component:
     :param extra: of the family's table, the one that names its version, or one by major version;
         empty: it is in no table.
     :param specifier: the versions that fit any version of the family; None: it has the family's.
+    :param has_version_of_family: whether the first two numbers of its versions are the family's.
     :param needs: other components without which it cannot be used; ``13:`` before one: in that
         major version of the family only.
     """
 
-    __slots__ = ("extra", "libraries", "needs", "projects", "specifier")
+    __slots__ = (
+        *("extra", "has_version_of_family", "libraries", "needs", "projects"),
+        "specifier",
+    )
 
     def __init__(
         self,
@@ -40,12 +44,14 @@ class Component:
         extra: str | Mapping[str, str] = "",
         *,
         specifier: str | None = None,
+        has_version_of_family: bool = False,
         needs: tuple[str, ...] = (),
     ) -> None:
         self.projects = projects
         self.libraries = libraries
         self.extra = extra
         self.specifier = specifier
+        self.has_version_of_family = has_version_of_family
         self.needs = needs
 
     def project(self, major: str) -> str | None:

@@ -32,6 +32,7 @@ FAMILY = Family(
             },
             ("libcudart.so",),
             "cudart",
+            has_version_of_family=True,
         ),
         "nvrtc": Component(
             {
@@ -41,12 +42,14 @@ FAMILY = Family(
             },
             ("libnvrtc-builtins.so", "libnvrtc.so"),
             "nvrtc",
+            has_version_of_family=True,
         ),
         # CUDA 11 has none; whoever asks for it there is told so.
         "nvjitlink": Component(
             {"12": "nvidia-nvjitlink-cu12", "13": "nvidia-nvjitlink"},
             ("libnvJitLink.so",),
             "nvjitlink",
+            has_version_of_family=True,
         ),
         # It loads NVRTC by name when it is needed, so that must be mapped before.
         "cublas": Component(
@@ -87,6 +90,7 @@ FAMILY = Family(
             },
             ("libnvvm.so",),
             {"11": "nvcc", "12": "nvcc", "13": "nvvm"},
+            has_version_of_family=True,
         ),
         # Headers and nothing that is loaded: others include them, first of all cuda_fp16.h.
         "cccl": Component(
@@ -102,6 +106,7 @@ FAMILY = Family(
             {"12": "nvidia-nvfatbin-cu12", "13": "nvidia-nvfatbin"},
             ("libnvfatbin.so",),
             "nvfatbin",
+            has_version_of_family=True,
         ),
         "npp": Component(
             {"11": "nvidia-npp-cu11", "12": "nvidia-npp-cu12", "13": "nvidia-npp"},
@@ -117,6 +122,7 @@ FAMILY = Family(
             {"11": "nvidia-nvtx-cu11", "12": "nvidia-nvtx-cu12", "13": "nvidia-nvtx"},
             ("libnvToolsExt.so", "libnvtx3interop.so"),
             "nvtx",
+            has_version_of_family=True,
         ),
         "cupti": Component(
             {
@@ -126,6 +132,7 @@ FAMILY = Family(
             },
             ("libcupti.so",),
             "cupti",
+            has_version_of_family=True,
         ),
         "cufile": Component(
             {"12": "nvidia-cufile-cu12", "13": "nvidia-cufile"},
