@@ -124,11 +124,11 @@ def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
         if (place / "complete").exists():
             return place
         # Our own pip puts another one there, in half the time that venv needs for it.
-        venv = [sys.executable, "-m", "venv", "--clear", "--without-pip", place]
-        subprocess.run(venv, check=True)
-        pip = [sys.executable, "-m", "pip", "--python", place, "install", "--quiet"]
+        venv = ["-m", "venv", "--clear", "--without-pip", str(place)]
+        subprocess.run([sys.executable, *venv], check=True)
+        pip = ["-m", "pip", "--python", str(place), "install", "--quiet"]
         done = subprocess.run(
-            [*pip, PIP, *requirements],
+            [sys.executable, *pip, PIP, *requirements],
             capture_output=True,
             text=True,
             check=False,
