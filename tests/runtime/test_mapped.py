@@ -109,6 +109,15 @@ def test_same_content(build_id: str, tmp_path: Path) -> None:
     assert _conflicts([one], [one, copy]) == []
 
 
+def test_odd_paths(tmp_path: Path) -> None:
+    """A library is seen whatever its path is, as far as the kernel tells it."""
+    one = _build(tmp_path / " a\r\n\tb \udcff", "libany.so.1 ", "libany.so.1", 1)
+    other = _build(tmp_path / "other", "libany.so.1", "libany.so.1", 2)
+    link = tmp_path / "libany.so"
+    link.symlink_to(one)
+    assert [path for _, _, path, _ in _conflicts([one], [one, str(link), other])] == [one]
+
+
 def test_another_soname(tmp_path: Path) -> None:
     """Libraries that are nobody's and have other SONAMEs do not conflict."""
     one = _build(tmp_path, "libany.so.1", "libany.so.1", 1)

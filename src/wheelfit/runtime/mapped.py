@@ -92,8 +92,8 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     """
     try:
         # Of our own process there may be more than is read of another's.
-        with open(maps, encoding="utf-8", errors="surrogateescape") as stream:
-            text = stream.read()
+        with open(maps, "rb") as stream:
+            text = stream.read().decode("utf-8", "surrogateescape")
     except OSError:
         return ()
     found = []
