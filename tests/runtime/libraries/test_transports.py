@@ -17,6 +17,7 @@ from wheelfit.errors import (
     IntegrityError,
     InvalidLock,
     InvalidPage,
+    NetworkError,
     NoCompatibleWheel,
     ProjectNotFound,
     UnexpectedStatus,
@@ -212,6 +213,16 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
         transport.fetch(wrong, str(tmp_path), SILENT)
     with pytest.raises(NoCompatibleWheel):
         transport.resolve([Requirement("cuda-toolkit", (), ">=14")], this_machine(), SILENT)
+
+
+@pytest.mark.usefixtures("bare_environment")
+def test_pip_reaches_nobody() -> None:
+    """An index that pip cannot reach is no index without these libraries."""
+    nobody = {**os.environ, "PIP_RETRIES": "1"}
+    pip = PipTransport(sys.executable, nobody, "http://127.0.0.1:9/simple/")
+    with pytest.raises(NetworkError, match="pip could not reach an index") as caught:
+        pip.resolve(WANTED, this_machine(), SILENT)
+    assert "Connection refused" in str(caught.value.note)
 
 
 @pytest.mark.usefixtures("bare_environment")

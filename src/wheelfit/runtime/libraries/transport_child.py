@@ -50,6 +50,8 @@ _NOT_FOR_PIP = (
     *("PIP_QUIET", "PIP_VERBOSE", "PYTHONWARNINGS"),
 )
 _LOGIN = pattern(r"://[^/@\s]+@")
+_BROKEN = "connection broken by"
+"""What pip says of an index that it cannot reach, before it says that it has nothing."""
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
@@ -216,6 +218,8 @@ def _refuse_failure(answer: Answer, name: str, verb: str) -> None:
         raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
     if "No space left on device" in said:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if _BROKEN in said:
+        raise NetworkError(f"{name} could not reach an index", note=note)
     if any(words in said for words in _NOTHING_FITS):
         raise NoCompatibleWheel(f"{name} finds no wheels of these libraries", note=note)
     ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
