@@ -84,6 +84,7 @@ def test_scope(program: Program) -> None:
         ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
         ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
         ("'14'", ["CUDA 14 has no component 'cudart'", "CUDA that has it: 11, 12, 13"]),
+        ("'12', ['cudart']).handle('nvrtc'", ["nvrtc was not asked for, but cudart"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
     ],
 )

@@ -107,14 +107,21 @@ class Libraries:
 
         :raises KeyError: it was not asked for.
         """
-        return self.paths[self._mains[component]]
+        return self.paths[self._main(component)]
 
     def handle(self, component: str) -> ctypes.CDLL:
         """Return a component's library to call functions of.
 
         :raises KeyError: it was not asked for.
         """
-        return self._handles[self._mains[component]]
+        return self._handles[self._main(component)]
+
+    def _main(self, component: str) -> str:
+        try:
+            return self._mains[component]
+        except KeyError:
+            there = ", ".join(self._mains)
+            raise KeyError(f"{component} was not asked for, but {there}") from None
 
     def root(self) -> str:
         """Return a folder with ``include``, ``lib`` and what else a toolkit has, as ``CUDA_PATH``.

@@ -398,7 +398,7 @@ def _unreachable(url: str, error: Exception) -> Exception:
         Unreachable(
             f"the server cannot be reached: {words}",
             where=shown(url),
-            hint="what is in the store already can be had with offline=True",
+            hint="fetch ahead where there is a network: python -m wheelfit.runtime store prefetch",
         )
     )
 
