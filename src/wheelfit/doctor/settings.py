@@ -18,6 +18,7 @@ from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.features import Status
+from wheelfit.platforms.probes import nvidia_kernel
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ def read_settings(surroundings: Surroundings) -> Settings:
 
     :param surroundings: what may be looked at.
     """
-    kernel = surroundings.read_text("/sys/module/nvidia/version") or ""
+    kernel = nvidia_kernel.release(surroundings.read_text) or ""
     environ = surroundings.environ
-    gpus = surroundings.children("/proc/driver/nvidia/gpus")
+    gpus = surroundings.children(nvidia_kernel.GPUS)
     counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
     return Settings(
         variables_in(environ, counts),
