@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import wheelfit
+from wheelfit.runtime.libraries.store_command import run as run_store
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
@@ -85,3 +87,18 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
+
+
+@pytest.fixture
+def command(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Give a function that carries out ``store …``: exit status, and JSON or an error's text."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    def call(*arguments: str) -> tuple[int, Any]:
+        out, err = io.StringIO(), io.StringIO()
+        status = run_store(list(arguments), environ, out, err)
+        text = out.getvalue()
+        return status, json.loads(text) if "--json" in arguments else text + err.getvalue()
+
+    return call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import platform
 import shutil
@@ -33,21 +32,6 @@ CUDART = "nvidia-cuda-runtime-cu12"
 def listed(wheel: Path, sha256: str | None = None) -> Listed:
     """Return what an index would say of a file."""
     return Listed(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256 or sha256_of(wheel))
-
-
-@pytest.fixture
-def command(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Give a function that carries out ``store …``: exit status, and JSON or an error's text."""
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-
-    def call(*arguments: str) -> tuple[int, Any]:
-        out, err = io.StringIO(), io.StringIO()
-        status = run(list(arguments), environ, out, err)
-        text = out.getvalue()
-        return status, json.loads(text) if "--json" in arguments else text + err.getvalue()
-
-    return call
 
 
 # --- what is kept --------------------------------------------------------------------------------

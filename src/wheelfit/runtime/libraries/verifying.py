@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -95,6 +96,10 @@ def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
         raise InvalidWheel(
             f"two files of the wheel want the same place: {path}", where=listed.filename
         ) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of `seek`: the archive leads to before its beginning
+            raise
+        raise InvalidWheel("the wheel cannot be unpacked", where=listed.filename) from None
     make_folder(str(folder))
     write_fields(str(folder / "wheel.txt"), lines)
 

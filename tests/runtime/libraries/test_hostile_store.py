@@ -1,0 +1,440 @@
+"""Stores that others have their hands in, wheels that mean harm, and moments that are bad."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wheelfit.errors import InvalidLock, InvalidWheel
+from wheelfit.runtime.libraries.lock_input import read_lock
+from wheelfit.runtime.libraries.progress import Progress
+from wheelfit.runtime.libraries.store import Store, read_fields, write_fields
+from wheelfit.runtime.libraries.transport_child import pip_of, uv_of
+from wheelfit.runtime.libraries.verifying import sha256_of, unpack
+from wheelfit.runtime.libraries.wheels import Listed
+from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.index import RecordingIndex
+
+Program = Callable[..., Any]
+Command = Callable[..., tuple[int, Any]]
+PREFETCH = ("prefetch", "cuda", "12", "cudart", "--json")
+CUDART = "nvidia-cuda-runtime-cu12"
+ONLY_CUDART = "answer = tell(initialize_cuda('12', ['cudart']))"
+
+
+def selection_of(tmp_path: Path) -> Path:
+    """Return the only selection of the store."""
+    (found,) = (tmp_path / "store" / "selections").iterdir()
+    return found
+
+
+def rewrite(path: Path, change: Callable[[list[str]], Iterable[str]]) -> None:
+    """Change the lines of a file of ours."""
+    lines = read_fields(str(path)) or []
+    write_fields(str(path), [tuple(change(line)) for line in lines])
+
+
+def with_path(path: str, line: list[str]) -> list[str]:
+    """Return a line of a selection with another path of a library."""
+    return [*line[:2], path, *line[3:]] if line[0] == "load" else line
+
+
+# --- what others may have changed -----------------------------------------------------------------
+
+
+def test_a_selection_that_leads_elsewhere(program: Program, tmp_path: Path) -> None:
+    """A selection whose path leads out of the store is none."""
+    library = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
+    evil = tmp_path / "evil.so"
+    shutil.copy(library, evil)
+    for path in (str(evil), f"../../../../{evil.name}"):
+        rewrite(selection_of(tmp_path), partial(with_path, path))
+        assert program(ONLY_CUDART)["paths"]["libcudart.so.12"] == str(library)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+def test_a_store_of_another_user(program: Program, tmp_path: Path) -> None:
+    """A store of another user is not loaded from, unless it is named as one of the site."""
+    program(ONLY_CUDART)
+    store = tmp_path / "store"
+    for folder in (store / "selections", store / "store", store):
+        os.chown(folder, 12345, -1)
+        error = program(ONLY_CUDART)["error"]
+        assert (error["code"], error["where"]) == ("store-unavailable", str(folder))
+        os.chown(folder, 0, -1)
+    os.chown(store, 12345, -1)
+    extra = {"WHEELFIT_LIBRARY_SITES": str(store), "WHEELFIT_LIBRARY_STORE": str(tmp_path / "own")}
+    assert program(ONLY_CUDART, extra)["cudart"] == 12090
+    assert not list((tmp_path / "own").rglob("*.so*"))
+
+
+def test_whoever_has_no_umask(program: Program, tmp_path: Path) -> None:
+    """Even with umask 000, as daemons have it, nobody else may write to what is made."""
+    program(f"import os; os.umask(0)\n{ONLY_CUDART}")
+    made = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
+    assert not [one for one in made if one.stat().st_mode & stat.S_IWOTH]
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_home_of_several_machines(
+    command: Command, tmp_path: Path, index: RecordingIndex
+) -> None:
+    """What was chosen for another architecture is not taken."""
+    command(*PREFETCH)
+    rewrite(
+        selection_of(tmp_path), lambda line: ["machine", "sparc"] if line[0] == "machine" else line
+    )
+    index.forget()
+    command(*PREFETCH)
+    assert index.requests
+
+
+def test_what_a_later_version_wrote(command: Command, tmp_path: Path) -> None:
+    """What a selection of an unknown form names stays, and is not read otherwise."""
+    command(*PREFETCH)
+    selection = selection_of(tmp_path)
+    rewrite(selection, lambda line: ["selection", "2"] if line[0] == "selection" else line)
+    (entry,) = (tmp_path / "store" / "store").iterdir()
+    os.utime(entry, (0, 0))
+    assert command("gc", "--json")[1]["removed"] == []
+    selection.write_text(selection.read_text()[:-5])
+    assert len(command("gc", "--json")[1]["removed"]) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "file\tx\nend\n", "file\ta\tb\tc\nend\n", "file\t../x\t1\tc\nproject\nend\n", "\0"]
+)
+def test_a_list_of_files_that_is_none(command: Command, tmp_path: Path, text: str) -> None:
+    """What is written of a wheel may be nonsense: commands say so, and it is fetched again."""
+    command(*PREFETCH)
+    (entry,) = (tmp_path / "store" / "store").iterdir()
+    (entry / "wheel.txt").write_text(text)
+    (entry.parent / "lost+found").mkdir()
+    status, told = command("list", "--json")
+    assert (status, len(told["wheels"])) == (0, 1)
+    assert command("list")[0] == 0
+    assert command("verify")[0] == 4
+    assert command("gc")[0] == 0
+    selection_of(tmp_path).unlink()
+    assert command(*PREFETCH)[0] == 0
+    assert command("verify")[0] == 0
+
+
+def test_a_store_that_is_taken_away_meanwhile(program: Program) -> None:
+    """Libraries that go between choosing and loading, as with `gc`, are fetched again."""
+    program(ONLY_CUDART)
+    remove = (
+        "import shutil, os\n"
+        "def away(event, arguments, left=[1]):\n"
+        "    if event == 'ctypes.dlopen' and 'libcudart' in str(arguments[0]) and left:\n"
+        "        left.pop(); shutil.rmtree(os.environ['WHEELFIT_LIBRARY_STORE'] + '/store')\n"
+        "sys.addaudithook(away)\n"
+    )
+    assert program(remove + ONLY_CUDART)["cudart"] == 12090
+
+
+@pytest.mark.parametrize("name", ["a store", "größe", "new\nline", "link"])
+def test_names_of_stores(program: Program, tmp_path: Path, name: str) -> None:
+    """A store may have any name, and be a link."""
+    store = tmp_path / name
+    if name == "link":
+        (tmp_path / "real").mkdir()
+        store.symlink_to("real")
+    for _ in range(2):
+        answer = program(ONLY_CUDART, {"WHEELFIT_LIBRARY_STORE": str(store)})
+        assert (answer["cudart"], answer["strangers"]) == (12090, {})
+
+
+def test_the_same_build_is_there_once(program: Program, tmp_path: Path) -> None:
+    """The very same library from elsewhere is used, and not mapped a second time; so two stores."""
+    library = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
+    other = tmp_path / "environment" / "libcudart.so.12"
+    other.parent.mkdir()
+    shutil.copy(library, other)
+    count = (
+        "\nmapped = {line.split()[-1] for line in open('/proc/self/maps') if 'libcudart' in line}\n"
+        "answer = [sorted(mapped), answer['paths']['libcudart.so.12']]"
+    )
+    load = f"ctypes.CDLL({str(other)!r})\n"
+    assert program(load + ONLY_CUDART + count) == [[str(other)], str(other)]
+    again = f"\nanswer = tell(initialize_cuda('12', ['cudart'], store={str(tmp_path / 'b')!r}))"
+    assert program(ONLY_CUDART + again + count) == [[str(library)], str(library)]
+
+
+# --- wheels that mean harm ------------------------------------------------------------------------
+
+
+def packed(path: Path, members: list[tuple[str, bytes]], kind: int = zipfile.ZIP_STORED) -> Listed:
+    """Write a wheel, and return what an index would say of it."""
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", kind) as archive:
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name, content in members:
+            archive.writestr(name, content)
+    return Listed(CUDART, "1.0", path.name, path.as_uri(), sha256_of(path))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("lib/a.so", "lib/a.so"),
+        ("a.so", "a.so/b.so"),
+        ("a.so/b.so", "a.so"),
+        ("x-1.data/purelib/lib/a.so", "lib/a.so"),
+    ],
+)
+def test_members_that_want_one_place(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Two files for one place are the fault of the wheel, not of the disk."""
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    listed = packed(wheel, [(name, b"x") for name in names])
+    with pytest.raises(InvalidWheel, match="same place"):
+        unpack(wheel, listed, tmp_path / "entry")
+
+
+def test_wheels_of_odd_kinds(tmp_path: Path) -> None:
+    """Other compressions are refused; a member that is only a dot is no file."""
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    listed = packed(wheel, [("a.so", b"x")], zipfile.ZIP_LZMA)
+    with pytest.raises(InvalidWheel):
+        unpack(wheel, listed, tmp_path / "one")
+    listed = packed(wheel, [(".", b""), ("a.so", b"x")])
+    unpack(wheel, listed, tmp_path / "two")
+    assert (tmp_path / "two" / "tree" / "a.so").read_bytes() == b"x"
+
+
+def test_wheels_with_a_bad_byte(tmp_path: Path) -> None:
+    """Whatever byte of an archive is another one, it is unpacked or an invalid wheel."""
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    packed(wheel, [("a.so", b"x" * 10)], zipfile.ZIP_DEFLATED)
+    body = wheel.read_bytes()
+    for at in range(len(body)):
+        wheel.write_bytes(body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :])
+        listed = Listed(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256_of(wheel))
+        entry = tmp_path / str(at)
+        with suppress(InvalidWheel):
+            unpack(wheel, listed, entry)
+            assert (entry / "wheel.txt").exists()
+            continue
+        assert not (entry / "wheel.txt").exists()
+
+
+# --- locks of wheels ------------------------------------------------------------------------------
+
+
+def test_offline_a_lock_still_counts(
+    program: Program, index: RecordingIndex, cuda_wheels: Path, tmp_path: Path
+) -> None:
+    """Offline nothing else is taken than what a lock names; a wheel on this machine may be."""
+    program(ONLY_CUDART)
+    (wheel,) = cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.4*")
+    (tmp_path / "some wheels #1").mkdir()
+    shutil.copy(wheel, tmp_path / "some wheels #1")
+    lock = tmp_path / "pylock.toml"
+    ask = f"answer = tell(initialize_cuda('12', ['cudart'], lock={str(lock)!r}))"
+    index.forget()
+    places = {
+        "url": (index.file_url(wheel.name), "not-in-store"),
+        "path": (f"some wheels #1/{wheel.name}", None),
+    }
+    for key, (place, code) in places.items():
+        lock.write_text(
+            f"lock-version = '1.0'\n[[packages]]\nname = '{CUDART}'\nversion = '12.4.7'\n"
+            f"[[packages.wheels]]\n{key} = '{place}'\nhashes = {{sha256 = '{sha256_of(wheel)}'}}\n"
+        )
+        answer = program(ask, {"WHEELFIT_OFFLINE": "1"})
+        assert answer["error"]["code"] == code if code else answer["cudart"] == 12040
+    assert not index.requests
+    # What a lock named is nobody else's choice.
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_lock_without_the_right_hash(program: Program, tmp_path: Path) -> None:
+    """A wheel of which no SHA-256 is written is not taken, and it is said why."""
+    lock = tmp_path / "pylock.toml"
+    lock.write_text(
+        f"[[packages]]\nname = '{CUDART}'\nversion = '12.9.7'\n[[packages.wheels]]\n"
+        "url = 'https://me:secret@index.example/nvidia_cuda_runtime_cu12-12.9.7-py3-none-any.whl'\n"
+        "hashes = {sha512 = '00'}\n"
+    )
+    error = program(f"initialize_cuda('12', ['cudart'], lock={str(lock)!r})")["error"]
+    assert (error["code"], error["exit_code"]) == ("integrity", 4)
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lock-version = '2.0'\npackages = []", "a = " + "[" * 50_000, "packages = [{wheels = [{}]}]"],
+)
+def test_locks_of_other_kinds(tmp_path: Path, text: str) -> None:
+    """A lock of a later version, without end, or without places is refused."""
+    path = tmp_path / "pylock.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidLock):
+        read_lock(path)
+
+
+# --- indexes without the table --------------------------------------------------------------------
+
+
+def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_path: Path) -> None:
+    """Where an index has the components alone, those whose versions tell are taken."""
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    for wheel in cuda_wheels.glob("nvidia_*"):
+        shutil.copy(wheel, mirror)
+    with RecordingIndex(mirror) as index:
+
+        def ask(*what: str) -> dict[str, Any]:
+            told = command("prefetch", "cuda", *what, "--json", "--index-url", index.url)[1]
+            error: dict[str, Any] = told.get("error", told)
+            return error
+
+        assert ask("12")["version"] == "12.9"
+        assert ask("12.4")["wheels"][0]["version"] == "12.4.7"
+        assert ask("12.5")["code"] == "project-not-found"
+        error = ask("12", "cublas")
+    assert error["code"] == "project-not-found"
+    assert "cuda-toolkit" in error["hint"]
+    assert "cudart" in error["hint"]
+
+
+# --- the user's installer -------------------------------------------------------------------------
+
+
+def test_what_may_confuse_pip(
+    environ: dict[str, str], index: RecordingIndex, tmp_path: Path
+) -> None:
+    """Neither the current folder, nor settings for people, nor warnings confuse pip."""
+    (tmp_path / "json.py").write_text("raise SystemExit('taken from the current folder')")
+    extra = {
+        "PIP_VERBOSE": "3",
+        "PIP_REQUIRE_VIRTUALENV": "1",
+        "PYTHONWARNINGS": "error",
+        "WHEELFIT_LIBRARY_TRANSPORT": "pip",
+    }
+    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    script = tmp_path / "scripts" / "program.py"
+    script.parent.mkdir()
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**environ, **extra}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    index.faults.login = ("me", "secret")
+    asked = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12.4"]
+    wrong = index.url_with_login("me", "wr0ng")
+    done = subprocess.run(
+        [*asked, "cudart", "--index-url", wrong],
+        env={**environ, **extra}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode not in (0, 1)
+    assert "wr0ng" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_python_within_another_program() -> None:
+    """Where there is no interpreter, none is called."""
+    for nothing in (None, ""):
+        assert pip_of(nothing, is_frozen=False) is None
+        assert uv_of(nothing, {"PATH": "/nowhere"}) is None
+
+
+@pytest.mark.parametrize("transport", ["http", "pip"])
+def test_interrupted_from_the_keyboard(
+    environ: dict[str, str],
+    index: RecordingIndex,
+    cuda_wheels: Path,
+    tmp_path: Path,
+    transport: str,
+) -> None:
+    """Interrupted in a download it ends with 130, without children and without leftovers."""
+    wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
+    index.faults.silence[wheel] = 10
+    asked = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12", "cudart"]
+    with subprocess.Popen(
+        [*asked, "--transport", transport], env=environ, stderr=subprocess.PIPE, text=True
+    ) as running:
+        while not index.bytes_sent(wheel):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.splitlines()[-1] == "error: interrupted from the keyboard [interrupted]"
+    assert "Traceback" not in said
+    assert not list((tmp_path / "store" / "partial").iterdir())
+
+
+# --- places without locks -------------------------------------------------------------------------
+
+NO_LOCKS = """
+#include <errno.h>
+int flock(int file, int how) { errno = ENOLCK; return -1; }
+"""
+
+
+def test_a_file_system_without_locks(
+    environ: dict[str, str], command: Command, tmp_path: Path
+) -> None:
+    """Where no locks can be had, as on some network file systems, all come through."""
+    compiler = find_compiler()
+    assert compiler
+    (tmp_path / "locks.c").write_text(NO_LOCKS)
+    shim = tmp_path / "locks.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(shim), str(tmp_path / "locks.c")], check=True
+    )
+    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    extra = {**environ, "LD_PRELOAD": str(shim)}
+    running = [subprocess.Popen([sys.executable, "-c", code], env=extra) for _ in range(4)]
+    assert [one.wait(60) for one in running] == [0] * 4
+    assert command("verify")[0] == 0
+    assert not list((tmp_path / "store" / "partial").iterdir())
+
+
+def test_a_lock_ends_though_a_child_has_it(tmp_path: Path) -> None:
+    """A process that was forked while a lock was held does not hold it on."""
+    store = Store(str(tmp_path))
+    reading, writing = os.pipe()
+    with store.lock("some", lambda: None):
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+    with (tmp_path / "locks" / "some.lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(writing)
+    os.close(reading)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_progress_where_nobody_listens() -> None:
+    """A closed stream is told nothing."""
+    stream = io.StringIO()
+    stream.close()
+    teller = Progress(stream, patience=0)
+    teller.tell("fetching x")
+    teller.end()
+
+
+def test_a_wrong_scope_fetches_nothing(program: Program, index: RecordingIndex) -> None:
+    """A slip is told before anything is asked for."""
+    assert program("initialize_cuda('12', scope='banana')")["error"]["code"] == "user-error"
+    assert not index.requests
