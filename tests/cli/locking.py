@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lock.entries import release_for
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.cli.hosts import open_host
 from wheelfit.core.target import Target
 from wheelfit.lock.document import write_lock
-from wheelfit.lock.release import lock_release, release_for
+from wheelfit.lock.release import lock_release
 from wheelfit.lock.writing import new_lock
 from wheelfit.resolve.release_metadata import obtain
 from wheelfit.sources.open import open_sources

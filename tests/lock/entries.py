@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -13,10 +14,12 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.target import Target
 from wheelfit.lock.document import Lock
-from wheelfit.lock.release import LockedRelease, lock_release, release_for
+from wheelfit.lock.release import LockedRelease, lock_release
 from wheelfit.lock.settling import possible_needs
 from wheelfit.lock.writing import new_lock
+from wheelfit.resolve.listing import Release, Wheel, sort_page
 from wheelfit.resolve.release_metadata import MetadataPolicy, obtain
+from wheelfit.sources.page import ProjectPage
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit.testing.worlds import NVIDIA, linux_target
@@ -75,6 +78,28 @@ def _own(label: str | None) -> dict[str, object] | None:
     if label is None:
         return None
     return {**DOCUMENT, "variants": {label: DOCUMENT["variants"][label]}}
+
+
+def release_for(
+    page: ProjectPage, version: Version, environments: Sequence[Target]
+) -> Release | None:
+    """Return a release with the wheels that fit at least one of several environments.
+
+    What makes a wheel fit: its tags, ``requires-python`` of its listing entry, and that
+    it was not taken back - unless all of the release was.
+    """
+    found: dict[str, Wheel] = {}
+    releases = [sort_page(page, target).releases.get(version) for target in environments]
+    for release in releases:
+        for wheel in () if release is None else release.wheels:
+            if wheel.rejection is None:
+                found.setdefault(wheel.filename.text, wheel)
+    first = next((release for release in releases if release is not None), None)
+    if first is None:
+        return None
+    wheels = tuple(found[text] for text in sorted(found))
+    left = tuple(wheel for wheel in wheels if not wheel.is_yanked)
+    return replace(first, wheels=left or wheels)
 
 
 def locked(

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lock.entries import TARGET, X86_64
+from lock.entries import TARGET, X86_64, release_for
 from packaging.pylock import Pylock
 from packaging.version import Version
 
 from wheelfit.cli.main import main
 from wheelfit.lock.document import Lock, read_lock, write_lock
-from wheelfit.lock.release import lock_release, release_for
+from wheelfit.lock.release import lock_release
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.lock.writing import new_lock
 from wheelfit.resolve.release_metadata import obtain

@@ -19,27 +19,24 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.errors import NoCompatibleWheel
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.lock.pruning import prune
-from wheelfit.resolve.listing import Release, Wheel, sort_page
 from wheelfit.resolve.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
-from wheelfit.values import dataclass, replace
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from packaging.version import Version
+    from collections.abc import Iterable, Mapping
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
-    from wheelfit.core.target import Target
     from wheelfit.errors import Fault
+    from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.resolve.release_metadata import ReleaseMetadata
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.page import File
 
-__all__ = ["LockedRelease", "lock_release", "release_for"]
+__all__ = ["LockedRelease", "lock_release"]
 
 
 def __dir__() -> list[str]:
@@ -56,33 +53,6 @@ class LockedRelease:
     """What was left out and why, one sentence each (F-136)."""
 
 
-def release_for(
-    page: ProjectPage, version: Version, environments: Sequence[Target]
-) -> Release | None:
-    """Return a release with the wheels that fit at least one of several environments.
-
-    What makes a wheel fit: its tags, ``requires-python`` of its listing entry, and that
-    it was not taken back - unless all of the release was.
-
-    :param page: what the source lists.
-    :param version: of the release.
-    :param environments: those that the lock is for; at least one.
-    :return: the release, its wheels by file name; None when the page has no such release.
-    """
-    found: dict[str, Wheel] = {}
-    releases = [sort_page(page, target).releases.get(version) for target in environments]
-    for release in releases:
-        for wheel in () if release is None else release.wheels:
-            if wheel.rejection is None:
-                found.setdefault(wheel.filename.text, wheel)
-    first = next((release for release in releases if release is not None), None)
-    if first is None:
-        return None
-    wheels = tuple(found[text] for text in sorted(found))
-    left = tuple(wheel for wheel in wheels if not wheel.is_yanked)
-    return replace(first, wheels=left or wheels)
-
-
 def lock_release(
     release: Release,
     metadata: ReleaseMetadata,
@@ -96,7 +66,7 @@ def lock_release(
 ) -> LockedRelease:
     """Build the entry of a release.
 
-    :param release: of `release_for`.
+    :param release: with the wheels that may be in it.
     :param metadata: its variant metadata, as ``wheelfit.resolve.release_metadata.obtain``
         gives it for all of its variant wheels; one that cannot be used leaves the plain
         wheels (F-133).

@@ -53,8 +53,6 @@ class Stretch(NamedTuple):
 class VirtualWheel:
     """Hold what a wheel with another METADATA consists of."""
 
-    original_size: int
-    """Bytes of the original."""
     kept: tuple[tuple[int, int], ...]
     """What of the original is part of it: positions, in order, no two of them adjacent."""
     left_out: tuple[tuple[int, bytes], ...]
@@ -126,7 +124,7 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
         bodies += encode_local_header(member) + packed
     count = len(archive.members) - len(left_out) + 1 + len(written)
     end = encode_end(count, len(entries), size + len(bodies))
-    return VirtualWheel(archive.size, kept, left_out, bytes(bodies + entries + end))
+    return VirtualWheel(kept, left_out, bytes(bodies + entries + end))
 
 
 def _parted(

@@ -42,7 +42,7 @@ PUBLISHED = ""
 
 Scope = Literal["read", "upload", "admin"]
 """What a token allows: to see a private index; to add, yank and publish besides; or also to
-delete, and to name owners."""
+delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,9 +359,6 @@ class Records(Protocol):
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
         """Return who owns a project; nobody, if it is new."""
-
-    def set_owners(self, project: NormalizedName, owners: Iterable[str]) -> None:
-        """Say who owns a project from now on, whether it has files or not."""
 
     # --- cleaning up -------------------------------------------------------------------
 

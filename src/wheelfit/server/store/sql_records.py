@@ -393,13 +393,6 @@ class SqlRecords:
         with self._database.reading() as execute:
             return owners_of(execute, project)
 
-    def set_owners(self, project: NormalizedName, owners: Iterable[str]) -> None:
-        """Say who owns a project from now on."""
-        with self._database.writing() as execute:
-            execute("DELETE FROM owner WHERE project = ?", (project,))
-            for name in sorted(set(owners)):
-                execute("INSERT INTO owner (project, name) VALUES (?, ?)", (project, name))
-
     # --- cleaning up -------------------------------------------------------------------
 
     def forget_unused(
