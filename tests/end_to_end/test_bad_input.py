@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from cli.running import Runner, Said, tree
 
-from wheelfit.testing.index import Faults, RecordingIndex
+from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
 DOCUMENT = release_document(
@@ -112,22 +113,34 @@ def run(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(capsys)
 
 
-@pytest.fixture
-def place(tmp_path: Path, run: Runner) -> Iterator[Place]:
-    """Serve a few projects, and install one of them."""
-    folder = tmp_path / "index"
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a few projects, and install one of them."""
+    folder = tmp_path_factory.mktemp("stocked")
+    index = folder / "index"
     for label in (None, "null", "mkl"):
-        build_wheel(folder, "some", "1.0", label=label, document=DOCUMENT if label else None)
-    (folder / INDEX_FILE).write_text(json.dumps(DOCUMENT))
-    build_wheel(folder, "plain", "1.0")
-    build_wheel(folder, "needs", "1.0", requires=["some", "absent"])
-    build_wheel(folder, "gone", "1.0", tag="cp27-none-any")
-    build_wheel(folder, "there", "1.0")
-    with RecordingIndex(folder) as index:
-        made = Place(tmp_path, index, run)
-        run("install", *made.sources, "--target", made.target, "there")
-        index.faults = Faults()
-        yield made
+        build_wheel(index, "some", "1.0", label=label, document=DOCUMENT if label else None)
+    (index / INDEX_FILE).write_text(json.dumps(DOCUMENT))
+    build_wheel(index, "plain", "1.0")
+    build_wheel(index, "needs", "1.0", requires=["some", "absent"])
+    build_wheel(index, "gone", "1.0", tag="cp27-none-any")
+    build_wheel(index, "there", "1.0")
+    words = ["install", "--no-index", "-f", index, "--no-cache-dir", "--target", folder / "target"]
+    subprocess.run(
+        [sys.executable, "-m", "wheelfit", *map(str, words), "there"],
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PIP_CONFIG_FILE": os.devnull},
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture
+def place(stocked: Path, tmp_path: Path, run: Runner) -> Iterator[Place]:
+    """Serve the projects, beside what is installed."""
+    shutil.copytree(stocked, tmp_path, dirs_exist_ok=True)
+    with RecordingIndex(tmp_path / "index") as index:
+        yield Place(tmp_path, index, run)
 
 
 def check(said: Said, bad: Bad) -> None:

@@ -11,13 +11,15 @@ import pytest
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
-PACKAGES = [
-    ("numpy", "import numpy; assert numpy.arange(3).sum() == 3"),
-    ("rich", "import rich.console; rich.console.Console().print('[b]hello')"),
-    ("httpx", "import httpx; httpx.Client().close()"),
-    ("jupyterlab", "import jupyterlab.labapp"),
-    ("onnxruntime", "import onnxruntime; assert onnxruntime.get_available_providers()"),
-]
+PROGRAMS = {
+    "numpy": "import numpy; assert numpy.arange(3).sum() == 3",
+    "rich": "import rich.console; rich.console.Console().print('[b]hello')",
+    "httpx": "import httpx; httpx.Client().close()",
+    "jupyterlab": "import jupyterlab.labapp",
+    "onnxruntime": "import onnxruntime; assert onnxruntime.get_available_providers()",
+}
+LARGE = {"jupyterlab"}
+"""`test_large_lock` makes it real in every run."""
 
 
 def run(*words: str | Path) -> str:
@@ -29,10 +31,12 @@ def run(*words: str | Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("package", "program"), PACKAGES, ids=[name for name, _ in PACKAGES])
+@pytest.mark.parametrize(
+    "package",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else ()) for name in PROGRAMS],
+)
 def test_a_package_installs_works_and_goes(
     package: str,
-    program: str,
     environment: Callable[[], Path],
     wheelfit: Callable[..., str],
     pip: Path,
@@ -41,7 +45,7 @@ def test_a_package_installs_works_and_goes(
     """It is installed with all it needs, imports, satisfies pip and uv, and can be removed."""
     python = environment()
     wheelfit("install", "--python", python, package)
-    run(python, "-I", "-c", program)
+    run(python, "-I", "-c", PROGRAMS[package])
     assert "No broken requirements found" in run(pip, "--python", python, "check")
     listed = {
         entry["name"].lower()
