@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 from runtime.example_builds import BACKEND, build_example, install_builds
 
-_LONG = ("cuda_real", "frozen_long")
+_LONG = ("cuda_real", "cuda_long", "frozen_long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

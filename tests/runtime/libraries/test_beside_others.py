@@ -5,41 +5,132 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wheelfit
+from wheelfit.runtime.libraries.families import family_named
 
-CODE = """
-import json
+PATHFINDER = """
+import json, sys
 from wheelfit.runtime import initialize_cuda
-cuda = initialize_cuda("13", ["cudart"])
+cuda = initialize_cuda(sys.argv[1], ["cudart"])
 from cuda.pathfinder import load_nvidia_dynamic_lib
 found = load_nvidia_dynamic_lib("cudart")
 print(json.dumps([cuda.path("cudart"), found.abs_path, found.was_already_loaded_from_elsewhere]))
 """
 
 
-@pytest.mark.skipif(
+BEGIN = """
+import json, os, sys
+from wheelfit.runtime import initialize_cuda
+cuda = initialize_cuda(sys.argv[1], ["cudart", "nvrtc", "nvvm", "nvjitlink", "curand", "cccl"])
+os.environ["CUDA_PATH"] = root = cuda.root()
+def tell(*told):
+    with open("/proc/self/maps") as maps:
+        mapped = sorted({line.split()[-1] for line in maps if ".so" in line})
+    print(json.dumps([told, mapped, cuda.paths]))
+"""
+
+NUMBA = """
+import math
+from numba import cuda as numba_cuda
+def waves(x):
+    i = numba_cuda.grid(1)
+    x[i] = math.sin(x[i])
+tell(
+    numba_cuda.compile_ptx(waves, "void(float32[:])", cc=(9, 0))[0],
+    len(numba_cuda.compile(waves, "void(float32[:])", cc=(9, 0), output="ltoir")[0]),
+)
+"""
+
+CORE = """
+from cuda.core import Program, ProgramOptions
+source = "#include <cuda_fp16.h>\\nextern \\"C\\" __global__ void one(__half *x) { *x = 1; }"
+places = [f"{root}/include", f"{root}/include/cccl"]
+options = ProgramOptions(arch="sm_90", include_path=places)
+tell(Program(source, "c++", options).compile("cubin").code[:4].decode("latin-1"))
+"""
+
+CUPY = """
+import cupy
+from cupy._core import core
+from cupy_backends.cuda.libs import curand, nvrtc
+bundled = os.path.join(os.path.dirname(cupy.__file__), "_core", "include")
+source = "#include <cupy/float16.cuh>\\nextern \\"C\\" __global__ void one(float16 *x) { *x = 1; }"
+program = nvrtc.createProgram(source, "one.cu", [], [])
+include = [f"-I{bundled}", f"-I{root}/include", *core._get_cccl_include_options()]
+nvrtc.compileProgram(program, ["-arch=sm_90", "-std=c++17", *include])
+tell(nvrtc.getCUBIN(program)[:4].decode("latin-1"), list(nvrtc.getVersion()), curand.getVersion())
+"""
+
+COMMON = ("cuda-pathfinder==1.9.0", "cuda-core==1.2.2", "numba-cuda==0.30.4")
+OTHERS = {
+    "12.9.2": (*COMMON, "cuda-bindings==12.9.10", "cupy-cuda12x==14.2.0"),
+    "13.5.0": (*COMMON, "cuda-bindings==13.5.0", "cupy-cuda13x==14.2.0"),
+}
+
+Run = Callable[..., Any]
+
+pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="needs x86-64 Linux"
 )
-def test_pathfinder_finds_ours(environment_with: Callable[..., Path], tmp_path: Path) -> None:
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Give a function that runs a program with an interpreter, and one store for all."""
+    folder = tmp_path_factory.mktemp("beside-others")
+    left_out = ("WHEELFIT_", "CUDA_", "NUMBA_", "CUPY_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    environ = {**kept, "PYTHONPATH": str(Path(wheelfit.__file__).parents[1])}
+    environ |= {"WHEELFIT_LIBRARY_STORE": str(folder / "store"), "HOME": str(folder)}
+
+    def call(python: Path, code: str, asked: str) -> Any:
+        command = [str(python), "-c", code, asked]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    yield call
+    shutil.rmtree(folder)
+
+
+def test_pathfinder_finds_ours(environment_with: Callable[..., Path], run: Run) -> None:
     """cuda-pathfinder, which CuPy and numba-cuda ask, takes what was loaded from the store."""
     python = environment_with("cuda-pathfinder==1.9.0")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WHEELFIT_")}
-    environ = {
-        **kept,
-        "PYTHONPATH": str(Path(wheelfit.__file__).parents[1]),
-        "WHEELFIT_LIBRARY_STORE": str(tmp_path),
-    }
-    done = subprocess.run(
-        [str(python), "-c", CODE], env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    ours, theirs, was_loaded = json.loads(done.stdout)
+    ours, theirs, was_loaded = run(python, PATHFINDER, "13")
     assert Path(ours).samefile(theirs)
     assert was_loaded
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param("12.9.2", marks=pytest.mark.cuda_long),
+        pytest.param("13.5.0", marks=pytest.mark.cuda_real),
+    ],
+)
+@pytest.mark.parametrize(("name", "code"), [("numba", NUMBA), ("core", CORE), ("cupy", CUPY)])
+def test_compile_with_ours(
+    environment_with: Callable[..., Path], run: Run, name: str, code: str, asked: str
+) -> None:
+    """numba-cuda, cuda-core and CuPy compile with what is in the store, and load nothing else."""
+    told, mapped, paths = run(environment_with(*OTHERS[asked]), BEGIN + code, asked)
+    if name == "numba":
+        assert ".target sm_90" in told[0]
+        assert told[1] > 0
+    else:
+        assert told[0] == "\x7fELF"
+    major, minor, _ = map(int, asked.split("."))
+    if name == "cupy":
+        assert told[1:] == [[major, minor], {12: 10310, 13: 10405}[major]]
+    store = {os.path.realpath(path) for path in paths.values()}
+    stems = family_named("cuda").stems
+    assert [one for one in mapped if Path(one).name.startswith(stems) and one not in store] == []

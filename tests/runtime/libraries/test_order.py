@@ -29,7 +29,7 @@ def entry_of(folder: Path, files: dict[str, bytes]) -> Entry:
 
 
 def test_scripts_of_linkers(tmp_path: Path) -> None:
-    """A text that only leads linkers to another file, as Intel's compiler libraries have, is none."""
+    """A text that leads linkers to another file, as Intel's compiler libraries have, is none."""
     needed = compile_library("libintlc.so.5", "int intlc(void) { return 5; }")
     files = {
         "lib/libintlc.so": b"INPUT(libintlc.so.5)\n",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ import wheelfit
 from wheelfit.errors import Unreachable
 from wheelfit.runtime.driver import Driver
 from wheelfit.runtime.libraries.bringing import prepare
+from wheelfit.runtime.libraries.families import family_named
+from wheelfit.runtime.libraries.machine import Machine, refuse_unfit
+from wheelfit.runtime.libraries.progress import Progress
+from wheelfit.runtime.libraries.settings import usual_index
+from wheelfit.runtime.libraries.transport_http import HttpTransport
+from wheelfit.runtime.libraries.versions import Requirement
 from wheelfit.testing.drivers import FakeDriver
 
 pytestmark = [
@@ -27,6 +34,7 @@ pytestmark = [
 ]
 
 Real = Callable[..., Any]
+STEMS = family_named("cuda").stems
 
 CUDART = """
 import ctypes, json, sys
@@ -86,8 +94,61 @@ print(json.dumps([cuda.version, compile(b"compute_90", "PTX"), compile(b"sm_90",
 """
 
 
+COMPONENTS = """
+import ctypes, json, sys
+from wheelfit.runtime import initialize_cuda
+asked, *components = sys.argv[1].split()
+cuda = initialize_cuda(asked, components)
+INT, SIZE = ctypes.c_int, ctypes.c_size_t
+def filled(component, function, count=1):
+    numbers = [INT() for _ in range(count)]
+    code = getattr(cuda.handle(component), function)(*map(ctypes.byref, numbers))
+    return [code, *(one.value for one in numbers)]
+def property(component, function):
+    numbers = [INT() for _ in range(3)]
+    function = getattr(cuda.handle(component), function)
+    return [*(function(i, ctypes.byref(one)) for i, one in enumerate(numbers))][0], [
+        one.value for one in numbers
+    ]
+def returned(component, function):
+    function = getattr(cuda.handle(component), function)
+    function.restype = SIZE
+    return 0, function()
+ASKED = {
+    "cudart": (filled, "cudaRuntimeGetVersion"),
+    "nvrtc": (filled, "nvrtcVersion", 2),
+    "nvjitlink": (filled, "nvJitLinkVersion", 2),
+    "nvvm": (filled, "nvvmVersion", 2),
+    "nvfatbin": (filled, "nvFatbinVersion", 2),
+    "curand": (filled, "curandGetVersion"),
+    "cufft": (filled, "cufftGetVersion"),
+    "cusolver": (filled, "cusolverGetVersion"),
+    "nccl": (filled, "ncclGetVersion"),
+    "cufile": (filled, "cuFileGetVersion"),
+    "nvshmem": (filled, "nvshmemx_vendor_get_version_info", 3),
+    "cublas": (property, "cublasGetProperty"),
+    "cusparse": (property, "cusparseGetProperty"),
+    "cusparselt": (property, "cusparseLtGetProperty"),
+    "cudss": (property, "cudssGetProperty"),
+    "nvjpeg": (property, "nvjpegGetProperty"),
+    "cudnn": (returned, "cudnnGetVersion"),
+    "cutensor": (returned, "cutensorGetVersion"),
+}
+told = {}
+for component in components:
+    if component in ASKED:
+        how, *what = ASKED[component]
+        told[component] = list(how(component, *what))
+    elif component != "cccl":
+        told[component] = [0, len(cuda.path(component))]
+with open("/proc/self/maps") as maps:
+    mapped = sorted({line.split()[-1] for line in maps if ".so" in line})
+print(json.dumps([told, mapped, cuda.paths]))
+"""
+
+
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Real:
+def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Iterator[Real]:
     """Give a function that runs a program of an environment with pip, and one store for all."""
     folder = tmp_path_factory.mktemp("real")
     source = str(Path(wheelfit.__file__).parents[1])
@@ -106,7 +167,8 @@ def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Real:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    return run
+    yield run
+    shutil.rmtree(folder)  # with all there is of CUDA it has 15 GB
 
 
 @pytest.mark.parametrize(("asked", "version"), [("12.9", 12090), ("13", None)])
@@ -169,6 +231,125 @@ def test_nvrtc_compiles(real: Real, asked: str) -> None:
     assert ".target sm_90" in ptx
     assert ".entry twice" in ptx
     assert cubin.startswith("\x7fELF")
+
+
+SOME = "cudart nvrtc nvjitlink nvvm nvfatbin curand nvjpeg nvtx cupti cufile cccl"
+MANY = "cublas cufft cusparse cusolver npp cudnn nccl cutensor cusparselt cudss nvshmem"
+OLD = "cudart nvrtc nvvm curand nvjpeg nvtx cupti cccl"
+OLD_MANY = "cublas cufft cusparse cusolver npp cudnn nccl cutensor"
+VERSIONS = {
+    "11.8.0": {"nvrtc": [0, 11, 8], "curand": [0, 10300], "cublas": [0, [11, 11, 3]]},
+    "12.9.2": {"cudart": [0, 12090], "nvrtc": [0, 12, 9], "nvjitlink": [0, 12, 9]}
+    | {"nvfatbin": [0, 12, 9], "curand": [0, 10310], "nvjpeg": [0, [12, 4, 0]]}
+    | {"cublas": [0, [12, 9, 2]], "cufft": [0, 11401], "cusolver": [0, 11705]}
+    | {"cusparse": [0, [12, 5, 10]], "nvvm": [0, 2, 0]},
+    "13.5.0": {"cudart": [0, 13050], "nvrtc": [0, 13, 5], "nvjitlink": [0, 13, 5]}
+    | {"nvfatbin": [0, 13, 5], "curand": [0, 10405], "nvjpeg": [0, [13, 3, 2]]}
+    | {"cublas": [0, [13, 10, 0]], "cufft": [0, 12500], "cusolver": [0, 12401]}
+    | {"cusparse": [0, [12, 9, 4]], "nvvm": [0, 2, 0]},
+}
+"""What libraries of one version of the toolkit say, which never changes."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "components"),
+    [
+        pytest.param("12.9.2", SOME, marks=pytest.mark.cuda_real),
+        pytest.param("13.5.0", SOME, marks=pytest.mark.cuda_real),
+        pytest.param("11.8.0", f"{OLD} {OLD_MANY}", marks=pytest.mark.cuda_long),
+        pytest.param("12.9.2", MANY, marks=pytest.mark.cuda_long),
+        pytest.param("13.5.0", MANY, marks=pytest.mark.cuda_long),
+    ],
+)
+def test_components(real: Real, asked: str, components: str) -> None:
+    """Each component loads without a driver, says its version, and nothing is of the system."""
+    told, mapped, paths = real(COMPONENTS, f"{asked} {components}")
+    if asked == "11.8.0":
+        assert told.pop("cudart") == [35, 0]  # it says no version where no driver is
+    assert {name: code for name, (code, *_) in told.items() if code} == {}
+    versions = VERSIONS[asked]
+    assert {one: told[one] for one in told if one in versions} == {
+        one: versions[one] for one in versions if one in told
+    }
+    store = {os.path.realpath(path) for path in paths.values()}
+    strange = [one for one in mapped if Path(one).name.startswith(STEMS) and one not in store]
+    assert strange == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "component"),
+    [
+        pytest.param("13.5.0", "curand", marks=pytest.mark.cuda_real),
+        pytest.param("13.5.0", "cupti", marks=pytest.mark.cuda_real),
+        *(pytest.param("12.9.2", one, marks=pytest.mark.cuda_long) for one in MANY.split()),
+        *(pytest.param("13.5.0", one, marks=pytest.mark.cuda_long) for one in MANY.split()),
+    ],
+)
+def test_needs_nothing_else(real: Real, asked: str, component: str) -> None:
+    """What one component needs of CUDA comes with it, none from the system, whoever asks alone."""
+    _, mapped, paths = real(COMPONENTS, f"{asked} {component}")
+    store = {os.path.realpath(path) for path in paths.values()}
+    assert [one for one in mapped if Path(one).name.startswith(STEMS) and one not in store] == []
+
+
+@pytest.mark.parametrize("asked", ["12.9.2", "13.5.0"])
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+@pytest.mark.cuda_real
+def test_wheels_for_other_machines(architecture: str, asked: str) -> None:
+    """The index has a wheel of every component for each kind of machine that is promised."""
+    family = family_named("cuda")
+    major = asked.partition(".")[0]
+    machine = Machine("Linux", architecture, (2, 28))
+    refuse_unfit(family, machine)
+    parts = [part for part in family.components.values() if part.project(major)]
+    extras = tuple(part.extra_of(major) for part in parts if part.extra_of(major))
+    wanted = [Requirement(family.table, extras, f"=={asked}.*")] + [
+        Requirement(part.project(major) or "", (), part.specifier)
+        for part in parts
+        if part.specifier
+    ]
+    try:
+        wheels = HttpTransport(usual_index({}), {}).resolve(wanted, machine, Progress(None))
+    except Unreachable as error:
+        pytest.skip(f"the public index cannot be reached from here: {error}")
+    projects = {part.project(major) for part in parts}
+    assert {one.project for one in wheels} >= projects
+    platforms = {one.filename.rpartition("-")[2] for one in wheels if one.project != family.table}
+    assert all(f"_{architecture}" in one or one == "any.whl" for one in platforms)
+
+
+@pytest.mark.cuda_real
+def test_mkl_computes(real: Real) -> None:
+    """Intel's MKL comes with OpenMP, finds the part for this processor, and multiplies."""
+    code = """
+import ctypes, json, sys
+from wheelfit.runtime import initialize
+mkl = initialize("oneapi", sys.argv[1]).handle("mkl")
+words = ctypes.create_string_buffer(200)
+mkl.MKL_Get_Version_String(words, 200)
+D = ctypes.c_double
+given, made = (D * 4)(1, 2, 3, 4), (D * 4)()
+mkl.cblas_dgemm(101, 111, 111, 2, 2, 2, D(1), given, 2, given, 2, D(0), made, 2)
+print(json.dumps([words.value.decode(), list(made)]))
+"""
+    words, numbers = real(code, "2026")
+    assert "Version 2026." in words
+    assert numbers == [7, 10, 15, 22]
+
+
+@pytest.mark.cuda_long
+def test_sycl_loads(real: Real) -> None:
+    """Intel's SYCL comes with what it needs, though texts lie among its libraries."""
+    code = """
+import json, sys
+from wheelfit.runtime import initialize
+sycl = initialize("oneapi", sys.argv[1], ["sycl"])
+print(json.dumps([list(sycl.paths), sycl.handle("ur").urLoaderInit(0, None)]))
+"""
+    names, code_of_ur = real(code, "2026")
+    assert names[-1].startswith("libsycl.so.")
+    assert {"libintlc.so.5", "libimf.so", "libsvml.so", "libhwloc.so.15"} <= set(names)
+    assert code_of_ur == 0
 
 
 @pytest.mark.cuda_real

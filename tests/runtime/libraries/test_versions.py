@@ -148,6 +148,25 @@ def test_spans_without_a_cap() -> None:
     assert str(span_of(CUDA, "12", Driver((12, 6)), cap=False)) == ">=12,<13"
 
 
+@pytest.mark.parametrize(
+    ("asked", "version", "held"),
+    [
+        ("13.0", "13.0.0", True),
+        ("13.0", "13", True),
+        ("13.0.0", "13.0.0", True),
+        ("12.9", "12.9.2.0", True),
+        ("13.0", "13.1.0", False),
+        ("13.1", "13.0.2", False),
+        ("12", "13.0.0", False),
+    ],
+)
+def test_zeros_of_spans(asked: str, version: str, *, held: bool) -> None:
+    """Zeros at the end say nothing: what is asked for as 13.0 is CUDA 13.0.0 too."""
+    number = parse_version(version)
+    assert number is not None
+    assert span_of(CUDA, asked, None, cap=True).holds(number) is held
+
+
 @pytest.mark.parametrize("asked", ["", "x", "12.", "1.2.3.4", ">=12", "²"])
 def test_versions_that_are_none(asked: str) -> None:
     """What is no version is told so."""

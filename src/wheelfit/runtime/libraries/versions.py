@@ -58,7 +58,7 @@ class Span:
 
     def holds(self, version: Version) -> bool:
         """Say whether a version is in it."""
-        return self.low <= version < self.high
+        return satisfies(version, str(self))  # 13.0 and 13 are one version
 
 
 def _text(version: Version) -> str:
