@@ -205,12 +205,16 @@ def test_loader_and_variants(
         assert machine.imports() == which
 
     # Back to plain pip in such an environment: what is there stays, more may come.
-    machine = Machine(tmp_path / "back", **GPU)
-    _set(monkeypatch, GPU)
-    wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+    machine = Machine(tmp_path / "cu12", **GPU)
     machine.pip(pip, url, "spam", "spam-generic")
     assert machine.has() == {"spam", "spam_cu12", "spam_generic", "wheelfit"}
     assert (machine.imports(), machine.imports(**OLD)) == ("cu12", "generic")
+
+    # The machine lost its driver: that is told, and mended if somebody wants it.
+    wheelfit_cli("check-env", "--python", machine.python, code=13)
+    wheelfit_cli("install", "--refit", "--python", machine.python, "-i", url)
+    wheelfit_cli("check-env", "--python", machine.python)
+    assert machine.imports(**OLD) == "generic"
 
     # And pip alone.
     machine = Machine(tmp_path / "pip", **GPU)
