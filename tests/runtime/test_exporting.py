@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.errors import NoImplementation
-from wheelfit.runtime.exporting import export
+from wheelfit.runtime.exporting import export, offer_submodules
 
 IMPLEMENTATION = {
     "eggs_fast/__init__.py": '"""Fast eggs."""\nboil = "fast"\nfry = "fast"\n_secret = 1\n'
@@ -53,7 +53,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def joined(*, submodules: bool = False) -> object:
     """Return the package with what its implementation has."""
     package = importlib.import_module("eggs")
-    export(importlib.import_module("eggs_fast"), "eggs", submodules=submodules)
+    if submodules:
+        offer_submodules("eggs", lambda: "eggs_fast")
+    export(importlib.import_module("eggs_fast"), "eggs")
     return package
 
 
@@ -182,6 +184,22 @@ class TestSubmodules:
         assert slow.__spec__ is not None
         assert slow.__spec__.name == "eggs_fast.slow"
 
+    def test_before_all_is_there(self) -> None:
+        """What an implementation imports may import a module below the package; so may a thread."""
+        importlib.import_module("eggs")
+        offer_submodules("eggs", lambda: "eggs_fast")
+        core = importlib.import_module("eggs.core")
+        assert core is importlib.import_module("eggs_fast.core")
+        assert importlib.import_module("eggs.own").where == "package"
+
+    def test_mistakes_of_others(self, site: Path) -> None:
+        """A module that a module needs and nobody has is named as it is."""
+        (site / "eggs_fast" / "needy.py").write_text("import eggs_needed\n")
+        importlib.import_module("eggs")
+        offer_submodules("eggs", lambda: "eggs_fast")
+        with pytest.raises(ModuleNotFoundError, match="eggs_needed"):
+            importlib.import_module("eggs.needy")
+
     def test_run_as_a_program(self, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """``python -m`` runs a module by either name."""
         (site / "eggs_fast" / "pan" / "__main__.py").write_text(
@@ -205,12 +223,15 @@ class TestSubmodules:
         """A package that is a single file can have modules below it, an implementation cannot."""
         (site / "eggs_alone.py").write_text("")
         importlib.import_module("eggs_alone")
-        export(importlib.import_module("eggs_fast"), "eggs_alone", submodules=True)
+        offer_submodules("eggs_alone", lambda: "eggs_fast")
         core = importlib.import_module("eggs_alone.core")
         assert core is importlib.import_module("eggs_fast.core")
         importlib.import_module("eggs")
         (site / "eggs_flat.py").write_text("")
-        export(importlib.import_module("eggs_flat"), "eggs", submodules=True)
+        offer_submodules("eggs", lambda: "eggs_flat")
+        with pytest.raises(ModuleNotFoundError, match=r"'eggs\.core'"):
+            importlib.import_module("eggs.core")
+        export(importlib.import_module("eggs_flat"), "eggs")
         assert importlib.util.find_spec("eggs.core") is None
         with pytest.raises(ModuleNotFoundError, match=r"'eggs\.core'"):
             importlib.import_module("eggs.core")

@@ -223,6 +223,14 @@ class TestFallingBack:
         with pytest.raises(NoImplementation, match="spam is asked for while its own"):
             spam.chosen()
 
+    def test_what_it_will_be(self, spam: World) -> None:
+        """While it is imported its name can be had, and by other threads when it is there."""
+        names: list[str] = []
+        spam.broken["spam_cu12"] = OSError("broken")
+        spam.on_import = lambda _: names.append(spam.loader.module_of("spam"))
+        assert spam.loader.module_of("spam") == "spam_cu11"
+        assert names == ["spam_cu12", "spam_cu11"]
+
     def test_it_asks_for_another(self, spam: World) -> None:
         """An implementation may use another group; that follows what the first has."""
         spam.cuda("eggs-cu12", "12.0")
@@ -265,6 +273,20 @@ class TestImporting:
         with pytest.raises(OSError, match="no library"):
             import_whole("half_cu12")
         assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
+
+    def test_second_names(self, half: Path) -> None:
+        """Nor does a module stay under another name, or as an attribute of a package."""
+        (half / "half_cu12_tools").mkdir()
+        (half / "half_cu12_tools.py").rename(half / "half_cu12_tools" / "__init__.py")
+        tools = importlib.import_module("half_cu12_tools")
+        (half / "half_cu12" / "__init__.py").write_text(
+            "import sys\nfrom . import core\nimport half_cu12_tools as tools\n"
+            "tools.core = sys.modules['half_cu12_tools.core'] = core\nraise OSError('no library')\n"
+        )
+        with pytest.raises(OSError, match="no library"):
+            import_whole("half_cu12")
+        assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
+        assert not hasattr(tools, "core")
 
     def test_it_goes_well(self, half: Path) -> None:
         """What is imported stays, with all that is below it."""

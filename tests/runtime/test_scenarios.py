@@ -330,6 +330,32 @@ class TestOtherPackages:
         )
         assert site_with.answer(code)[0] == "32 eggs"
 
+    def test_modules_below_while_it_is_imported(self, site_with: Site, tmp_path: Path) -> None:
+        """Threads and packages that want modules below it, before it is all there, get them."""
+        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
+            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        (site_with.packages / "spam_cu12" / "__init__.py").write_text(
+            "import time\nfrom . import core\ntime.sleep(0.05)\nraise OSError('no library')\n"
+        )
+        (site_with.packages / "spam_cu11" / "__init__.py").write_text(
+            "import eggs\nwhich = eggs.which\n"
+        )
+        (site_with.packages / "eggs_avx2" / "__init__.py").write_text(
+            "import time\ntime.sleep(0.05)\nfrom spam.core import which\n"
+        )
+        code = (
+            "import importlib, threading, wheelfit.runtime.loading\nfound = []\n"
+            "start = threading.Barrier(16)\n"
+            "def work(name):\n    start.wait()\n"
+            "    found.append(importlib.import_module(name).which)\n"
+            "names = ['spam', 'spam.core'] * 8\n"
+            "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]\n"
+            "import spam_cu11.core, spam.core\n"
+            "print(len(found), *set(found), spam.core is spam_cu11.core)"
+        )
+        assert site_with.answer(code, cuda="12.4")[0] == "16 cu11 True"
+
     def test_gpu_code(self, site_with: Site, tmp_path: Path) -> None:
         """GPUs are asked for in a child process where a declaration names their code."""
         shutil.unpack_archive(implementation(tmp_path, "spam", "sm90"), site_with.packages, "zip")
@@ -401,7 +427,10 @@ class TestCommand:
     def test_explain_what_is_not_there(self, site: Site) -> None:
         """A group without an implementation is no success."""
         done = site.run("-m", "wheelfit.runtime", "explain", "ham")
-        assert (done.returncode, done.stdout.splitlines()[0]) == (3, "ham: nothing fits")
+        assert (done.returncode, done.stdout.splitlines()[0]) == (
+            3,
+            "ham: no implementation is installed",
+        )
 
     def test_table(self, site: Site) -> None:
         """The declarations can be had as a module."""

@@ -6,29 +6,27 @@ import sys
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NoImplementation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import CodeType, ModuleType
     from typing import Any
 
-__all__ = ["Submodules", "export"]
+__all__ = ["Submodules", "export", "offer_submodules"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def export(module: ModuleType, into: str, *, submodules: bool = False) -> None:
+def export(module: ModuleType, into: str) -> None:
     """Put the public names of a module into another; what that has already stays.
 
     :param module: which has them, as ``spam_cu12``.
     :param into: name of the other, as ``spam``; it is being imported, or was.
-    :param submodules: whether modules below the one can be imported below the other too.
     :raises NoImplementation: the two are one and the same.
     """
     other = sys.modules[into]
@@ -45,7 +43,7 @@ def export(module: ModuleType, into: str, *, submodules: bool = False) -> None:
             below is not None
             and below is there.get(name)
             and "__path__" in have
-            and _others_find(f"{into}.{name}", have["__path__"])
+            and _find(f"{into}.{name}", have["__path__"]) is not None
         )
 
     def other_name(name: str) -> object:
@@ -69,22 +67,38 @@ def export(module: ModuleType, into: str, *, submodules: bool = False) -> None:
         other.__getattr__ = other_name  # type: ignore[method-assign]
     if not have.get("__doc__"):
         other.__doc__ = module.__doc__
-    if submodules:
-        have.setdefault("__path__", [])  # one that is a single file
+    if into in _SUBMODULES.offered:
         _SUBMODULES.known[into] = module.__name__
-        if _SUBMODULES not in sys.meta_path:
-            sys.meta_path.insert(0, _SUBMODULES)
+
+
+def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
+    """Let modules below an implementation be imported below a package too.
+
+    It is said before the implementation is imported: another thread, or what the implementation
+    imports, may want a module of a package that is not all there.
+
+    :param into: name of the package, as ``spam``.
+    :param implementation: returns the name of the other, as ``spam_cu12``; may wait for it.
+    """
+    vars(sys.modules[into]).setdefault("__path__", [])  # one that is a single file
+    _SUBMODULES.offered[into] = implementation
+    _SUBMODULES.known.pop(into, None)  # of an earlier import
+    if _SUBMODULES not in sys.meta_path:
+        sys.meta_path.insert(0, _SUBMODULES)
 
 
 class Submodules:
     """Find modules below a package where its implementation has them; they are the same modules.
 
-    What a package has itself comes first.
+    What a package has itself comes first. Nothing is imported or waited for to find something:
+    the import system holds a lock over that, which all threads need.
     """
 
     def __init__(self) -> None:
+        self.offered: dict[str, Callable[[], str]] = {}
+        """Who knows, and may wait for, the name of the implementation, by that of the package."""
         self.known: dict[str, str] = {}
-        """The implementation, by the name of the package."""
+        """The names of those that are imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -95,47 +109,52 @@ class Submodules:
         :param path: where the package is looked for.
         :param target: the module that is imported again.
         """
-        if fullname.partition(".")[0] not in {name.partition(".")[0] for name in self.known}:
-            return None
         parent, _, last = fullname.rpartition(".")
-        above = self.known.get(parent)
-        if above is None:
-            known = sys.modules.get(parent)
-            if known is None or known.__name__ == parent or not self._is_below(parent):
+        implementation = self.offered.get(parent)
+        if implementation is not None:
+            if _find(fullname, path, target) is not None:
                 return None
-            above = known.__name__
-        elif _others_find(fullname, path, target):
+            above = self.known.get(parent)
+            if above is None:
+                return ModuleSpec(fullname, _Same(lambda: f"{implementation()}.{last}"))
+            return _as(fullname, f"{above}.{last}")
+        module = sys.modules.get(parent)
+        if module is None or module.__name__ == parent or not self._is_below(parent):
             return None
-        return _as(fullname, f"{above}.{last}")
+        return _as(fullname, f"{module.__name__}.{last}")
 
     def _is_below(self, name: str) -> bool:
-        return any(name.startswith(f"{package}.") for package in self.known)
+        # A list, for other threads may add to it.
+        return any(name.startswith(f"{package}.") for package in list(self.offered))
 
 
 _SUBMODULES = Submodules()
 
 
-def _others_find(
+def _find(
     fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-) -> bool:
-    others = (one for one in sys.meta_path if one is not _SUBMODULES)
-    return any(
-        one.find_spec(fullname, path, target) is not None
-        for one in others
-        if hasattr(one, "find_spec")
-    )
+) -> ModuleSpec | None:
+    """Return what others than we find."""
+    for one in sys.meta_path:
+        if one is not _SUBMODULES and hasattr(one, "find_spec"):
+            spec: ModuleSpec | None = one.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
 
 
 def _as(fullname: str, name: str) -> ModuleSpec | None:
     """Return how a module is imported under a second name; None where there is none."""
-    found = sys.modules.get(name)
-    try:
-        real = find_spec(name) if found is None else getattr(found, "__spec__", None)
-    except ModuleNotFoundError:  # an implementation that is a single file has none below
-        return None
-    if found is None and real is None:
-        return None
-    spec = ModuleSpec(fullname, _Same(name, real))
+    module = sys.modules.get(name)
+    if module is None:
+        path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)
+        # An implementation that is a single file has none below.
+        real = None if path is None else _find(name, path)
+        if real is None:
+            return None
+    else:
+        real = getattr(module, "__spec__", None)
+    spec = ModuleSpec(fullname, _Same(lambda: name, real))
     if real is not None:
         spec.origin = real.origin
         spec.submodule_search_locations = real.submodule_search_locations
@@ -145,17 +164,23 @@ def _as(fullname: str, name: str) -> ModuleSpec | None:
 class _Same(Loader):
     """Import one module under a second name.
 
-    :param name: its own name.
+    :param name: returns its own name.
     :param spec: how it is imported under that; None: nobody knows.
     """
 
-    def __init__(self, name: str, spec: ModuleSpec | None) -> None:
+    def __init__(self, name: Callable[[], str], spec: ModuleSpec | None = None) -> None:
         self._name = name
         self._spec = spec
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002 - as loaders have it
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module itself, so that no thread ever sees another."""
-        module = import_module(self._name)
+        name = self._name()
+        try:
+            module = import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name) from None
         self._spec = getattr(module, "__spec__", None)
         return module
 
@@ -169,5 +194,7 @@ class _Same(Loader):
         :param fullname: the second name.
         """
         loader: Any = self._spec.loader if self._spec is not None else None
-        code: CodeType | None = loader.get_code(self._name) if hasattr(loader, "get_code") else None
+        code: CodeType | None = None
+        if hasattr(loader, "get_code"):
+            code = loader.get_code(self._name())
         return code

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -62,11 +63,14 @@ def load(group: str, *, into: str | None = None, submodules: bool = False) -> Mo
         as ``spam.core``.
     :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
     """
-    module = _LOADER.load(group)
-    if into is not None:
-        from wheelfit.runtime.exporting import export  # noqa: PLC0415 - not everybody wants it
+    if into is None:
+        return _LOADER.load(group)
+    from wheelfit.runtime import exporting  # noqa: PLC0415 - not everybody wants it
 
-        export(module, into, submodules=submodules)
+    if submodules:
+        exporting.offer_submodules(into, partial(_LOADER.module_of, group))
+    module = _LOADER.load(group)
+    exporting.export(module, into)
     return module
 
 
@@ -77,15 +81,25 @@ def import_whole(name: str) -> ModuleType:
 
     :param name: as ``spam_cu12``.
     """
-    before = set(sys.modules)
     try:
         return import_module(name)
     except BaseException:
         if name not in sys.modules:  # no other thread is at it
-            for each in set(sys.modules) - before:
-                if each.startswith(f"{name}."):
-                    sys.modules.pop(each, None)
+            _forget_below(name)
         raise
+
+
+def _forget_below(name: str) -> None:
+    """Forget the modules below one, whatever names they were imported under."""
+    there = dict(sys.modules)
+    below = {id(there[each]) for each in there if each.startswith(f"{name}.")} - {id(None)}
+    for each, module in there.items():
+        if id(module) in below:
+            sys.modules.pop(each, None)
+            parent, _, last = each.rpartition(".")
+            above = getattr(there.get(parent), "__dict__", {})
+            if above.get(last) is module:
+                del above[last]
 
 
 def explain(*groups: str) -> dict[str, Any]:
@@ -183,8 +197,23 @@ class Loader:
         module = self._modules.get(group)
         return self._load(group) if module is None else module
 
-    def _load(self, group: str) -> ModuleType:
+    def module_of(self, group: str) -> str:
+        """Return the name of the implementation of a group, also while this thread imports it.
+
+        :param group: as ``spam``.
+        :raises NoImplementation: nothing fits.
+        """
+        choice = self._choices.get(group)
+        if choice is not None and group in self._busy():
+            return choice.judged.implementation.module
+        return self.load(group).__name__
+
+    def _busy(self) -> set[str]:
         busy: set[str] = self._here.__dict__.setdefault("busy", set())
+        return busy
+
+    def _load(self, group: str) -> ModuleType:
+        busy = self._busy()
         if group in busy:
             raise NoImplementation(f"{group} is asked for while its own implementation is imported")
         busy.add(group)
