@@ -13,8 +13,8 @@ is right without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH116, PTH118
-# ruff: noqa: PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH113, PTH116
+# ruff: noqa: PTH118, PTH119, PTH120, PTH123, PTH208
 from __future__ import annotations
 
 import os
@@ -161,11 +161,20 @@ def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
             file.write(f"{text}end\n")
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _replace(source: str, target: str) -> None:
+    try:
+        os.replace(source, target)
+    except FileNotFoundError:
+        # Over a network an answer may be lost; the second request finds that it was done.
+        if os.path.lexists(source) or not os.path.isfile(target):
+            raise
 
 
 def _unique() -> str:

@@ -42,7 +42,6 @@ _SYMLINK = 0o120000
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
 """What `zipfile` raises for archives that are none."""
-_CLASHES = (FileExistsError, NotADirectoryError, IsADirectoryError)
 
 
 def sha256_of(path: Path) -> str:
@@ -75,7 +74,8 @@ def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
         ("version", listed.version),
     ]
     known: dict[str, Path] = {}
-    path = None
+    files: set[PurePosixPath] = set()
+    folders: set[PurePosixPath] = set()
     try:
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.infolist():
@@ -85,16 +85,19 @@ def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
                 is_link = member.external_attr >> 16 & 0o170000 == _SYMLINK
                 if is_link or member.file_size > _LARGEST or member.compress_type not in _KINDS:
                     raise InvalidWheel(f"{path} is no plain file", where=listed.filename)
+                if path in files or path in folders or not files.isdisjoint(path.parents):
+                    raise InvalidWheel(
+                        f"two files of the wheel want the same place: {path}",
+                        where=listed.filename,
+                    )
+                files.add(path)
+                folders.update(path.parents)
                 target = folder / "tree" / path
                 digest = _extract(archive, member, target, known)
                 lines.append(("file", str(path), str(member.file_size), digest))
     except BROKEN_ARCHIVE as error:
         raise InvalidWheel(
             f"the wheel cannot be unpacked: {error}", where=listed.filename
-        ) from None
-    except _CLASHES:
-        raise InvalidWheel(
-            f"two files of the wheel want the same place: {path}", where=listed.filename
         ) from None
     except OSError as error:
         if error.errno != errno.EINVAL:  # of `seek`: the archive leads to before its beginning
