@@ -29,8 +29,8 @@ def test_strange_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(taken, "ascii"))
     assert command.main(["explain", "sp\u00e4m\udcff", "two\nlines\x1b[31m"]) == 3
     assert taken.getvalue().split(b"\n")[:2] == [
-        rb"sp\xe4m\udcff: nothing fits",
-        rb"two\nlines\x1b[31m: nothing fits",
+        rb"sp\xe4m\udcff: no implementation is installed",
+        rb"two\nlines\x1b[31m: no implementation is installed",
     ]
 
 

@@ -81,7 +81,8 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _group(one: Mapping[str, Any]) -> Iterator[str]:
     state = "is in use" if one["loaded"] else "would be used"
     chosen = one["chosen"]
-    yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: nothing fits"
+    nothing = "nothing fits" if one["implementations"] else "no implementation is installed"
+    yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: {nothing}"
     if one["demanded"]:
         named = any(each["implementation"] == one["demanded"] for each in one["implementations"])
         yield f"  {one['variable']}={one['demanded']} is set" + ("" if named else ", which is none")
