@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,69 @@ def test_pathfinder_finds_ours(environment_with: Callable[..., Path], run: Run) 
     ours, theirs, was_loaded = run(python, PATHFINDER, "13")
     assert Path(ours).samefile(theirs)
     assert was_loaded
+
+
+PRELOADING = """
+import glob
+def preload():
+    # As PyTorch does: what lies in site-packages, by its path, for everybody to see.
+    for path in sorted(glob.glob("SITE/nvidia/*/lib/lib*.so.*[0-9]")):
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+def number(library):
+    found = ctypes.c_int()
+    library.cudaRuntimeGetVersion(ctypes.byref(found))
+    return found.value
+"""
+
+
+@pytest.fixture
+def site(cuda_wheels: Path, tmp_path: Path) -> Path:
+    """Give a folder in which another program has CUDA 12.4."""
+    folder = tmp_path / "site-packages"
+    for wheel in cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.4*"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    return folder
+
+
+def test_after_others(program: Run, site: Path) -> None:
+    """What PyTorch has loaded is used, with a warning; what it has not comes from the store."""
+    code = (
+        PRELOADING.replace("SITE", str(site))
+        + """
+import warnings
+preload()
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    cuda = initialize_cuda("12", ["cudart", "nvrtc"])
+answer = [cuda.strangers, [str(one.message) for one in told], cuda.path("nvrtc"), number(
+    cuda.handle("cudart"))]
+"""
+    )
+    strangers, told, nvrtc, version = program(code)
+    theirs = str(site / "nvidia/cuda_runtime/lib/libcudart.so.12")
+    assert strangers == {"libcudart.so.12": theirs}
+    assert len(told) == 1
+    assert theirs in told[0]
+    assert "/store/" in nvrtc
+    assert version == 12040
+    refused = program(
+        f"{PRELOADING.replace('SITE', str(site))}\npreload()\ninitialize_cuda('12.9')"
+    )
+    assert refused["error"]["code"] == "another-library-loaded"
+
+
+def test_before_others(program: Run, site: Path) -> None:
+    """Who asks by name gets ours, though PyTorch loads its own by its path later."""
+    code = (
+        PRELOADING.replace("SITE", str(site))
+        + """
+cuda = initialize_cuda("12", ["cudart"])
+preload()
+answer = [number(cuda.handle("cudart")), number(ctypes.CDLL("libcudart.so.12"))]
+"""
+    )
+    assert program(code) == [12090, 12090]
 
 
 @pytest.mark.parametrize(
