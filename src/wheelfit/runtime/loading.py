@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import NoImplementation
 from wheelfit.runtime.declarations import (
+    FOLDER,
     TABLE,
     Declarations,
     Feature,
@@ -499,6 +500,8 @@ def _nothing(group: str, view: _View, environ: Mapping[str, str]) -> NoImplement
         every = [one.install for one in view.declarations.known.get(group, ())]
         if every and not hint:
             hint = f"there are {', '.join(every)}; none of them suits this machine"
+        elif not every:
+            hint = f"the documentation of {group} names them; each has a file in a folder {FOLDER}"
     lines = [f"  {one.implementation.title}: {'; '.join(one.reasons)}" for one in own]
     lines += [f"  {words}" for words in view.declarations.problems]
     error = NoImplementation(
