@@ -23,7 +23,7 @@ alternatives.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from wheelfit.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
 from wheelfit.patterns import pattern
@@ -43,6 +43,7 @@ def __dir__() -> list[str]:
 
 
 Value = TypeVar("Value")
+Default = TypeVar("Default")
 
 _PROPERTY = pattern(r"\s*([a-z0-9_]+)\s*::\s*([a-z0-9_]+)\s*::\s*([a-z0-9_.]+)\s*")
 _SM = Feature("nvidia", "sm_arch")
@@ -188,13 +189,27 @@ class Cases(Generic[Value]):
                     yield pair
 
 
+@overload
+def select(
+    table: Mapping[Any, Value],
+    *,
+    no_match: str = "",
+    detections: Mapping[str, Detection] | None = None,
+) -> Value: ...
+@overload
+def select(
+    table: Mapping[Any, Value],
+    *,
+    default: Default,
+    detections: Mapping[str, Detection] | None = None,
+) -> Value | Default: ...
 def select(
     table: Mapping[Any, Value],
     *,
     default: Value | object = _UNSET,
     no_match: str = "",
     detections: Mapping[str, Detection] | None = None,
-) -> Value:
+) -> object:
     """Return the value of the case that fits this machine; the module says how.
 
     >>> select({"x86_64 :: level :: v9": "fast.bin"}, default="any.bin")
