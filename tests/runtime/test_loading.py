@@ -159,6 +159,19 @@ class TestChoice:
         assert spam.chosen() == "spam_sm90"
         assert spam.looked == [(("nvidia", "x86_64"), True)]
 
+    def test_what_is_not_installed(self, world: World) -> None:
+        """The machine is not asked for what is known and not installed, unless nothing fits."""
+        sm90 = {"implementation": "sm90", "install": "spam-sm90"}
+        known = [{**sm90, "properties": ["nvidia :: sm_arch :: 90_real"]}]
+        world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+        with pytest.raises(NoImplementation, match="pip install spam-sm90"):
+            world.chosen()
+        assert world.looked == [((), False), (("nvidia",), True)]
+        world.looked.clear()
+        world.declare("spam-generic")
+        assert world.chosen() == "spam_generic"
+        assert world.looked == [((), False)]
+
     def test_the_machine_is_looked_at_once(self, spam: World) -> None:
         """A second group asks of the machine only what is new; of what is loaded again."""
         spam.declare("eggs-generic")

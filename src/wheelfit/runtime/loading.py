@@ -1,6 +1,6 @@
 """Carry out what is planned: import the implementation of a group, and fall back if it fails.
 
-Everything that is decided is decided under one lock, and nothing is imported of others under it:
+Everything that is decided is decided under one lock, and no implementation is imported under it:
 an import has locks of its own, and two threads would wait for each other.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.runtime.declarations import Known
     from wheelfit.runtime.process import Process
 
-__all__ = ["MIX", "Loader", "explain", "load", "variable_of"]
+__all__ = ["MIX", "Loader", "explain", "import_whole", "load", "variable_of"]
 
 
 def __dir__() -> list[str]:
@@ -75,6 +75,23 @@ def load(group: str, *, into: str | None = None, submodules: bool = False) -> Mo
     return module
 
 
+def explain(*groups: str) -> dict[str, Any]:
+    """Return what would be chosen and why, as plain data; nothing is imported.
+
+    :param groups: which; none: all that are installed.
+    """
+    return _LOADER.explain(groups)
+
+
+def variable_of(group: str) -> str:
+    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``.
+
+    :param group: as ``spam``.
+    """
+    word = "".join(c if c.isalnum() else "_" for c in group)
+    return f"{word.upper()}_IMPLEMENTATION"
+
+
 def import_whole(name: str) -> ModuleType:
     """Import a module; where that fails, leave nothing of it behind, and nothing below it.
 
@@ -101,23 +118,6 @@ def _forget_below(name: str) -> None:
             above = getattr(there.get(parent), "__dict__", {})
             if above.get(last) is module:
                 del above[last]
-
-
-def explain(*groups: str) -> dict[str, Any]:
-    """Return what would be chosen and why, as plain data; nothing is imported.
-
-    :param groups: which; none: all that are installed.
-    """
-    return _LOADER.explain(groups)
-
-
-def variable_of(group: str) -> str:
-    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``.
-
-    :param group: as ``spam``.
-    """
-    word = "".join(c if c.isalnum() else "_" for c in group)
-    return f"{word.upper()}_IMPLEMENTATION"
 
 
 class _View(NamedTuple):
@@ -254,10 +254,11 @@ class Loader:
         choice = self._choices.get(group)
         if choice is not None:
             return choice
-        view = self._view((group,))
+        view = self._view()
         made = plan(filter(self._is_open, view.judged), view.held, group)
         judged = made.chosen.get(group)
         if judged is None:
+            view = self._view((group,))
             for key in [key for key in self._failed if key[0] == group]:
                 del self._failed[key]  # whoever mends something may import once more
             raise _nothing(group, view, self._environ()) from cause
@@ -269,7 +270,11 @@ class Loader:
     def _is_open(self, one: Judged) -> bool:
         return one.implementation.group not in self._choices
 
-    def _view(self, groups: Iterable[str]) -> _View:
+    def _view(self, groups: Iterable[str] = ()) -> _View:
+        """Look at what is declared, and at what that names of the machine.
+
+        :param groups: of these, also at what is known and not installed.
+        """
         environ = self._environ()
         declared = self._declared()
         everything = declared.implementations
@@ -277,7 +282,7 @@ class Loader:
         known = [each for group in groups for each in declared.known.get(group, ())]
         wanted |= {one.feature for each in known for one in each.properties}
         process = self._process({one.namespace for one in wanted}, environ, devices=_SM in wanted)
-        free = {word.strip() for word in environ.get(MIX, "").split(",")}
+        free = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
         held = tuple(
             one for one in (*process.held, *self._claimed()) if not free & {"all", one.dimension}
         )
