@@ -98,6 +98,16 @@ def test_goes_with_its_wheels(tmp_path: Path) -> None:
     remove_broken(Store(str(tmp_path / "none")))
 
 
+def test_of_a_site(tmp_path: Path) -> None:
+    """Whoever reads the store of a site uses the folder that was made there."""
+    site = Store(str(tmp_path / "site"))
+    wheel = kept(site, tmp_path, "one", {"nvidia/one/include/one.h": b"header"})
+    made = joined(site, [wheel])
+    own = tmp_path / "own"
+    own.write_text("no folder can be made here")
+    assert joined(Store(str(own), (site.root,)), [wheel]) == made
+
+
 def test_cannot_be_written(tmp_path: Path) -> None:
     """Where the store cannot be written, that is said; what is there already is found."""
     store = Store(str(tmp_path / "store"))

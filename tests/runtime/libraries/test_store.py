@@ -238,6 +238,7 @@ def test_prefetch_list_and_path(command: Callable[..., Any], tmp_path: Path) -> 
     assert status == 0
     assert told["version"] == "12.4.1"
     assert [one["project"] for one in told["wheels"]] == [CUDART, "nvidia-cuda-nvrtc-cu12"]
+    assert Path(told["root"], "include", "cuda_fp16.h").read_text() == "// 12.4\n"
     status, told = command("list", "--json")
     assert {one["project"] for one in told["wheels"]} == {CUDART, "nvidia-cuda-nvrtc-cu12"}
     assert told["bytes"] == sum(one["bytes"] for one in told["wheels"]) > 0
@@ -261,7 +262,7 @@ def test_verify(command: Callable[..., Any], tmp_path: Path) -> None:
     """A library that is not what it was is found, and removed on request."""
     command("prefetch", "cuda", "12")
     assert command("verify")[0] == 0
-    (library,) = (tmp_path / "store").rglob("libcudart.so.12")
+    (library,) = (tmp_path / "store" / "store").rglob("libcudart.so.12")
     library.write_bytes(bytes(library.stat().st_size))
     status, told = command("verify", "--json")
     assert status == 4
@@ -285,8 +286,10 @@ def test_gc(command: Callable[..., Any], tmp_path: Path) -> None:
     selection.unlink()
     assert command("gc", "--json")[1]["removed"] == []  # fetched a moment ago, chosen soon
     os.utime(entry, old)
+    assert len(list((tmp_path / "store" / "folders").iterdir())) == 1
     assert len(command("gc", "--json")[1]["removed"]) == 1
     assert not entry.exists()
+    assert not list((tmp_path / "store" / "folders").iterdir())
 
 
 @pytest.mark.parametrize(

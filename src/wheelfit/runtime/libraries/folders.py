@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from wheelfit.runtime.libraries.store import unwritable
+from wheelfit.runtime.libraries.store import make_folder, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,14 +50,15 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
     # The paths count too: a store may have been moved.
     text = "\n".join(sorted(one.tree for one in entries))
     name = hashlib.sha256(os.fsencode(text)).hexdigest()[:_LENGTH]
+    for root in store.roots:
+        if Path(root, _PLACE, name).is_dir():
+            return str(Path(root, _PLACE, name))
     place = Path(store.root, _PLACE, name)
-    if place.is_dir():
-        return str(place)
     with store.working_folder() as working:
         made = Path(working, name)
         try:
             _fill(made, entries)
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(str(place.parent))
             with suppress(FileExistsError):
                 _put(made, place)
         except OSError as error:
@@ -74,7 +75,7 @@ def _put(made: Path, place: Path) -> None:
 
 
 def _fill(folder: Path, entries: Sequence[Entry]) -> None:
-    (folder / _WHEELS).mkdir(parents=True)
+    make_folder(str(folder / _WHEELS))
     for entry in entries:
         (folder / _WHEELS / entry.sha256).symlink_to(entry.folder)
         for path, _, _ in entry.files():
@@ -82,7 +83,7 @@ def _fill(folder: Path, entries: Sequence[Entry]) -> None:
             if inside is None:
                 continue
             link = folder / inside
-            link.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(str(link.parent))
             # Wheels may have a header both; they are of one version.
             with suppress(FileExistsError):
                 link.symlink_to(Path(entry.tree, path))

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import UserError, WheelfitError
+from wheelfit.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import names
-from wheelfit.runtime.libraries.folders import remove_broken
+from wheelfit.runtime.libraries.folders import joined, remove_broken
 from wheelfit.runtime.libraries.selecting import TRANSPORTS
 from wheelfit.runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit.runtime.libraries.store import Store, unwritable
@@ -154,6 +154,10 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
         driver=_driver(asked.driver),
         upgrade=asked.upgrade,
     )
+    # Those who may only read this store later find it made.
+    root = None
+    with suppress(StoreUnavailable):  # all of it was there, in a store of the site
+        root = joined(store, [sha256 for sha256, _, _ in selection.wheels])
     told = {
         "family": selection.family,
         "version": selection.version,
@@ -162,9 +166,11 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
             for sha256, project, version in selection.wheels
         ],
         "libraries": [one.path for one in selection.libraries],
+        "root": root,
     }
     lines = [f"{selection.family} {selection.version} is in {store.root}:"]
     lines += [f"  {project} {version}" for _, project, version in selection.wheels]
+    lines += [f"  joined in {root}"] if root else []
     return told, lines, 0
 
 
