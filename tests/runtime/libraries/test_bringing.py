@@ -245,6 +245,22 @@ def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingI
     assert index.requests == []
 
 
+def test_a_store_of_an_image(program: Program, tmp_path: Path, fake_driver: FakeDriver) -> None:
+    """Where something newer cannot be kept, what an image brought for older drivers is loaded."""
+    old = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
+    program(ONLY_CUDART, old)
+    image = tmp_path / "image"
+    (tmp_path / "store").rename(image)
+    (tmp_path / "file").write_text("in the way")
+    extra = {
+        "WHEELFIT_LIBRARY_SITES": str(image),
+        "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
+    }
+    assert program(ONLY_CUDART, extra)["version"] == "12.4.1"
+    exactly = "answer = tell(initialize_cuda('12.9', ['cudart']))"
+    assert program(exactly, extra)["error"]["code"] == "store-unavailable"
+
+
 def test_everybody_may_write(program: Program, tmp_path: Path) -> None:
     """A store in which every user can exchange libraries is not loaded from."""
     program(ONLY_CUDART)

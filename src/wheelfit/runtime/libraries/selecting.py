@@ -246,7 +246,8 @@ def select(request: Request, store: Store) -> Selection:
             ) from None
         except OSError as error:
             raise unwritable(store.root, error) from None
-        except NetworkError:
+        except (NetworkError, StoreUnavailable):
+            # Nobody to ask, or nowhere to put it, as in an image: what is there may do.
             if request.damaged or request.upgrade or request.lock is not None:
                 raise
             with suppress(NotInStore):
