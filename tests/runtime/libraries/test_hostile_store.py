@@ -86,7 +86,8 @@ def test_a_store_of_another_user(program: Program, tmp_path: Path) -> None:
 
 def test_whoever_has_no_umask(program: Program, tmp_path: Path) -> None:
     """Even with umask 000, as daemons have it, nobody else may write to what is made."""
-    program(f"import os; os.umask(0)\n{ONLY_CUDART}")
+    root = "initialize_cuda('12', ['cudart']).root()"
+    program(f"import os; os.umask(0)\n{ONLY_CUDART}; {root}")
     made = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
     assert not [one for one in made if one.stat().st_mode & stat.S_IWOTH]
     assert program(ONLY_CUDART)["cudart"] == 12090

@@ -9,7 +9,7 @@ whether driver and files are the same, and loads; a later call returns what was 
 from __future__ import annotations
 
 import os
-from _thread import RLock
+from _thread import RLock, get_ident
 
 from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import family_named
@@ -52,13 +52,33 @@ _DONE: dict[tuple[object, ...], Libraries] = {}
 _LOCK = RLock()
 
 
-def _forget_lock() -> None:
+_FORKING: set[int] = set()
+"""Threads that hold the lock because they fork."""
+_PATIENCE_OF_FORKS = 2.0
+"""Seconds; whoever has the lock for longer is fetching, and a child may be made meanwhile."""
+
+
+def _before_fork() -> None:
+    # In a child a module that another thread was importing stays locked for ever, and so does
+    # the loader of the system.
+    if _LOCK.acquire(timeout=_PATIENCE_OF_FORKS):
+        _FORKING.add(get_ident())
+
+
+def _after_fork() -> None:
+    if get_ident() in _FORKING:
+        _FORKING.discard(get_ident())
+        _LOCK.release()
+
+
+def _in_child() -> None:
     global _LOCK  # noqa: PLW0603 - whoever held it does not exist in a child
     _LOCK = RLock()
+    _FORKING.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 class Libraries:
