@@ -7,8 +7,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
 
-# Many tests wait for a server, a disk or a deadline: three processes keep two cores busy.
-_PROCESSES = ("--numprocesses=3", "--dist=worksteal")
+_PROCESSES = "--numprocesses=2"
 
 
 def prepare(session: nox.Session) -> None:
@@ -36,7 +35,7 @@ def checks(session: nox.Session) -> None:
     """Check everything, in one environment."""
     prepare(session)
     look(session)
-    session.run("pytest", *_PROCESSES)
+    session.run("pytest", _PROCESSES)
 
 
 @nox.session(default=False)
@@ -50,7 +49,7 @@ def lint(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests; arguments after ``--`` go to pytest."""
     prepare(session)
-    session.run("pytest", *(session.posargs or _PROCESSES))
+    session.run("pytest", *(session.posargs or [_PROCESSES]))
 
 
 @nox.session(default=False)
