@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import os
@@ -104,6 +105,7 @@ def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
             raise
         raise InvalidWheel("the wheel cannot be unpacked", where=listed.filename) from None
     make_folder(str(folder))
+    _settle(folder)
     write_fields(str(folder / "wheel.txt"), lines)
 
 
@@ -142,8 +144,6 @@ def _extract(
         while piece := source.read(_PIECE):
             digest.update(piece)
             file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
     found = digest.hexdigest()
     # Some wheels have a library three times, under each of its names.
     twin = known.setdefault(found, target)
@@ -154,6 +154,22 @@ def _extract(
         except OSError:
             shutil.copy(twin, target)
     return found
+
+
+def _settle(folder: Path) -> None:
+    """Have all that was written on the disk, at once: a wheel may have thousands of headers.
+
+    :raises OSError: it could not be written after all.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        if not hasattr(library, "syncfs"):
+            os.sync()
+        elif library.syncfs(number):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(number)
 
 
 def damage_of(entry: Entry) -> list[str]:
