@@ -225,6 +225,20 @@ def test_further_folders(tmp_path: Path) -> None:
     assert '"other"' in as_table([], folders).replace("'", '"')
 
 
+def test_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that begin at the current folder count as importlib has them: once, or not at all."""
+    place = tmp_path / "here"
+    wrong = declare(place, "a.json", "{")
+    monkeypatch.chdir(place)
+    folders = [str(wrong.parent)]
+    (problem,) = scan(["", ".", "../here"], folders=folders).problems
+    assert problem.startswith(f"{wrong}: ")
+    wrong.unlink()
+    wrong.parent.rmdir()
+    place.rmdir()
+    assert scan(["", "lib"]) == scan([])
+
+
 def test_what_importlib_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook of an installer leads to folders; a module of that name is no reason to fail."""
 

@@ -9,7 +9,7 @@ Nothing in them is an error for whoever imports something: what is wrong with a 
 the file does not count.
 """
 # Names of `sys.path` are text, and are looked at at every start of a program.
-# ruff: noqa: PTH118, PTH119
+# ruff: noqa: PTH100, PTH118, PTH119
 
 from __future__ import annotations
 
@@ -208,11 +208,19 @@ def files(
     :param folders: further ones with such files.
     :param problems: gets what is wrong with folders.
     """
-    # What is no text, importlib does not look at either.
-    below = (os.path.join(path, FOLDER) for path in paths if isinstance(path, str))
-    for place in dict.fromkeys((*below, *folders)):
+    for place in dict.fromkeys((*_below(paths), *folders)):
         for name in _listed(place, [] if problems is None else problems):
             yield os.path.join(place, name)
+
+
+def _below(paths: Iterable[object]) -> Iterator[str]:
+    for path in paths:
+        if isinstance(path, str):  # importlib does not look at others either
+            try:
+                top = os.path.abspath(path)
+            except OSError:  # the current folder is gone
+                continue
+            yield os.path.join(top, FOLDER)
 
 
 def linked_folders() -> tuple[str, ...]:

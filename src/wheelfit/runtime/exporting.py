@@ -53,18 +53,19 @@ def export(module: ModuleType, into: str) -> None:
         raise AttributeError(f"module {into!r} has no attribute {name!r}")
 
     def all_names() -> list[str]:
+        # Also what is there on demand only.
         return sorted({*have, *names})
 
-    is_open = "__getattr__" not in have
+    makes_none = "__getattr__" not in have
     for name in names:
-        # What the module has on demand, the other has on demand too, if that is possible.
-        if name not in have and not (is_open and name not in there) and not is_hidden(name):
+        # What is made on demand the other has on demand too, unless it makes names itself.
+        is_ready = name in there or not makes_none
+        if is_ready and name not in have and not is_hidden(name):
             setattr(other, name, getattr(module, name))
-    # An interpreter's own `__dir__` would miss what is there on demand.
+    if makes_none:
+        other.__getattr__ = other_name  # type: ignore[method-assign]
     have.setdefault("__all__", names)
     have.setdefault("__dir__", all_names)
-    if is_open:
-        other.__getattr__ = other_name  # type: ignore[method-assign]
     if not have.get("__doc__"):
         other.__doc__ = module.__doc__
     if into in _SUBMODULES.offered:
