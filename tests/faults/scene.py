@@ -82,6 +82,8 @@ class Scene:
         self.cache = self.state / "cache"
         self.home = self.state / "home"
         self.temporary = self.state / "tmp"
+        self.variables: dict[str, str] = {}
+        """What every command finds in its environment besides."""
         self._kept = folder / "kept"
         self._numbers = 0
         for path in (self.cache, self.home, self.temporary, self._kept):
@@ -115,6 +117,7 @@ class Scene:
             "PIP_NO_INPUT": "1",
             "WHEELFIT_CONFIG_FILE": os.devnull,
             "WHEELFIT_PROVIDERS_FILE": os.devnull,
+            **self.variables,
             **more,
         }
 
