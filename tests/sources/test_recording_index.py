@@ -30,10 +30,10 @@ INDEX_FILE = "a-1.0-variants.json"
 DOCUMENT = release_document({"v": {"n": {"f": ["1"]}}}, static={"n": {"f": ["1"]}})
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder of wheels, one of them large."""
-    folder = tmp_path / "wheels"
+    folder = tmp_path_factory.mktemp("wheels")
     large = {"a/data": os.urandom(2_000_000).hex()}
     build_wheel(folder, "a", "1.0", requires=["b"], requires_python=">=3.8")
     build_wheel(folder, "a", "1.0", label="v", document=DOCUMENT, requires=["b"], files=large)
