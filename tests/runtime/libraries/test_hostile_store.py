@@ -93,6 +93,13 @@ def test_whoever_has_no_umask(program: Program, tmp_path: Path) -> None:
     assert program(ONLY_CUDART)["cudart"] == 12090
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs Linux")
+def test_a_place_where_nothing_can_be_made(command: Command) -> None:
+    """A store where the system lets nobody make a folder is said to be none."""
+    status, told = command(*PREFETCH, "--store", "/proc/wheelfit/libraries")
+    assert (status, told["error"]["code"]) == (6, "store-unavailable")
+
+
 def test_a_home_of_several_machines(
     command: Command, tmp_path: Path, index: RecordingIndex
 ) -> None:

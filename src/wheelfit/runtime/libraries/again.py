@@ -61,8 +61,10 @@ def choose(
         raise LibraryNotLoadable(
             f"the loader of this system refuses a library: {problem}",
             note="its file is what it should be",
-            hint="if the store lies where nothing may be executed (a mount with noexec), set "
-            "WHEELFIT_LIBRARY_STORE to another folder",
+            hint="nothing may be executed where the store lies (a mount with noexec): set "
+            "WHEELFIT_LIBRARY_STORE to another folder"
+            if "failed to map" in str(problem)
+            else None,
         )
     teller = Progress(sys.stderr if progress else None)
     request = Request(

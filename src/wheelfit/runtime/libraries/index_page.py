@@ -23,7 +23,7 @@ ACCEPT = (
     "text/html;q=0.01"
 )
 """What is asked for."""
-_STRANGE = (ValueError, TypeError, KeyError, AttributeError, LookupError, RecursionError)
+_STRANGE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 
 
@@ -102,7 +102,7 @@ def _from_html(text: str, url: str) -> list[Listed]:
     reader.close()
     base = urljoin(url, reader.base)
     wheels = []
-    is_index = not reader.links
+    is_index = not reader.links  # of a project without files
     for attributes in reader.links:
         href = attributes.get("href", "").strip()
         filename = unquote(href.partition("#")[0].partition("?")[0].rpartition("/")[2])

@@ -116,10 +116,11 @@ def make_folder(path: str) -> None:
     :raises OSError: it cannot be made.
     """
     try:
-        os.mkdir(path, _FOLDER_MODE)
-    except FileNotFoundError:
-        make_folder(os.path.dirname(path))
-        make_folder(path)
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except FileNotFoundError:
+            make_folder(os.path.dirname(path))
+            os.mkdir(path, _FOLDER_MODE)
     except OSError:
         if not os.path.isdir(path):
             raise

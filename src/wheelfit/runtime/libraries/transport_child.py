@@ -146,7 +146,9 @@ class PipTransport:
                 *("--require-hashes", "--dest", temporary, "--requirement", str(asked)),
             )
             with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
-                answer = run(arguments, environ=self._environ, deadline=_FETCHING)
+                # What pip unpacks on the way is as large as the wheel, and is swept with it.
+                environ = {**self._environ, "TMPDIR": temporary}
+                answer = run(arguments, environ=environ, deadline=_FETCHING)
             _refuse_failure(answer, "pip", "fetch")
             files = list(Path(temporary).glob("*.whl"))
             if len(files) != 1:
