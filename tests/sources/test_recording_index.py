@@ -77,7 +77,7 @@ def listed(sources: Remembered) -> dict[str, File]:
     return {file.filename: file for file in page.files}
 
 
-def test_a_run(index: RecordingIndex, opened: Any, tmp_path: Path) -> None:
+def test_a_run(index: RecordingIndex, opened: Any, folder: Path, tmp_path: Path) -> None:
     """The page lists everything; metadata, index file and wheel are read and checked."""
     sources = opened()
     files = listed(sources)
@@ -87,7 +87,7 @@ def test_a_run(index: RecordingIndex, opened: Any, tmp_path: Path) -> None:
     assert b"Requires-Dist: b" in sources.metadata(files[VARIANT])
     assert b'"v"' in sources.read(files[INDEX_FILE])
     path = sources.download(files[VARIANT], tmp_path)
-    assert path.read_bytes() == (tmp_path / "wheels" / VARIANT).read_bytes()
+    assert path.read_bytes() == (folder / VARIANT).read_bytes()
     assert index.bytes_sent(VARIANT) == path.stat().st_size
 
 
@@ -161,13 +161,15 @@ def test_truncated_wheel(index: RecordingIndex, opened: Any, tmp_path: Path) -> 
     assert not (tmp_path / VARIANT).exists()
 
 
-def test_broken_download_goes_on(index: RecordingIndex, opened: Any, tmp_path: Path) -> None:
+def test_broken_download_goes_on(
+    index: RecordingIndex, opened: Any, folder: Path, tmp_path: Path
+) -> None:
     """A wheel that breaks off now and then arrives in parts, none of them twice."""
     index.faults.truncate[VARIANT] = 1_000_000
     sources = opened()
     file = listed(sources)[VARIANT]
     path = sources.download(file, tmp_path)
-    assert path.read_bytes() == (tmp_path / "wheels" / VARIANT).read_bytes()
+    assert path.read_bytes() == (folder / VARIANT).read_bytes()
     assert [request.status for request in index.requests_for(VARIANT)] == [200, 206, 206]
     assert index.bytes_sent(VARIANT) == path.stat().st_size
 
