@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,8 @@ from wheelfit.runtime.libraries.store import Entry, Store
 from wheelfit.runtime.libraries.verifying import sha256_of, unpack
 from wheelfit.runtime.libraries.wheels import Listed
 from wheelfit.testing.drivers import find_compiler
-from wheelfit.testing.libraries import compile_library
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.libraries import build_cuda_wheels, compile_library
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -26,6 +30,33 @@ def entry_of(folder: Path, files: dict[str, bytes]) -> Entry:
         listed = Listed("one", "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
         return store.keep(str(Path(working, "entry")), sha256)
+
+
+def test_what_the_system_adds(program: Callable[..., Any], tmp_path: Path) -> None:
+    """A library that ours need, and that is no wheel's, is the system's: it is told."""
+    system, wheels = tmp_path / "system", tmp_path / "wheels"
+    system.mkdir()
+    needed = system / "libcurand.so.10"
+    needed.write_bytes(compile_library(needed.name, "int curand(void) { return 10; }"))
+    build_cuda_wheels(wheels, ("13.1",), machine=platform.machine())
+    (cudart,) = wheels.glob("nvidia_cuda_runtime-*")
+    source = "int cudaRuntimeGetVersion(int *v) { *v = 13010; return 0; }"
+    library = compile_library("libcudart.so.13", source, needed=[needed.name])
+    tag = cudart.name.split("-", 2)[2].removesuffix(".whl")
+    files = {"nvidia/cu13/lib/libcudart.so.13": library}
+    build_wheel(wheels, "nvidia-cuda-runtime", "13.1.7", files=files, tag=tag)
+    code = """
+import warnings
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    cuda = initialize_cuda("13", ["cudart"])
+answer = [cuda.strangers, [str(one.message) for one in told]]
+"""
+    with RecordingIndex(wheels) as index:
+        extra = {"WHEELFIT_LIBRARY_INDEX": index.url, "LD_LIBRARY_PATH": str(system)}
+        strangers, told = program(code, extra)
+    assert strangers == {needed.name: str(needed)}
+    assert told == [f"CUDA 13 loads {needed}, which no wheel of the library store has"]
 
 
 def test_scripts_of_linkers(tmp_path: Path) -> None:

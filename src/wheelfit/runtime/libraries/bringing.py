@@ -420,11 +420,32 @@ def _load(asked: _Asked, selection: Selection, scope: str, *, several_majors: bo
                 strangers[soname] = next(
                     (one for one in now if one.rpartition("/")[2].startswith(soname)), path
                 )
+    strangers |= _pulled_in(asked, now - mapped, selection.stems, {*real.values()})
     paths = {soname: strangers.get(soname, path) for soname, path in places.items()}
     wheels = tuple(sha256 for sha256, _, _ in selection.wheels)
     return Libraries(
         selection.family, selection.version, paths, handles, mains, strangers, asked.store, wheels
     )
+
+
+def _pulled_in(
+    asked: _Asked, new: set[str], stems: tuple[str, ...], ours: set[str]
+) -> dict[str, str]:
+    """Return libraries of the family that came from elsewhere, as ours need them, and warn.
+
+    No wheel that was chosen has them; the next machine may have another version, or none.
+    """
+    new = {one for one in new - ours if one.rpartition("/")[2].startswith(stems)}
+    if not new:
+        return {}
+    from wheelfit.runtime.telling import warn  # noqa: PLC0415
+
+    below = tuple(f"{os.path.realpath(root)}/" for root in asked.store.roots)
+    found = {one.rpartition("/")[2]: one for one in sorted(new) if not one.startswith(below)}
+    for path in found.values():
+        title = f"{asked.family.title} {asked.version}"
+        warn(f"{title} loads {path}, which no wheel of the library store has")
+    return found
 
 
 def _place(store: Store, one: Chosen) -> str:
