@@ -335,7 +335,8 @@ class TestOtherPackages:
         for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
             shutil.unpack_archive(wheel, site_with.packages, "zip")
         (site_with.packages / "spam_cu12" / "__init__.py").write_text(
-            "import time\nfrom . import core\ntime.sleep(0.05)\nraise OSError('no library')\n"
+            "import sys, time\nfrom . import core\nsys.has_begun.set()\ntime.sleep(0.05)\n"
+            "raise OSError('no library')\n"
         )
         (site_with.packages / "spam_cu11" / "__init__.py").write_text(
             "import eggs\nwhich = eggs.which\n"
@@ -344,9 +345,8 @@ class TestOtherPackages:
             "import time\ntime.sleep(0.05)\nfrom spam.core import which\n"
         )
         code = (
-            "import importlib, threading, wheelfit.runtime.loading\nfound = []\n"
-            "start = threading.Barrier(16)\n"
-            "def work(name):\n    start.wait()\n"
+            "import importlib, sys, threading\nfound = []\nsys.has_begun = threading.Event()\n"
+            "def work(name):\n    name == 'spam' or sys.has_begun.wait()\n"
             "    found.append(importlib.import_module(name).which)\n"
             "names = ['spam', 'spam.core'] * 8\n"
             "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n"

@@ -44,13 +44,24 @@ def test_no_third_party_module(tmp_path: Path) -> None:
     code = (
         f"sys.path.append({str(tmp_path)!r})\nimport wheelfit.runtime\n"
         "import os; os.environ['WHEELFIT_OVERRIDE_X86_64_LEVEL'] = 'v1'\n"
-        "wheelfit.runtime.load('spam')"
+        "wheelfit.runtime.load('spam', into='__main__', submodules=True)"
     )
     found = loaded_by(code)
     standard = {*sys.stdlib_module_names, "wheelfit"}
     assert {name.partition(".")[0] for name in found} <= standard
     assert "wheelfit.core" not in found
-    assert not {"asyncio", "dataclasses", "email", "inspect", "pathlib", "subprocess"} & set(found)
+    heavy = {"asyncio", "dataclasses", "email", "importlib.resources", "inspect", "pathlib"}
+    assert not (heavy | {"subprocess"}) & set(found)
+
+
+def test_a_package_shows_early_what_will_be_below_it() -> None:
+    """What `load` needs to say so is there at once, or other threads would look in vain."""
+    found = loaded_by("from wheelfit.runtime import load")
+    assert [name for name in found if name.startswith("wheelfit")] == [
+        "wheelfit",
+        "wheelfit.runtime",
+        "wheelfit.runtime.exporting",
+    ]
 
 
 def test_names() -> None:

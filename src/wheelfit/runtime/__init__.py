@@ -10,8 +10,9 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all o
 if TYPE_CHECKING:
     from wheelfit.errors import NoImplementation
     from wheelfit.runtime.cases import select
+    from wheelfit.runtime.exporting import load
     from wheelfit.runtime.libraries.bringing import initialize, initialize_cuda
-    from wheelfit.runtime.loading import explain, load
+    from wheelfit.runtime.loading import explain
 
 __all__ = [
     "NoImplementation",
@@ -28,7 +29,7 @@ _HOMES = {
     "explain": "wheelfit.runtime.loading",
     "initialize": "wheelfit.runtime.libraries.bringing",
     "initialize_cuda": "wheelfit.runtime.libraries.bringing",
-    "load": "wheelfit.runtime.loading",
+    "load": "wheelfit.runtime.exporting",
     "select": "wheelfit.runtime.cases",
 }
 

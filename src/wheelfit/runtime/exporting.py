@@ -1,25 +1,57 @@
-"""Let a package show what its implementation has: its names, and the modules below it."""
+"""Let a package show what its implementation has: its names, and the modules below it.
+
+A package comes here first, so this imports little: until `load` has begun, no thread can be told
+what will be below the package.
+"""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING
 
-from wheelfit.errors import NoImplementation
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from importlib.abc import Loader
     from types import CodeType, ModuleType
     from typing import Any
 
-__all__ = ["Submodules", "export", "offer_submodules"]
+    from wheelfit.runtime.loading import Loader as GroupLoader
+else:
+    Loader = object  # a loader needs no base, and its module takes 20 ms
+
+__all__ = ["Submodules", "export", "load", "offer_submodules"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
+    """Return the best implementation of a group, imported.
+
+    Twice in a process it is the same one.
+
+    :param group: what is to be implemented, as ``spam``.
+    :param into: name of a module that gets the public names, as ``__name__``; what it has
+        already stays.
+    :param submodules: whether modules below the implementation can be imported below ``into`` too,
+        as ``spam.core``.
+    :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
+    """
+    if into is not None and submodules:
+        offer_submodules(into, lambda: _loader().module_of(group))
+    module = _loader().load(group)
+    if into is not None:
+        export(module, into)
+    return module
+
+
+def _loader() -> GroupLoader:
+    from wheelfit.runtime.loading import LOADER  # noqa: PLC0415 - see above
+
+    return LOADER
 
 
 def export(module: ModuleType, into: str) -> None:
@@ -31,6 +63,8 @@ def export(module: ModuleType, into: str) -> None:
     """
     other = sys.modules[into]
     if module is other:
+        from wheelfit.errors import NoImplementation  # noqa: PLC0415 - see above
+
         raise NoImplementation(f"{into} is declared to be its own implementation")
     have, there = vars(other), vars(module)
     public = getattr(module, "__all__", None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.runtime.declarations import Known
     from wheelfit.runtime.process import Process
 
-__all__ = ["MIX", "Loader", "explain", "import_whole", "load", "variable_of"]
+__all__ = ["LOADER", "MIX", "Loader", "explain", "import_whole", "variable_of"]
 
 
 def __dir__() -> list[str]:
@@ -52,35 +51,12 @@ _LONGEST_WAIT = 20.0
 """Seconds a fork waits for a decision; the longest one takes the deadline of a probe."""
 
 
-def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
-    """Return the best implementation of a group, imported.
-
-    Twice in a process it is the same one.
-
-    :param group: what is to be implemented, as ``spam``.
-    :param into: name of a module that gets the public names, as ``__name__``; what it has
-        already stays.
-    :param submodules: whether modules below the implementation can be imported below ``into`` too,
-        as ``spam.core``.
-    :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
-    """
-    if into is None:
-        return _LOADER.load(group)
-    from wheelfit.runtime import exporting  # noqa: PLC0415 - not everybody wants it
-
-    if submodules:
-        exporting.offer_submodules(into, partial(_LOADER.module_of, group))
-    module = _LOADER.load(group)
-    exporting.export(module, into)
-    return module
-
-
 def explain(*groups: str) -> dict[str, Any]:
     """Return what would be chosen and why, as plain data; nothing is imported.
 
     :param groups: which; none: all that are installed.
     """
-    return _LOADER.explain(groups)
+    return LOADER.explain(groups)
 
 
 def variable_of(group: str) -> str:
@@ -536,7 +512,7 @@ def _table_here() -> Mapping[str, object] | None:
     return table
 
 
-_LOADER = Loader(
+LOADER = Loader(
     environ=lambda: os.environ,
     paths=lambda: tuple(sys.path),
     look=_look_here,
@@ -544,9 +520,10 @@ _LOADER = Loader(
     folders=linked_folders,
     table=_table_here,
 )
+"""The one of this process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_LOADER.before_fork,
-        after_in_parent=_LOADER.after_fork_in_parent,
-        after_in_child=_LOADER.after_fork_in_child,
+        before=LOADER.before_fork,
+        after_in_parent=LOADER.after_fork_in_parent,
+        after_in_child=LOADER.after_fork_in_child,
     )
