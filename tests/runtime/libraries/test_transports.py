@@ -216,13 +216,20 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bare_environment")
-def test_pip_reaches_nobody() -> None:
-    """An index that pip cannot reach is no index without these libraries."""
-    nobody = {**os.environ, "PIP_RETRIES": "1"}
-    pip = PipTransport(sys.executable, nobody, "http://127.0.0.1:9/simple/")
-    with pytest.raises(NetworkError, match="pip could not reach an index") as caught:
-        pip.resolve(WANTED, this_machine(), SILENT)
-    assert "Connection refused" in str(caught.value.note)
+@pytest.mark.parametrize("name", ["pip", "uv"])
+def test_an_installer_that_reaches_nobody(index: RecordingIndex, uv: Path, name: str) -> None:
+    """An index that refuses, or is not there, is no index without these libraries."""
+    environ = {**os.environ, "PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0"}
+    index.faults.login = ("me", "secret")
+    refusing, missing = index.url_with_login("me", "wr0ng"), "http://me:wr0ng@127.0.0.1:9/simple/"
+    for url, reason in (refusing, "401"), (missing, "refused"):
+        transport: PipTransport | UvTransport = PipTransport(sys.executable, environ, url)
+        if name == "uv":
+            transport = UvTransport(str(uv), environ, http(index.url), url)
+        with pytest.raises(NetworkError) as caught:
+            found_by(transport)
+        assert reason in str(caught.value.note)
+        assert "wr0ng" not in str(caught.value.parts())
 
 
 @pytest.mark.usefixtures("bare_environment")

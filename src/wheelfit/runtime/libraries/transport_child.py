@@ -42,16 +42,20 @@ def __dir__() -> list[str]:
 
 
 _RESOLVING = 600.0
-_FETCHING = 6 * 3600.0
+_DEADLINE = 6 * 3600.0
 """Seconds a child may take; pip gives up by itself where nothing comes any more."""
 _LINES = 12
+_WIDTH = 500
+_PASSED = "Could not fetch URL "
+"""What stands in pip's log of an index that it passes over."""
+_GONE = ("404 Client Error", "410 Client Error")
 _NOT_FOR_PIP = (
     *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES"),
     *("PIP_QUIET", "PIP_VERBOSE", "PYTHONWARNINGS"),
 )
 _LOGIN = pattern(r"://[^/@\s]+@")
-_BROKEN = "connection broken by"
-"""What pip says of an index that it cannot reach, before it says that it has nothing."""
+_NOT_ASKED = "could not be queried"
+"""What uv says of an index that refuses it."""
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
@@ -105,13 +109,12 @@ class PipTransport:
         :raises NetworkError: it fails otherwise.
         """
         del machine  # pip knows where it runs
-        arguments = (
-            *(*self._pip, "install", "--quiet", *self._options),
-            *("--dry-run", "--ignore-installed", "--report", "-", *map(str, requirements)),
-        )
-        with progress.during("asking pip"):
-            answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
-        _refuse_failure(answer, "pip", "find")
+        with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
+            answer = self._answer(
+                *("find", "install", "--dry-run", "--ignore-installed", "--report", "-"),
+                *map(str, requirements),
+                folder=temporary,
+            )
         try:
             found = []
             for item in json.loads(answer.output)["install"]:
@@ -141,21 +144,41 @@ class PipTransport:
             asked.write_text(
                 f"{wheel.project}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
             )
-            arguments = (
-                *(*self._pip, "download", "--quiet", *self._options, "--no-deps"),
-                *("--require-hashes", "--dest", temporary, "--requirement", str(asked)),
-            )
             with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
-                # What pip unpacks on the way is as large as the wheel, and is swept with it.
-                environ = {**self._environ, "TMPDIR": temporary}
-                answer = run(arguments, environ=environ, deadline=_FETCHING)
-            _refuse_failure(answer, "pip", "fetch")
+                self._answer(
+                    *("fetch", "download", "--no-deps", "--require-hashes", "--dest", temporary),
+                    *("--requirement", str(asked)),
+                    folder=temporary,
+                )
             files = list(Path(temporary).glob("*.whl"))
             if len(files) != 1:
                 raise NetworkError(f"pip fetched {len(files)} files in place of one wheel")
             path = Path(folder) / "wheel.part"
             files[0].replace(path)
         return str(path)
+
+    def _answer(self, verb: str, command: str, *arguments: str, folder: str) -> Answer:
+        """Return what pip says.
+
+        :param verb: what it is asked to do, in words.
+        :param folder: for what it unpacks on the way, which may be as large as the wheels.
+        """
+        log = Path(folder, "log")
+        answer = run(
+            (*self._pip, command, "--quiet", "--log", str(log), *self._options, *arguments),
+            environ={**self._environ, "TMPDIR": folder},
+            deadline=_DEADLINE,
+        )
+        if not answer.succeeded:
+            # What it cannot ask it passes over, and finds nothing then; its log alone says so.
+            lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
+            passed = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
+            passed = [line for line in passed if not any(gone in line for gone in _GONE)]
+            if passed:
+                note = "\n".join(_shown(line) for line in passed[-_LINES:])
+                raise NetworkError("pip could not reach an index", note=note)
+        _refuse_failure(answer, "pip", verb)
+        return answer
 
 
 class UvTransport:
@@ -210,19 +233,20 @@ class UvTransport:
         return self._http.fetch(wheel, folder, progress)
 
 
+def _shown(line: str) -> str:
+    return str(_LOGIN.sub("://", line))[:_WIDTH]
+
+
 def _refuse_failure(answer: Answer, name: str, verb: str) -> None:
     if answer.succeeded:
         return
     said = answer.errors.decode("utf-8", "replace").strip()
-    shown = str(_LOGIN.sub("://", said))
-    note = "\n".join(line[:500] for line in shown.splitlines()[-_LINES:])
+    note = "\n".join(_shown(line) for line in said.splitlines()[-_LINES:])
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
         raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
     if "No space left on device" in said:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if _BROKEN in said:
-        raise NetworkError(f"{name} could not reach an index", note=note)
-    if any(words in said for words in _NOTHING_FITS):
+    if any(words in said for words in _NOTHING_FITS) and _NOT_ASKED not in said:
         raise NoCompatibleWheel(f"{name} finds no wheels of these libraries", note=note)
     ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
     raise NetworkError(f"{name} could not {verb} the libraries{ended}", note=note)
