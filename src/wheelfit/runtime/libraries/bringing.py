@@ -463,7 +463,7 @@ def _mapped() -> set[str]:
     except OSError:
         return set()
     found = {line[line.find(b"/") :] for line in lines if b"/" in line}
-    return {os.fsdecode(path) for path in found}
+    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in found}  # as it is written there
 
 
 def _strangers(asked: _Asked, places: dict[str, str], *, several_majors: bool) -> dict[str, str]:
