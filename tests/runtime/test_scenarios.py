@@ -330,19 +330,11 @@ class TestOtherPackages:
         )
         assert site_with.answer(code)[0] == "32 eggs"
 
-    def test_modules_below_while_it_is_imported(self, site_with: Site, tmp_path: Path) -> None:
-        """Threads and packages that want modules below it, before it is all there, get them."""
-        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
-            shutil.unpack_archive(wheel, site_with.packages, "zip")
+    def test_threads_that_want_modules_below(self, site_with: Site) -> None:
+        """Threads that want one before the package is all there get that of what is taken."""
         (site_with.packages / "spam_cu12" / "__init__.py").write_text(
             "import sys, time\nfrom . import core\nsys.has_begun.set()\ntime.sleep(0.05)\n"
             "raise OSError('no library')\n"
-        )
-        (site_with.packages / "spam_cu11" / "__init__.py").write_text(
-            "import eggs\nwhich = eggs.which\n"
-        )
-        (site_with.packages / "eggs_avx2" / "__init__.py").write_text(
-            "import time\ntime.sleep(0.05)\nfrom spam.core import which\n"
         )
         code = (
             "import importlib, sys, threading\nfound = []\nsys.has_begun = threading.Event()\n"
@@ -355,6 +347,18 @@ class TestOtherPackages:
             "print(len(found), *set(found), spam.core is spam_cu11.core)"
         )
         assert site_with.answer(code, cuda="12.4")[0] == "16 cu11 True"
+
+    def test_one_that_comes_back(self, site_with: Site, tmp_path: Path) -> None:
+        """What an implementation uses may use modules below the package, as if it were there."""
+        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
+            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        (site_with.packages / "spam_cu12" / "__init__.py").write_text(
+            "import eggs\nwhich = eggs.which\n"
+        )
+        (site_with.packages / "eggs_avx2" / "__init__.py").write_text(
+            "from spam.core import which\n"
+        )
+        assert site_with.answer(WHICH, cuda="12.4")[0] == "cu12"
 
     def test_gpu_code(self, site_with: Site, tmp_path: Path) -> None:
         """GPUs are asked for in a child process where a declaration names their code."""
