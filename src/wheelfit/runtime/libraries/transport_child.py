@@ -98,7 +98,8 @@ class PipTransport:
         if index_url:  # not as an argument, which every user can read, login and all
             own["PIP_INDEX_URL"] = index_url
         self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own
-        self._options = ("--no-input", "--only-binary=:all:")
+        # With a log pip shows how far it is although it is quiet.
+        self._options = ("--no-input", "--only-binary=:all:", "--progress-bar=off")
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
@@ -110,22 +111,24 @@ class PipTransport:
         """
         del machine  # pip knows where it runs
         with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
-            answer = self._answer(
-                *("find", "install", "--dry-run", "--ignore-installed", "--report", "-"),
+            report = Path(temporary, "report.json")
+            self._call(
+                *("find", "install", "--dry-run", "--ignore-installed", "--report", str(report)),
                 *map(str, requirements),
                 folder=temporary,
             )
+            told = report.read_text("utf-8")
         try:
             found = []
-            for item in json.loads(answer.output)["install"]:
-                told = item["download_info"]
-                hashes = told.get("archive_info", {}).get("hashes", {})
+            for item in json.loads(told)["install"]:
+                place = item["download_info"]
+                hashes = place.get("archive_info", {}).get("hashes", {})
                 found.append(
                     Listed(
                         project=normalized(item["metadata"]["name"]),
                         version=item["metadata"]["version"],
-                        filename=unquote(urlsplit(told["url"]).path.rpartition("/")[2]),
-                        url=told["url"],
+                        filename=unquote(urlsplit(place["url"]).path.rpartition("/")[2]),
+                        url=place["url"],
                         sha256=hashes.get("sha256", "").lower(),
                     )
                 )
@@ -145,7 +148,7 @@ class PipTransport:
                 f"{wheel.project}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
             )
             with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
-                self._answer(
+                self._call(
                     *("fetch", "download", "--no-deps", "--require-hashes", "--dest", temporary),
                     *("--requirement", str(asked)),
                     folder=temporary,
@@ -157,8 +160,8 @@ class PipTransport:
             files[0].replace(path)
         return str(path)
 
-    def _answer(self, verb: str, command: str, *arguments: str, folder: str) -> Answer:
-        """Return what pip says.
+    def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
+        """Have pip do something.
 
         :param verb: what it is asked to do, in words.
         :param folder: for what it unpacks on the way, which may be as large as the wheels.
@@ -178,7 +181,6 @@ class PipTransport:
                 note = "\n".join(_shown(line) for line in passed[-_LINES:])
                 raise NetworkError("pip could not reach an index", note=note)
         _refuse_failure(answer, "pip", verb)
-        return answer
 
 
 class UvTransport:
