@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from wheelfit.check.wheels import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import support_for
+from wheelfit.runtime.declarations import FOLDER
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import (
     add_member,
@@ -221,6 +223,13 @@ def native(folder: Path, binary: bytes, whole: dict[str, Any] | None = None) -> 
 
 LINUX = "cp313-cp313-manylinux_2_28_x86_64"
 
+
+def declaring(folder: Path, *names: str, **said: object) -> None:
+    """Build a wheel that declares an implementation, in one file or several."""
+    told = {"schema": 1, "group": "fast", "implementation": "cpu", "module": "fast", **said}
+    plain(folder, files={f"{FOLDER}/{name}": json.dumps(told) for name in names or ["fast.json"]})
+
+
 # One way to spoil a folder for each check of wheels, releases and pages.
 FOLDERS: dict[str, Callable[[Path], object]] = {
     "unreadable-document": lambda f: write(f / INDEX_FILE, b'{"variants": {}, "variants": {}}'),
@@ -263,6 +272,25 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "abi-not-required": abi_wheel,
     "startup-code": lambda f: plain(f, files={"fast.pth": "import fast"}),
     "bad-script": lambda f: plain(f, entry_points={"console_scripts": {"python": "fast:main"}}),
+    "bad-declaration": lambda f: declaring(f, schema=2),
+    "unread-declaration": lambda f: declaring(f, "more/fast.json"),
+    "declarations-as-package": lambda f: plain(f, files={f"{FOLDER}/__init__.py": ""}),
+    "missing-module": lambda f: declaring(f, module="slow"),
+    "wrong-distribution": lambda f: declaring(f, distribution="slow"),
+    "repeated-declaration": lambda f: declaring(f, "fast.json", "fast-2.json"),
+    "shared-declaration-name": lambda f: declaring(f, "any.json"),
+    "not-installable": lambda f: plain(
+        f,
+        files={
+            f"{FOLDER}/fast.json": json.dumps(
+                {
+                    "schema": 1,
+                    "group": "fast",
+                    "known": [{"implementation": "cpu", "install": "fast or slow"}],
+                }
+            )
+        },
+    ),
     "no-such-code": lambda f: native(f, elf_file(sections={".nv_fatbin": fat_binary("sm_80")})),
     "unclaimed-code": lambda f: native(
         f, elf_file(sections={".nv_fatbin": fat_binary("sm_75", "sm_80", "sm_90")})

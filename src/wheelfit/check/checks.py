@@ -449,6 +449,65 @@ BAD_SCRIPT = _check(
     "correct the entry point, or the folder under .data",
 )
 
+# --- implementations ---------------------------------------------------------------------
+
+BAD_DECLARATION = _check(
+    _ERROR,
+    "bad-declaration",
+    "B-34",
+    "the loader cannot use a declaration, so what it declares is never chosen",
+    "write it as the reference of implementations chosen at run time says",
+)
+UNREAD_DECLARATION = _check(
+    _WARNING,
+    "unread-declaration",
+    "B-34",
+    "a file lies where the loader never reads it, and looks like a declaration",
+    "put it at the top of the wheel, as wheelfit_implementations/NAME.json, or leave it out",
+)
+DECLARATIONS_AS_PACKAGE = _check(
+    _ERROR,
+    "declarations-as-package",
+    "B-34",
+    "the folder of declarations is a package, and every distribution has files in it",
+    "leave the file out",
+)
+MISSING_MODULE = _check(
+    _ERROR,
+    "missing-module",
+    "B-34",
+    "a declaration names a module that the wheel does not have",
+    "correct module, or put the module into the wheel",
+)
+WRONG_DISTRIBUTION = _check(
+    _WARNING,
+    "wrong-distribution",
+    "B-34",
+    "a declaration names another distribution than the one it lies in",
+    "write the name of the wheel, for messages name that to users",
+)
+REPEATED_DECLARATION = _check(
+    _ERROR,
+    "repeated-declaration",
+    "B-34",
+    "two declarations are about the same implementation, so one of them never counts",
+    "keep one, or give each implementation a name of its own",
+)
+SHARED_DECLARATION_NAME = _check(
+    _WARNING,
+    "shared-declaration-name",
+    "B-34",
+    "another distribution may have a declaration of the same name, and one overwrites the other",
+    "name the file like the distribution, as spam-cu12.json",
+)
+NOT_INSTALLABLE = _check(
+    _WARNING,
+    "not-installable",
+    "B-34",
+    "a declaration tells users to install something that is no requirement",
+    "write it as pip takes it, as spam-cu12 or spam[cu12]>=1",
+)
+
 # --- binaries ----------------------------------------------------------------------------
 
 NO_SUCH_CODE = _check(

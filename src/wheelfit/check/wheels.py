@@ -207,6 +207,8 @@ def _check_of(fault: Fault) -> Check:
 
 _STARTUP = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
 _DATA_DESCRIPTOR = 0x0008
+_DECLARATIONS = "wheelfit_implementations"
+"""`wheelfit.runtime.declarations.FOLDER`, which is imported for wheels that have it only."""
 
 
 def _member_findings(
@@ -218,6 +220,10 @@ def _member_findings(
     for name in archive.names():
         if _STARTUP.fullmatch(name):
             yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
+    if any(_DECLARATIONS in name for name in archive.names()):
+        from wheelfit.check.declarations import declaration_findings  # noqa: PLC0415  # few have it
+
+        yield from declaration_findings(archive, place)
     yield from _place_findings(archive, place)
     if Profile.PYPI in profiles:
         usual = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLDER",
+    "LARGEST",
     "REQUIREMENT",
     "TABLE",
     "Declarations",
@@ -32,10 +33,12 @@ __all__ = [
     "Implementation",
     "Known",
     "Property",
+    "Unfit",
     "as_table",
     "files",
     "linked_folders",
     "plain",
+    "read",
     "scan",
 ]
 
@@ -51,9 +54,10 @@ TABLE = "wheelfit_implementation_table"
 REQUIREMENT = "requirement"
 """What a declaration says of a feature of which a process has one value."""
 
-_SCHEMA = 1
-_LARGEST = 64 * 1024
+LARGEST = 64 * 1024
 """Bytes of the largest file that is read; real ones have some hundreds."""
+
+_SCHEMA = 1
 _MOST_FILES = 1000
 _MOST_ITEMS = 200
 _GREATEST_PRIORITY = 1_000_000
@@ -135,8 +139,8 @@ class Declarations(NamedTuple):
     """What is wrong with files, each beginning with the file."""
 
 
-class _Unfit(Exception):
-    """What is wrong with a file, one clause."""
+class Unfit(Exception):
+    """Say what is wrong with a file, one clause."""
 
 
 def scan(
@@ -159,7 +163,7 @@ def scan(
     def take(where: str, told: object) -> None:
         try:
             one = _parsed(told, where)
-        except _Unfit as error:
+        except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
             return
         if isinstance(one, Implementation):
@@ -170,7 +174,7 @@ def scan(
     for where in files(paths, folders, problems):
         try:
             told = _document(where)
-        except _Unfit as error:
+        except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
         else:
             take(where, told)
@@ -178,6 +182,16 @@ def scan(
         take(f"{TABLE}:{name}", told)
     ordered = tuple(implementations[key] for key in sorted(implementations))
     return Declarations(ordered, known, tuple(problems))
+
+
+def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
+    """Return what the content of one file declares: an implementation, or which ones a group has.
+
+    :param data: all of it; of a larger file than `LARGEST` one byte more.
+    :param where: the file.
+    :raises Unfit: it is broken, and does not count.
+    """
+    return _parsed(_told(data), where)
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
@@ -190,7 +204,7 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     for where in files(paths, folders):
         try:
             found.setdefault(os.path.basename(where), _document(where))
-        except _Unfit:
+        except Unfit:
             continue
     lines = "".join(f"    {name!r}: {told!r},\n" for name, told in sorted(found.items()))
     return f'"""What the folders {FOLDER} held when this was written."""\n\nTABLE = {{\n{lines}}}\n'
@@ -258,20 +272,15 @@ def _document(where: str) -> object:
         handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise _Unfit("is no regular file")
+                raise Unfit("is no regular file")
             data = b""
-            while len(data) <= _LARGEST and (piece := os.read(handle, _LARGEST + 1)):
+            while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
                 data += piece
         finally:
             os.close(handle)
     except OSError as error:
-        raise _Unfit(_why(error)) from None
-    if len(data) > _LARGEST:
-        raise _Unfit(f"is larger than {_LARGEST} bytes")
-    try:
-        return json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise _Unfit(f"is no JSON document ({str(error)[:200]})") from None
+        raise Unfit(_why(error)) from None
+    return _told(data)
 
 
 def _why(error: OSError) -> str:
@@ -281,13 +290,23 @@ def _why(error: OSError) -> str:
 # --- content ------------------------------------------------------------------------------------
 
 
+def _told(data: bytes) -> object:
+    """Return what the content of a file says, whatever that is."""
+    if len(data) > LARGEST:
+        raise Unfit(f"is larger than {LARGEST} bytes")
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Unfit(f"is no JSON document ({str(error)[:200]})") from None
+
+
 def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
     """Return what a document declares: an implementation, or which ones a group has."""
     if not isinstance(told, dict):
-        raise _Unfit("holds no object")
+        raise Unfit("holds no object")
     schema = _number(told, "schema", 0, 1, 1 << 30)
     if schema > _SCHEMA:
-        raise _Unfit(f"has schema {schema}, written for a newer wheelfit")
+        raise Unfit(f"has schema {schema}, written for a newer wheelfit")
     group = _name(told, "group")
     if "implementation" not in told:
         return group, _known(told)
@@ -315,16 +334,16 @@ def _known(told: dict[str, Any]) -> tuple[Known, ...]:
 def _objects(told: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = _items(told, key)
     if not all(isinstance(one, dict) for one in items):
-        raise _Unfit(f"{key} holds something that is no object")
+        raise Unfit(f"{key} holds something that is no object")
     return items
 
 
 def _items(told: dict[str, Any], key: str) -> list[Any]:
     items = told.get(key, [])
     if not isinstance(items, list):
-        raise _Unfit(f"{key} is no list")
+        raise Unfit(f"{key} is no list")
     if len(items) > _MOST_ITEMS:
-        raise _Unfit(f"{key} has more than {_MOST_ITEMS} entries")
+        raise Unfit(f"{key} has more than {_MOST_ITEMS} entries")
     return items
 
 
@@ -333,7 +352,7 @@ def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
     for text in _items(told, "properties"):
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise _Unfit(f"properties: {_shown(text)} is no property, as x86_64 :: level :: v3")
+            raise Unfit(f"properties: {_shown(text)} is no property, as x86_64 :: level :: v3")
         found.setdefault(Feature(match[1], match[2]), []).append(match[3])
     return tuple(Property(one, tuple(dict.fromkeys(found[one]))) for one in sorted(found))
 
@@ -342,19 +361,19 @@ def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Proper
     """Return what is said of features that nobody else knows."""
     said = told.get("dimensions", {})
     if not isinstance(said, dict) or len(said) > _MOST_ITEMS:
-        raise _Unfit("dimensions is no object, or too large")
+        raise Unfit("dimensions is no object, or too large")
     requirements, ranks = [], []
     for text, kind in said.items():
         match = _FEATURE.fullmatch(text)
         if match is None:
-            raise _Unfit(f"dimensions: {_shown(text)} is no feature, as acme :: protocol")
+            raise Unfit(f"dimensions: {_shown(text)} is no feature, as acme :: protocol")
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
             requirements.append(feature)
         elif isinstance(kind, list) and 0 < len(kind) <= _MOST_ITEMS and all(map(_is_value, kind)):
             ranks.append(Property(feature, tuple(kind)))
         else:
-            raise _Unfit(f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values")
+            raise Unfit(f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values")
     return tuple(requirements), tuple(ranks)
 
 
@@ -365,7 +384,7 @@ def _is_value(one: object) -> bool:
 def _number(told: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
     value = told.get(key, otherwise)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise _Unfit(f"{key} is missing, or no number from {low} to {high}")
+        raise Unfit(f"{key} is missing, or no number from {low} to {high}")
     return value
 
 
@@ -376,14 +395,14 @@ def _name(told: dict[str, Any], key: str) -> str:
 def _words(told: dict[str, Any], key: str) -> str:
     value = told.get(key)
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
-        raise _Unfit(f"{key} is missing or no name: {_shown(value)}")
+        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
     return value
 
 
 def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
     value = told.get(key)
     if not isinstance(value, str) or wanted.fullmatch(value) is None:
-        raise _Unfit(f"{key} is missing or no name: {_shown(value)}")
+        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
     return value
 
 
