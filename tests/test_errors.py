@@ -17,6 +17,7 @@ from wheelfit.errors import (
     HashMismatch,
     InvalidDocument,
     InvalidMarker,
+    NoImplementation,
     UnexpectedStatus,
     WheelfitError,
 )
@@ -86,6 +87,14 @@ def test_errors_survive_pickling(error: WheelfitError) -> None:
     assert type(copy) is type(error)
     assert copy.parts() == error.parts()
     assert copy.__dict__ == error.__dict__
+
+
+def test_an_import_error_keeps_its_name() -> None:
+    """Who asks what could not be imported is told in another process, too."""
+    error = NoImplementation("no", hint="install one")
+    error.name = "spam"
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.name, copy.msg, str(copy)) == ("spam", "no", str(error))
 
 
 def test_grammar_errors_point_at_the_place() -> None:

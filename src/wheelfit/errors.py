@@ -265,7 +265,7 @@ def _rebuild(
     kind: type[WheelfitError], state: dict[str, Any], args: tuple[Any, ...]
 ) -> WheelfitError:
     error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
+    error.__setstate__(state)
     return error
 
 
@@ -595,6 +595,11 @@ class NoImplementation(NoFit, ImportError):
     def __str__(self) -> str:
         parts = (super().__str__(), self.note, self.hint and f"hint: {self.hint}")
         return "\n".join(filter(None, parts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What an ImportError has of its own stands beside its __dict__.
+        build, (kind, state, args) = super().__reduce__()
+        return build, (kind, {**state, "name": self.name, "msg": self.msg}, args)
 
 
 class SourceOff(NoFit):
