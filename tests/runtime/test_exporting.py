@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,8 +94,10 @@ class TestNames:
         implementation.__all__ = ["boil", "soft"]  # type: ignore[attr-defined]
         implementation.__getattr__ = on_demand  # type: ignore[method-assign]
         package = joined()
-        assert asked == []
         assert {"soft", "boil", "fry"} <= set(dir(package))
+        assert asked == []
+        assert package.soft == "made soft"  # type: ignore[attr-defined]
+        assert asked == ["soft"]
         scope: dict[str, object] = {}
         exec("from eggs import *", scope)
         assert (scope["boil"], scope["soft"]) == ("fast", "made soft")
@@ -209,6 +212,13 @@ class TestSubmodules:
         for name in ("eggs", "eggs_fast"):
             runpy.run_module(f"{name}.pan", run_name="__main__")
             assert capsys.readouterr().out == f"{name}.pan eggs_fast.core\n"
+
+    def test_strange_modules(self) -> None:
+        """What others have put among the modules, as an object without a name, is their affair."""
+        joined(submodules=True)
+        strange = SimpleNamespace(__path__=[])
+        sys.modules["eggs_strange"] = strange  # type: ignore[assignment]
+        assert importlib.util.find_spec("eggs_strange.core") is None
 
     def test_where_it_lies(self, site: Path) -> None:
         """Who asks where a module lies, without importing it, is told."""

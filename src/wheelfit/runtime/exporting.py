@@ -23,6 +23,8 @@ else:
 
 __all__ = ["Submodules", "export", "load", "offer_submodules"]
 
+_NOTHING: object = object()
+
 
 def __dir__() -> list[str]:
     return __all__
@@ -82,8 +84,9 @@ def export(module: ModuleType, into: str) -> None:
 
     def other_name(name: str) -> object:
         # What comes later, or on demand; never what belongs to one module only.
-        if name[:2] != "__" and hasattr(module, name) and not is_hidden(name):
-            return getattr(module, name)
+        found = _NOTHING if name[:2] == "__" else getattr(module, name, _NOTHING)
+        if found is not _NOTHING and not is_hidden(name):
+            return found
         raise AttributeError(f"module {into!r} has no attribute {name!r}")
 
     def all_names() -> list[str]:
@@ -153,10 +156,10 @@ class Submodules:
             if above is None:
                 return ModuleSpec(fullname, _Same(lambda: f"{implementation()}.{last}"))
             return _as(fullname, f"{above}.{last}")
-        module = sys.modules.get(parent)
-        if module is None or module.__name__ == parent or not self._is_below(parent):
+        if not self._is_below(parent):
             return None
-        return _as(fullname, f"{module.__name__}.{last}")
+        name = getattr(sys.modules.get(parent), "__name__", parent)
+        return None if name == parent else _as(fullname, f"{name}.{last}")
 
     def _is_below(self, name: str) -> bool:
         # A list, for other threads may add to it.
