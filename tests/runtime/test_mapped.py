@@ -180,6 +180,7 @@ def test_unreadable(tmp_path: Path) -> None:
     assert not same_content(one, other)
     with pytest.raises(OSError, match="absent"):
         read_library(one.path)
+    assert read_library(str(tmp_path)) == Library(str(tmp_path))
 
 
 def test_no_family() -> None:

@@ -109,10 +109,10 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
 
 
 def read_library(path: str) -> Library:
-    """Return what a file is that may be loaded; one that is no shared library has no names.
+    """Return what a file is that may be loaded; what is no library, or closed, has no names.
 
     :param path: absolute.
-    :raises OSError: it cannot be read.
+    :raises OSError: there is none.
     """
     return _library(path, os.stat(path))
 
