@@ -49,13 +49,14 @@ import json, re, threading, typing
 step("modules of the standard library", start)
 start = clock()
 import wheelfit.runtime.loading, wheelfit.runtime.process
+from wheelfit.runtime.declarations import scan
 step("modules of ours", start)
 start = clock()
-wheelfit.runtime.loading.scan(sys.path)
+scan(sys.path)
 step("scan, first", start)
 start = clock()
 for _ in range(100):
-    wheelfit.runtime.loading.scan(sys.path)
+    scan(sys.path)
 step("scan, again", start, 100)
 import warnings
 warnings.simplefilter("ignore")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +15,8 @@ import pytest
 from wheelfit.errors import NoFit, NoImplementation
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.runtime.declarations import FOLDER
-from wheelfit.runtime.loading import Loader, import_whole, variable_of
+from wheelfit.runtime.evidence import Sources, variable_of
+from wheelfit.runtime.loading import Loader
 from wheelfit.runtime.planning import Held
 from wheelfit.runtime.process import Process
 
@@ -38,12 +37,15 @@ class World:
         self.warnings: list[str] = []
         self.on_look: Callable[[], None] = lambda: None
         self.on_import: Callable[[str], None] = lambda _: None
-        self.loader = Loader(
-            environ=lambda: self.environ,
-            paths=lambda: [str(site)],
-            look=self.look,
+        self.loader = self.start()
+
+    def start(self, longest_wait: float = 10.0) -> Loader:
+        """Return what a process begins with."""
+        return Loader(
+            Sources(environ=lambda: self.environ, paths=lambda: [str(self.site)], look=self.look),
             bring=self.bring,
             warn=self.warnings.append,
+            longest_wait=longest_wait,
         )
 
     def declare(self, title: str, *properties: str, **more: object) -> None:
@@ -179,6 +181,14 @@ class TestChoice:
         spam.chosen("eggs")
         assert spam.looked == [(("nvidia", "x86_64"), False), ((), False)]
 
+    def test_another_environment(self, spam: World) -> None:
+        """Where a variable has changed, as a mask, the machine is looked at anew."""
+        spam.declare("eggs-generic")
+        spam.chosen()
+        spam.environ["CUDA_VISIBLE_DEVICES"] = ""
+        spam.chosen("eggs")
+        assert spam.looked == [(("nvidia", "x86_64"), False)] * 2
+
 
 class TestFallingBack:
     """What cannot be imported counts as unsupported."""
@@ -257,54 +267,6 @@ class TestFallingBack:
         spam.on_import = ask_for_eggs
         spam.chosen()
         assert spam.imported == ["spam_cu11", "eggs_cu11"]
-
-
-class TestImporting:
-    """An import that fails leaves nothing behind."""
-
-    @pytest.fixture
-    def half(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-        """Have a package that imports modules below it, and then fails."""
-        for name, text in {
-            "half_cu12/__init__.py": "from . import core, sub\nraise OSError('no library')\n",
-            "half_cu12/core.py": "",
-            "half_cu12/sub/__init__.py": "from . import deep\n",
-            "half_cu12/sub/deep.py": "",
-            "half_cu12_tools.py": "",
-        }.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
-        monkeypatch.syspath_prepend(str(tmp_path))
-        yield tmp_path
-        for name in [name for name in sys.modules if name.startswith("half_cu12")]:
-            del sys.modules[name]
-
-    @pytest.mark.usefixtures("half")
-    def test_modules_below(self) -> None:
-        """Modules below it that had been imported go too, others stay."""
-        importlib.import_module("half_cu12_tools")
-        with pytest.raises(OSError, match="no library"):
-            import_whole("half_cu12")
-        assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
-
-    def test_second_names(self, half: Path) -> None:
-        """Nor does a module stay under another name, or as an attribute of a package."""
-        (half / "half_cu12_tools").mkdir()
-        (half / "half_cu12_tools.py").rename(half / "half_cu12_tools" / "__init__.py")
-        tools = importlib.import_module("half_cu12_tools")
-        (half / "half_cu12" / "__init__.py").write_text(
-            "import sys\nfrom . import core\nimport half_cu12_tools as tools\n"
-            "tools.core = sys.modules['half_cu12_tools.core'] = core\nraise OSError('no library')\n"
-        )
-        with pytest.raises(OSError, match="no library"):
-            import_whole("half_cu12")
-        assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
-        assert not hasattr(tools, "core")
-
-    def test_it_goes_well(self, half: Path) -> None:
-        """What is imported stays, with all that is below it."""
-        (half / "half_cu12" / "__init__.py").write_text("from . import core\n")
-        assert import_whole("half_cu12").core is sys.modules["half_cu12.core"]
 
 
 class TestOneProcess:
@@ -518,6 +480,24 @@ class TestThreads:
         assert pid == child
         assert status == 0
         assert spam.chosen() == "spam_cu12"
+
+    def test_a_fork_that_does_not_wait(self, spam: World) -> None:
+        """Of two threads that fork, one that gives up waiting leaves the other its lock."""
+        loader = spam.start(longest_wait=0.01)
+
+        def fork() -> None:
+            loader.before_fork()
+            loader.after_fork_in_parent()
+
+        loader.before_fork()
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join(10)
+        loader.after_fork_in_parent()
+        thread = threading.Thread(target=loader.load, args=("spam",), daemon=True)
+        thread.start()
+        thread.join(10)
+        assert spam.imported == ["spam_cu12"]
 
 
 class TestExplain:
