@@ -192,6 +192,14 @@ def test_damaged(tmp_path: Path) -> None:
     assert "missing-module" not in found
 
 
+def test_too_many(tmp_path: Path) -> None:
+    """B-34: as many files are looked at as the loader reads, and the rest is told of."""
+    files = {f"{FOLDER}/spam-cu12-{number}.json": "" for number in range(1001)}
+    report = check(wheel(tmp_path, files))
+    assert codes(report) == {"bad-declaration": 1001}
+    assert report.findings[0].message == f"{FOLDER} has 1001 files; 1000 are read"
+
+
 def test_not_in_the_record(tmp_path: Path) -> None:
     """B-36: a declaration that was put into a finished wheel is judged all the same."""
     path = rewritten(wheel(tmp_path, {}), additions={f"{FOLDER}/a.json": b"{}"})

@@ -16,7 +16,7 @@ from wheelfit.check.lines import with_lines
 from wheelfit.check.vocabulary import VOCABULARIES
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, InvalidWheel
-from wheelfit.runtime.declarations import FOLDER, LARGEST, Implementation, Unfit, read
+from wheelfit.runtime.declarations import FOLDER, LARGEST, MOST_FILES, Implementation, Unfit, read
 from wheelfit.wheels.dist_info import data_folder
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def declaration_findings(archive: WheelArchive, place: Place) -> Iterator[Findin
     members = _installed(archive)
     modules = _modules(members)
     first: dict[tuple[str, str], str] = {}
-    for path in sorted(members):  # so the loader reads them: the first one counts
+    near = sorted(path for path in members if FOLDER in path)  # the order of the loader
+    if len(near) > MOST_FILES:
+        message = f"{FOLDER} has {len(near)} files; {MOST_FILES} are read"
+        yield place.found(checks.BAD_DECLARATION, message)
+    for path in near[:MOST_FILES]:
         folder, _, name = path.rpartition("/")
         inside = place.inside(members[path])
         if folder == FOLDER and name.startswith("__init__."):

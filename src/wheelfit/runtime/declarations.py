@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FOLDER",
     "LARGEST",
+    "MOST_FILES",
     "REQUIREMENT",
     "TABLE",
     "Declarations",
@@ -56,9 +57,10 @@ REQUIREMENT = "requirement"
 
 LARGEST = 64 * 1024
 """Bytes of the largest file that is read; real ones have some hundreds."""
+MOST_FILES = 1000
+"""Files of one folder that are read, the first by name."""
 
 _SCHEMA = 1
-_MOST_FILES = 1000
 _MOST_ITEMS = 200
 _GREATEST_PRIORITY = 1_000_000
 _LONGEST = 200
@@ -259,9 +261,9 @@ def _listed(place: str, problems: list[str]) -> list[str]:
             problems.append(f"{plain(place)}: {_why(error)}")
         return []
     found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
-    if len(found) > _MOST_FILES:
-        problems.append(f"{plain(place)}: has {len(found)} files; {_MOST_FILES} are read")
-    return found[:_MOST_FILES]
+    if len(found) > MOST_FILES:
+        problems.append(f"{plain(place)}: has {len(found)} files; {MOST_FILES} are read")
+    return found[:MOST_FILES]
 
 
 def _document(where: str) -> object:
