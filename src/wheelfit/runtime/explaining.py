@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
-__all__ = ["lines", "run"]
+__all__ = ["run"]
 
 
 def __dir__() -> list[str]:
@@ -38,7 +38,7 @@ def run(
     if asked.json:
         out.write(json.dumps(found, indent=2) + "\n")
     else:
-        out.writelines(f"{plain(line)}\n" for line in lines(found))
+        out.writelines(f"{plain(line)}\n" for line in _lines(found))
     return 0 if all(one["chosen"] for one in found["groups"]) else 3
 
 
@@ -49,11 +49,8 @@ def _parse(arguments: Sequence[str]) -> Namespace:
     return parser.parse_args(arguments)
 
 
-def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for people what `wheelfit.runtime.explain` returned.
-
-    :param found: as plain data.
-    """
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for people what `wheelfit.runtime.explain` returned."""
     if not found["groups"]:
         yield "nothing that is installed has implementations to choose from"
     for one in found["groups"]:
