@@ -22,9 +22,11 @@ from typing import Any
 import pytest
 
 from wheelfit.errors import InvalidLock, InvalidWheel
+from wheelfit.runtime.libraries.files import read_fields, write_fields
 from wheelfit.runtime.libraries.lock_input import read_lock
+from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.store import Store, read_fields, write_fields
+from wheelfit.runtime.libraries.store import Store
 from wheelfit.runtime.libraries.transport_child import pip_of, uv_of
 from wheelfit.runtime.libraries.verifying import sha256_of, unpack
 from wheelfit.runtime.libraries.wheels import Listed
@@ -424,7 +426,7 @@ def test_a_lock_ends_though_a_child_has_it(tmp_path: Path) -> None:
     """A process that was forked while a lock was held does not hold it on."""
     store = Store(str(tmp_path))
     reading, writing = os.pipe()
-    with store.lock("some", lambda: None):
+    with locked(store, "some", lambda: None):
         child = os.fork()
         if not child:
             os.close(writing)

@@ -8,7 +8,7 @@ import sys
 STEPS = """
 import os, signal, shutil, sys
 from wheelfit.runtime.driver import Driver
-from wheelfit.runtime.libraries import again
+from wheelfit.runtime.libraries import selecting
 from wheelfit.runtime.libraries.bringing import prepare
 from wheelfit.runtime.libraries.store import Store
 from wheelfit.runtime.libraries.verifying import damage_of

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from wheelfit.errors import HashMismatch, InvalidWheel
+from wheelfit.runtime.libraries.files import read_fields, write_fields
+from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.store import Store, read_fields, write_fields
+from wheelfit.runtime.libraries.store import Store
 from wheelfit.runtime.libraries.store_command import run
 from wheelfit.runtime.libraries.verifying import damage_of, sha256_of, unpack
 from wheelfit.runtime.libraries.wheels import Listed
@@ -214,11 +216,11 @@ def test_who_waits_is_told(tmp_path: Path) -> None:
     order = []
 
     def second() -> None:
-        with store.lock("some", lambda: order.append("waiting")):
+        with locked(store, "some", lambda: order.append("waiting")):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with store.lock("some", lambda: None):
+    with locked(store, "some", lambda: None):
         thread.start()
         while not order:
             time.sleep(0.01)

@@ -28,9 +28,9 @@ from wheelfit.runtime.libraries.index_page import read_page
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.machine import this_machine
 from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.selecting import transport_for
 from wheelfit.runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
 from wheelfit.runtime.libraries.transport_http import HttpTransport
+from wheelfit.runtime.libraries.transports import transport_for
 from wheelfit.runtime.libraries.versions import Requirement
 from wheelfit.runtime.libraries.wheels import Listed
 from wheelfit.testing.index import RecordingIndex

@@ -8,7 +8,7 @@ from wheelfit.errors import InvalidPage, NoCompatibleWheel, UserError, WheelfitE
 from wheelfit.runtime.driver import Driver, read_driver
 from wheelfit.runtime.libraries.families import family_named, names
 from wheelfit.runtime.libraries.machine import Machine, fits, refuse_unfit, this_machine
-from wheelfit.runtime.libraries.selecting import span_of
+from wheelfit.runtime.libraries.requirements import span_of
 from wheelfit.runtime.libraries.versions import parse_requirement, parse_version, satisfies
 from wheelfit.runtime.libraries.wheels import split_filename
 

@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from wheelfit.runtime.libraries.store import make_folder, unwritable
+from wheelfit.runtime.libraries.files import make_folder
+from wheelfit.runtime.libraries.store import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from wheelfit.runtime.libraries.store import (
-    is_hash,
-    make_folder,
-    read_fields,
-    stays_below,
-    write_fields,
-)
+from wheelfit.runtime.libraries.files import make_folder, read_fields, stays_below, write_fields
+from wheelfit.runtime.libraries.store import is_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -51,6 +51,11 @@ def index_url(environ: Mapping[str, str]) -> str | None:
     return environ.get("WHEELFIT_LIBRARY_INDEX") or None
 
 
+def transport(environ: Mapping[str, str]) -> str | None:
+    """Return what is to find and fetch libraries (``WHEELFIT_LIBRARY_TRANSPORT``)."""
+    return environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
+
+
 def usual_index(environ: Mapping[str, str]) -> str:
     """Return the index that is asked where no installer knows one."""
     names = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")

@@ -13,18 +13,20 @@ is right without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH113, PTH116
-# ruff: noqa: PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH104, PTH112, PTH116
+# ruff: noqa: PTH118, PTH119, PTH208
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
 
+from wheelfit.runtime.libraries.files import make_folder, read_fields, stays_below, unique_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["Entry", "Store", "is_hash", "make_folder", "new_file", "read_fields"]
+__all__ = ["Entry", "Store", "is_hash", "unwritable"]
 
 
 def __dir__() -> list[str]:
@@ -33,15 +35,9 @@ def __dir__() -> list[str]:
 
 _OLD = 24 * 3600.0
 """Seconds after which what is under way belongs to a process that is gone."""
-_LONGEST_WAIT = 1800.0
-_PAUSE = 0.05
 _WRITABLE_BY_ALL = 0o002
-_FOLDER_MODE = 0o775
-_FILE_MODE = 0o664
-"""Of what is made: the umask takes from it, and not even umask 000 lets everybody write."""
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
-_SPACES = str.maketrans("\t\r\n", "   ")
 
 
 class Entry:
@@ -100,86 +96,9 @@ class Entry:
             return False
 
 
-def stays_below(path: str) -> bool:
-    """Say whether a path that is written in a file of ours leads nowhere else."""
-    return not path.startswith("/") and ".." not in path.split("/")
-
-
 def is_hash(text: str) -> bool:
     """Say whether a text is a SHA-256, as ours are written."""
     return len(text) == _DIGITS and not set(text) - _HEXADECIMAL
-
-
-def make_folder(path: str) -> None:
-    """Make a folder, and those above it; one that is there stays as it is.
-
-    :raises OSError: it cannot be made.
-    """
-    try:
-        try:
-            os.mkdir(path, _FOLDER_MODE)
-        except FileNotFoundError:
-            make_folder(os.path.dirname(path))
-            os.mkdir(path, _FOLDER_MODE)
-    except OSError:
-        if not os.path.isdir(path):
-            raise
-
-
-def new_file(path: str) -> int:
-    """Make a file and return its number, to write it.
-
-    :raises OSError: it cannot be made, or is there.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-    return os.open(path, flags, _FILE_MODE)
-
-
-def read_fields(path: str) -> list[list[str]] | None:
-    """Return the lines of a file of ours, each as its fields; None: it is not there, or not whole.
-
-    The last line says ``end``: a file that is cut off is none.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().split("\n")
-    except (OSError, ValueError):
-        return None
-    if lines[-2:] != ["end", ""]:
-        return None
-    return [line.split("\t") for line in lines[:-2]]
-
-
-def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
-    """Write such a file, so that it is there whole or not at all.
-
-    :raises OSError: it cannot be written.
-    """
-    text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
-    temporary = f"{path}.{_unique()}"
-    try:
-        with open(new_file(temporary), "w", encoding="utf-8") as file:
-            file.write(f"{text}end\n")
-            file.flush()
-            os.fsync(file.fileno())
-        _replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _replace(source: str, target: str) -> None:
-    try:
-        os.replace(source, target)
-    except FileNotFoundError:
-        # Over a network an answer may be lost; the second request finds that it was done.
-        if os.path.lexists(source) or not os.path.isfile(target):
-            raise
-
-
-def _unique() -> str:
-    return f"{os.getpid()}-{os.urandom(6).hex()}"
 
 
 class Store:
@@ -266,7 +185,7 @@ class Store:
         import shutil  # noqa: PLC0415
 
         self.sweep()
-        folder = os.path.join(self.root, "partial", _unique())
+        folder = os.path.join(self.root, "partial", unique_name())
         try:
             make_folder(folder)
         except OSError as error:
@@ -302,7 +221,7 @@ class Store:
 
         parent = os.path.join(self.root, "partial")
         make_folder(parent)
-        grave = os.path.join(parent, _unique())
+        grave = os.path.join(parent, unique_name())
         os.rename(entry.folder, grave)
         shutil.rmtree(grave, ignore_errors=True)
 
@@ -324,58 +243,6 @@ class Store:
                         shutil.rmtree(path, ignore_errors=True)
                         count += 1
         return count
-
-    @contextmanager
-    def lock(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-        """Wait while another process does the same; go on without waiting where that cannot be.
-
-        :param name: of what is done.
-        :param waiting: called again and again meanwhile.
-        """
-        file = self._locked(name, waiting)
-        try:
-            yield
-        finally:
-            if file is not None:
-                self._unlock(file)
-
-    @staticmethod
-    def _unlock(file: int) -> None:
-        import fcntl  # noqa: PLC0415
-
-        # Closing is not enough: a process that was forked meanwhile has the file open too.
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)
-        os.close(file)
-
-    def _locked(self, name: str, waiting: Callable[[], None]) -> int | None:
-        import time  # noqa: PLC0415
-
-        try:
-            import fcntl  # noqa: PLC0415
-
-            folder = os.path.join(self.root, "locks")
-            make_folder(folder)
-            file = os.open(
-                os.path.join(folder, f"{name.replace('/', '_')}.lock"),
-                os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
-                _FILE_MODE,
-            )
-        except (ImportError, OSError):
-            return None
-        end = time.monotonic() + _LONGEST_WAIT
-        while time.monotonic() < end:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                time.sleep(_PAUSE)
-            except OSError:
-                break  # a file system without locks
-            else:
-                return file
-        os.close(file)
-        return None
 
 
 def _sync(folder: str) -> None:

@@ -14,9 +14,9 @@ from wheelfit.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import names
 from wheelfit.runtime.libraries.folders import joined, remove_broken
-from wheelfit.runtime.libraries.selecting import TRANSPORTS
 from wheelfit.runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit.runtime.libraries.store import Store, unwritable
+from wheelfit.runtime.libraries.transports import TRANSPORTS
 from wheelfit.runtime.libraries.verifying import damage_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import HashMismatch, InvalidWheel
 from wheelfit.patterns import pattern
-from wheelfit.runtime.libraries.store import make_folder, new_file, write_fields
+from wheelfit.runtime.libraries.files import make_folder, new_file, write_fields
 
 if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Entry

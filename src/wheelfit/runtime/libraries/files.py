@@ -1,0 +1,98 @@
+"""Write files and folders of the store: whole or not at all, and never for everybody to write."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH113, PTH120, PTH123
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+__all__ = ["make_folder", "new_file", "read_fields", "stays_below", "unique_name", "write_fields"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FOLDER_MODE = 0o775
+FILE_MODE = 0o664
+"""Of what is made: the umask takes from it, and not even umask 000 lets everybody write."""
+_SPACES = str.maketrans("\t\r\n", "   ")
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, and those above it; one that is there stays as it is.
+
+    :raises OSError: it cannot be made.
+    """
+    try:
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except FileNotFoundError:
+            make_folder(os.path.dirname(path))
+            os.mkdir(path, _FOLDER_MODE)
+    except OSError:
+        if not os.path.isdir(path):
+            raise
+
+
+def new_file(path: str) -> int:
+    """Make a file and return its number, to write it.
+
+    :raises OSError: it cannot be made, or is there.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags, FILE_MODE)
+
+
+def read_fields(path: str) -> list[list[str]] | None:
+    """Return the lines of a file of ours, each as its fields; None: it is not there, or not whole.
+
+    The last line says ``end``: a file that is cut off is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except (OSError, ValueError):
+        return None
+    if lines[-2:] != ["end", ""]:
+        return None
+    return [line.split("\t") for line in lines[:-2]]
+
+
+def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
+    """Write such a file, so that it is there whole or not at all.
+
+    :raises OSError: it cannot be written.
+    """
+    text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
+    temporary = f"{path}.{unique_name()}"
+    try:
+        with open(new_file(temporary), "w", encoding="utf-8") as file:
+            file.write(f"{text}end\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _replace(source: str, target: str) -> None:
+    try:
+        os.replace(source, target)
+    except FileNotFoundError:
+        # Over a network an answer may be lost; the second request finds that it was done.
+        if os.path.lexists(source) or not os.path.isfile(target):
+            raise
+
+
+def unique_name() -> str:
+    """Return a name that nobody else uses."""
+    return f"{os.getpid()}-{os.urandom(6).hex()}"
+
+
+def stays_below(path: str) -> bool:
+    """Say whether a path that is written in a file of ours leads nowhere else."""
+    return not path.startswith("/") and ".." not in path.split("/")
