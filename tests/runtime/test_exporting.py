@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import pickle
 import runpy
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from wheelfit.errors import NoImplementation
+from wheelfit.runtime import VariantWarning
+from wheelfit.runtime.declarations import FOLDER
+from wheelfit.runtime.evidence import Sources
 from wheelfit.runtime.exporting import export, offer_submodules
+from wheelfit.runtime.loading import Loader
+from wheelfit.runtime.process import Process
+from wheelfit.runtime.telling import warn
 
 IMPLEMENTATION = {
     "eggs_fast/__init__.py": '"""Fast eggs."""\nboil = "fast"\nfry = "fast"\n_secret = 1\n'
@@ -110,6 +118,15 @@ class TestNames:
         joined()
         assert (package.late, package.other) == ("came late", "own other")
 
+    def test_imported_again(self) -> None:
+        """A package that is imported again asks for nothing before a user does, either."""
+        implementation = importlib.import_module("eggs_fast")
+        implementation.__all__ = ["boil", "never"]  # type: ignore[attr-defined]
+        joined()
+        package = joined()
+        assert package.boil == "fast"  # type: ignore[attr-defined]
+        assert package.late == "came late"  # type: ignore[attr-defined]
+
     def test_its_own_implementation(self) -> None:
         """A package that is declared as its own implementation is told so."""
         package = importlib.import_module("eggs")
@@ -194,6 +211,23 @@ class TestSubmodules:
         core = importlib.import_module("eggs.core")
         assert core is importlib.import_module("eggs_fast.core")
         assert importlib.import_module("eggs.own").where == "package"
+
+    def test_who_is_warned(self, site: Path) -> None:
+        """What is passed over is told at the line that wanted a module below the package."""
+        (site / FOLDER).mkdir()
+        for name, needs in (("fast", []), ("other", ["acme :: x :: 1"])):
+            told = {"schema": 1, "group": "eggs", "implementation": name, "properties": needs}
+            text = json.dumps({**told, "module": f"eggs_{name}"})
+            (site / FOLDER / f"{name}.json").write_text(text)
+        sources = Sources(
+            environ=dict, paths=lambda: [str(site)], look=lambda *_, **__: Process({})
+        )
+        loader = Loader(sources, warn=warn)
+        importlib.import_module("eggs")
+        offer_submodules("eggs", partial(loader.module_of, "eggs"))
+        with pytest.warns(VariantWarning, match="eggs uses fast; not supp") as caught:
+            importlib.import_module("eggs.core")
+        assert caught[0].filename == __file__
 
     def test_mistakes_of_others(self, site: Path) -> None:
         """A module that a module needs and nobody has is named as it is."""

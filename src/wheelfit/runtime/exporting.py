@@ -93,7 +93,9 @@ def export(module: ModuleType, into: str) -> None:
         # Also what is there on demand only.
         return sorted({*have, *names})
 
-    makes_none = "__getattr__" not in have
+    makes = have.get("__getattr__")
+    # A package that is imported again has ours.
+    makes_none = makes is None or getattr(makes, "__module__", "") == __name__
     for name in names:
         # What is made on demand the other has on demand too, unless it makes names itself.
         is_ready = name in there or not makes_none

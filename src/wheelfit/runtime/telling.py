@@ -17,12 +17,19 @@ def warn(words: str) -> None:
 
     from wheelfit.runtime import VariantWarning  # noqa: PLC0415
 
-    level = 2
+    # No `stacklevel`: `warnings` counts the frames of an import sometimes only.
     frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
     while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-        level += 1
-    warnings.warn(words, VariantWarning, stacklevel=level)
+    there = frame.f_globals
+    warnings.warn_explicit(
+        words,
+        VariantWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=there.get("__name__"),
+        registry=there.setdefault("__warningregistry__", {}),
+    )
 
 
 def _is_of_import(name: str) -> bool:
