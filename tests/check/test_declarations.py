@@ -97,11 +97,17 @@ def test_sound(tmp_path: Path, files: Files) -> None:
     [
         (declared(module="spam_cuda12"), "missing-module", "no module spam_cuda12"),
         (declared(module="spam_cu12.core"), "missing-module", "no module spam_cu12.core"),
+        (
+            {"spam_cu12/core.old.py": "", **declared(module="spam_cu12.core")},
+            "missing-module",
+            "no module spam_cu12.core",
+        ),
         (declared(module="spam"), "missing-module", "no module spam"),
         (declared(distribution="spam-cu13"), "wrong-distribution", "the wheel is spam-cu12"),
         ({f"{FOLDER}/__init__.py": ""}, "declarations-as-package", "__init__.py makes a package"),
         ({f"{FOLDER}/spam.json": CU12}, "shared-declaration-name", "have a spam.json too"),
         ({f"{FOLDER}/cu12.json": CU12}, "shared-declaration-name", "have a cu12.json too"),
+        ({f"{FOLDER}/_spam.json": GROUP}, "shared-declaration-name", "have a _spam.json too"),
         ({f"{FOLDER}/spam.json": GROUP}, "shared-declaration-name", "have a spam.json too"),
         (
             {f"{FOLDER}/spam-cu12.json": CU12, f"{FOLDER}/spam-cu12-old.json": CU12},
@@ -124,6 +130,8 @@ def test_sound(tmp_path: Path, files: Files) -> None:
         ),
         (known("spam-avx2 or spam-generic"), "not-installable", "'spam-avx2 or spam-generic'"),
         (known("--pre spam"), "not-installable", "'--pre spam'"),
+        (known('spam; "x" in variant_namespaces'), "not-installable", "variant_namespaces"),
+        (declared(properties=["aarch64 :: btiecv :: on"]), "unknown-feature", "feature btiecv"),
         (declared(properties=["x86_64 :: lvl :: v3"]), "unknown-feature", "no feature lvl"),
         (declared(properties=["x86_64 :: level :: v9"]), "unknown-value", "the value v9"),
     ],
@@ -178,6 +186,25 @@ def test_where_in_the_file(tmp_path: Path) -> None:
     (finding,) = report.findings
     assert finding.path == "known[2].install"
     assert finding.line is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "found"),
+    [
+        ("spam-cu12.json", CU12, []),
+        ("Spam_CU12.json", CU12, []),
+        ("kernels-cu12.json", CU12, []),
+        ("cu12.json", CU12, ["shared-declaration-name"]),
+        ("spam-cu123.json", CU12, ["shared-declaration-name"]),
+        ("kernels.json", GROUP, []),
+        ("spam.json", GROUP, ["shared-declaration-name"]),
+    ],
+)
+def test_names(tmp_path: Path, name: str, told: dict[str, object], found: list[str]) -> None:
+    """B-34: a file is called like its distribution, or like group and implementation."""
+    files = {f"{FOLDER}/{name}": {**told, "module": "kernels", "distribution": "kernels"}}
+    path = wheel(tmp_path, files, name="kernels")
+    assert [*codes(check(path))] == found
 
 
 def test_damaged(tmp_path: Path) -> None:

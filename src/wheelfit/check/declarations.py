@@ -119,7 +119,7 @@ def _needed(properties: Iterable[Property], path: str, place: Place) -> Iterator
     for one in properties:
         feature, values = one
         vocabulary = VOCABULARIES.get(feature.namespace)
-        if vocabulary is None or vocabulary.is_disputed(feature.name):
+        if vocabulary is None:
             continue
         offered = vocabulary.features.get(feature.name)
         if offered is None:
