@@ -67,7 +67,7 @@ def declaration_findings(archive: WheelArchive, place: Place) -> Iterator[Findin
             except InvalidWheel as error:
                 yield inside.found(checks.DAMAGED_CONTENT, error.message)
             except Unfit as error:
-                yield inside.found(checks.BAD_DECLARATION, f"the file {error}")
+                yield inside.found(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
                 key = (one.group, one.name) if isinstance(one, Implementation) else (one[0], "")
                 found = [*_said(one, archive, modules, inside)]
