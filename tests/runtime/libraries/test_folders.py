@@ -10,6 +10,7 @@ import pytest
 
 from wheelfit.errors import StoreUnavailable
 from wheelfit.runtime.libraries.folders import joined, remove_broken
+from wheelfit.runtime.libraries.keeping import keep, remove, working_folder
 from wheelfit.runtime.libraries.store import Store
 from wheelfit.runtime.libraries.verifying import damage_of, sha256_of, unpack
 from wheelfit.runtime.libraries.wheels import Listed
@@ -29,10 +30,10 @@ def kept(store: Store, folder: Path, name: str, files: dict[str, bytes]) -> str:
     """Put a wheel with some files into a store and return its hash."""
     wheel = build_wheel(folder, name, "1.0", files=files)
     sha256 = sha256_of(wheel)
-    with store.working_folder() as working:
+    with working_folder(store) as working:
         listed = Listed(name, "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
-        entry = store.keep(str(Path(working, "entry")), sha256)
+        entry = keep(store, str(Path(working, "entry")), sha256)
     assert damage_of(entry) == []
     return sha256
 
@@ -91,7 +92,7 @@ def test_goes_with_its_wheels(tmp_path: Path) -> None:
     assert Path(both).is_dir()
     entry = store.find(wheels[1])
     assert entry is not None
-    store.remove(entry)
+    remove(store, entry)
     remove_broken(store)
     assert Path(one).is_dir()
     assert not Path(both).exists()

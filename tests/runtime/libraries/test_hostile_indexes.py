@@ -24,10 +24,11 @@ from wheelfit.errors import (
     UserError,
     WheelfitError,
 )
+from wheelfit.runtime.libraries.https_client import BUNDLES, trusting
 from wheelfit.runtime.libraries.index_page import read_page
 from wheelfit.runtime.libraries.machine import this_machine
 from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.transport_http import BUNDLES, HttpTransport, trusting
+from wheelfit.runtime.libraries.transport_http import HttpTransport
 from wheelfit.runtime.libraries.versions import Requirement, parse_requirement, parse_version
 from wheelfit.runtime.libraries.wheels import Listed, shown
 from wheelfit.server.loopback import LoopbackServer

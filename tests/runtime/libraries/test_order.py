@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from wheelfit.runtime.libraries.keeping import keep, working_folder
 from wheelfit.runtime.libraries.order import in_order
 from wheelfit.runtime.libraries.store import Entry, Store
 from wheelfit.runtime.libraries.verifying import sha256_of, unpack
@@ -26,10 +27,10 @@ def entry_of(folder: Path, files: dict[str, bytes]) -> Entry:
     wheel = build_wheel(folder, "one", "1.0", files=files)
     store = Store(str(folder / "store"))
     sha256 = sha256_of(wheel)
-    with store.working_folder() as working:
+    with working_folder(store) as working:
         listed = Listed("one", "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
-        return store.keep(str(Path(working, "entry")), sha256)
+        return keep(store, str(Path(working, "entry")), sha256)
 
 
 def test_what_the_system_adds(program: Callable[..., Any], tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from wheelfit.errors import HashMismatch, InvalidWheel
 from wheelfit.runtime.libraries.files import read_fields, write_fields
+from wheelfit.runtime.libraries.keeping import keep, working_folder
 from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.progress import Progress
 from wheelfit.runtime.libraries.store import Store
@@ -105,11 +106,11 @@ def test_who_comes_second_finds_it(tmp_path: Path) -> None:
     """A wheel that another process has put in its place meanwhile stays."""
     store = Store(str(tmp_path / "store"))
     for content in ("first", "second"):
-        with store.working_folder() as folder:
+        with working_folder(store) as folder:
             entry = Path(folder, "entry")
             entry.mkdir()
             (entry / "file").write_text(content)
-            store.keep(str(entry), "a" * 64)
+            keep(store, str(entry), "a" * 64)
     found = store.find("a" * 64)
     assert found is not None
     assert Path(found.folder, "file").read_text() == "first"
@@ -123,7 +124,7 @@ def test_what_the_killed_left_is_swept(tmp_path: Path) -> None:
     old.mkdir(parents=True)
     young.mkdir()
     os.utime(old, (time.time() - 100_000,) * 2)
-    with store.working_folder():
+    with working_folder(store):
         assert not old.exists()
         assert young.exists()
 

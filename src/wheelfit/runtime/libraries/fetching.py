@@ -10,8 +10,8 @@ from urllib.request import url2pathname
 
 from wheelfit.errors import FileProblem, IntegrityError, NotInStore
 from wheelfit.runtime.libraries.files import make_folder
+from wheelfit.runtime.libraries.keeping import keep, remove, touch, unwritable, working_folder
 from wheelfit.runtime.libraries.locks import locked
-from wheelfit.runtime.libraries.store import unwritable
 from wheelfit.runtime.libraries.verifying import damage_of, unpack
 from wheelfit.runtime.libraries.wheels import shown
 
@@ -65,12 +65,12 @@ def brought(
                 return found
             if request.is_offline and not _is_local(listed):
                 raise not_in_store(request, f"{listed.project} {listed.version}")
-            with store.working_folder() as folder:
+            with working_folder(store) as folder:
                 wheel = _fetched(listed, request, folder, transport, progress)
                 filled = Path(folder, "entry")
                 make_folder(str(filled))
                 unpack(Path(wheel), listed, filled)
-                return store.keep(str(filled), listed.sha256)
+                return keep(store, str(filled), listed.sha256)
     except OSError as error:
         raise unwritable(store.root, error) from None
 
@@ -92,10 +92,10 @@ def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> Entry | None:
     if found is None:
         return None
     if found.is_whole() and not (sha256 in damaged and damage_of(found)):
-        found.touch()
+        touch(found)
         return found
     if found.is_own:
-        store.remove(found)
+        remove(store, found)
     return None
 
 

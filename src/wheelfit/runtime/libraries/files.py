@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 __all__ = ["make_folder", "new_file", "read_fields", "stays_below", "unique_name", "write_fields"]
 
@@ -74,6 +73,8 @@ def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
             os.fsync(file.fileno())
         _replace(temporary, path)
     except OSError:
+        from contextlib import suppress  # noqa: PLC0415 - 3 ms that a later start has no use for
+
         with suppress(OSError):
             os.unlink(temporary)
         raise

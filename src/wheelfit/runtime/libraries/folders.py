@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelfit.runtime.libraries.files import make_folder
-from wheelfit.runtime.libraries.store import unwritable
+from wheelfit.runtime.libraries.keeping import unwritable, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
         if Path(root, _PLACE, name).is_dir():
             return str(Path(root, _PLACE, name))
     place = Path(store.root, _PLACE, name)
-    with store.working_folder() as working:
+    with working_folder(store) as working:
         made = Path(working, name)
         try:
             _fill(made, entries)

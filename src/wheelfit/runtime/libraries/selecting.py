@@ -18,6 +18,7 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.runtime.libraries.fetching import brought, not_in_store
+from wheelfit.runtime.libraries.keeping import unwritable
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.machine import refuse_unfit, this_machine
@@ -36,7 +37,6 @@ from wheelfit.runtime.libraries.selections import (
     read_selection,
     write_selection,
 )
-from wheelfit.runtime.libraries.store import unwritable
 from wheelfit.runtime.libraries.transports import transport_for
 from wheelfit.runtime.libraries.verifying import damage_of
 from wheelfit.runtime.libraries.versions import Requirement, parse_version

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from wheelfit.runtime.libraries.files import make_folder, read_fields, stays_below, write_fields
 from wheelfit.runtime.libraries.store import is_hash
@@ -169,9 +168,11 @@ def selection_files(store: Store) -> list[str]:
     found = []
     for root in store.roots:
         folder = os.path.join(root, "selections")
-        with suppress(OSError):
+        try:
             names = sorted(os.listdir(folder))
-            found += [os.path.join(folder, name) for name in names if name.endswith(".txt")]
+        except OSError:
+            continue
+        found += [os.path.join(folder, name) for name in names if name.endswith(".txt")]
     return found
 
 

@@ -13,28 +13,21 @@ is right without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH104, PTH112, PTH116
+# ruff: noqa: PTH112, PTH116
 # ruff: noqa: PTH118, PTH119, PTH208
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
 
-from wheelfit.runtime.libraries.files import make_folder, read_fields, stays_below, unique_name
+from wheelfit.runtime.libraries.files import read_fields, stays_below
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["Entry", "Store", "is_hash", "unwritable"]
+__all__ = ["Entry", "Store", "is_hash"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_OLD = 24 * 3600.0
-"""Seconds after which what is under way belongs to a process that is gone."""
 _WRITABLE_BY_ALL = 0o002
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -80,11 +73,6 @@ class Entry:
             return []
         return found if all(stays_below(path) for path, _, _ in found) else []
 
-    def touch(self) -> None:
-        """Make it as young as a new one, so that nobody removes it before it is chosen."""
-        with suppress(OSError):
-            os.utime(self.folder)
-
     def is_whole(self) -> bool:
         """Say whether its files are there with the sizes that they had."""
         files = self.files()
@@ -102,7 +90,7 @@ def is_hash(text: str) -> bool:
 
 
 class Store:
-    """Find wheels in the user's store and in those of the site, and keep new ones.
+    """Find wheels in the user's store and in those of the site; `keeping` brings new ones.
 
     :param root: the user's own; made when something is kept.
     :param sites: others, which are only read.
@@ -132,12 +120,15 @@ class Store:
         found = []
         for root in self.roots:
             folder = os.path.join(root, "store")
-            with suppress(OSError):
-                found += [
-                    Entry(os.path.join(folder, name), is_own=root == self.root)
-                    for name in sorted(os.listdir(folder))
-                    if is_hash(name)
-                ]
+            try:
+                names = sorted(os.listdir(folder))
+            except OSError:
+                continue
+            found += [
+                Entry(os.path.join(folder, name), is_own=root == self.root)
+                for name in names
+                if is_hash(name)
+            ]
         return found
 
     def refuse_unsafe(self) -> None:
@@ -173,103 +164,3 @@ class Store:
                         hint="set WHEELFIT_LIBRARY_STORE to a folder of your own; name this one in "
                         "WHEELFIT_LIBRARY_SITES if you trust its owner",
                     )
-
-    # --- keeping ----------------------------------------------------------------------------
-
-    @contextmanager
-    def working_folder(self) -> Iterator[str]:
-        """Give a folder for what is under way, and remove it in the end.
-
-        :raises StoreUnavailable: the store cannot be written.
-        """
-        import shutil  # noqa: PLC0415
-
-        self.sweep()
-        folder = os.path.join(self.root, "partial", unique_name())
-        try:
-            make_folder(folder)
-        except OSError as error:
-            raise unwritable(self.root, error) from None
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def keep(self, folder: str, sha256: str) -> Entry:
-        """Put a filled folder in its place; if one is there already, that one stays.
-
-        :param folder: with ``tree`` and ``wheel.txt``, below :meth:`working_folder`.
-        :raises OSError: it cannot be put there.
-        """
-        parent = os.path.join(self.root, "store")
-        make_folder(parent)
-        place = os.path.join(parent, sha256)
-        try:
-            os.rename(folder, place)
-        except OSError:
-            if not os.path.isdir(place):
-                raise
-        _sync(parent)
-        return Entry(place, is_own=True)
-
-    def remove(self, entry: Entry) -> None:
-        """Remove a wheel of the user's own store: gone at once, then deleted.
-
-        :raises OSError: it cannot be removed.
-        """
-        import shutil  # noqa: PLC0415
-
-        parent = os.path.join(self.root, "partial")
-        make_folder(parent)
-        grave = os.path.join(parent, unique_name())
-        os.rename(entry.folder, grave)
-        shutil.rmtree(grave, ignore_errors=True)
-
-    def sweep(self, age: float = _OLD) -> int:
-        """Remove what processes left behind that were killed; return how many folders.
-
-        :param age: seconds since it was touched.
-        """
-        import shutil  # noqa: PLC0415
-        import time  # noqa: PLC0415
-
-        count = 0
-        folder = os.path.join(self.root, "partial")
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                path = os.path.join(folder, name)
-                with suppress(OSError):
-                    if time.time() - os.stat(path).st_mtime > age:
-                        shutil.rmtree(path, ignore_errors=True)
-                        count += 1
-        return count
-
-
-def _sync(folder: str) -> None:
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-def unwritable(root: str, error: OSError) -> Exception:
-    """Return what to say when a store cannot be written."""
-    import errno  # noqa: PLC0415
-
-    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreUnavailable(
-            "there is no space left for the libraries",
-            where=root,
-            note="nothing half-written stays behind",
-            hint="free some (python -m wheelfit.runtime store gc), or set WHEELFIT_LIBRARY_STORE",
-        )
-    return StoreUnavailable(
-        f"the library store cannot be written: {error.strerror or error}",
-        where=root,
-        hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
-        "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
-    )

@@ -14,8 +14,9 @@ from wheelfit.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import names
 from wheelfit.runtime.libraries.folders import joined, remove_broken
+from wheelfit.runtime.libraries.keeping import remove, sweep, unwritable
 from wheelfit.runtime.libraries.selections import chosen_hashes, selection_files
-from wheelfit.runtime.libraries.store import Store, unwritable
+from wheelfit.runtime.libraries.store import Store
 from wheelfit.runtime.libraries.transports import TRANSPORTS
 from wheelfit.runtime.libraries.verifying import damage_of
 
@@ -229,7 +230,7 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
         for entry in leaving:
             _remove(entry, store)
         remove_broken(store)
-        store.sweep()
+        sweep(store)
     verb = "would be" if asked.dry_run else "were"
     lines.append(f"{len(leaving)} wheels {verb} removed, {total / _MEGA:.1f} MB")
     return {"removed": told, "bytes": total, "dry_run": asked.dry_run}, lines, 0
@@ -244,7 +245,7 @@ def _age(path: str) -> float:
 
 def _remove(entry: Entry, store: Store) -> None:
     try:
-        store.remove(entry)
+        remove(store, entry)
     except FileNotFoundError:
         return  # somebody was faster
     except OSError as error:

@@ -1,0 +1,121 @@
+"""Change a store: a wheel appears in it whole, by one rename, and goes as it came."""
+
+# ruff: noqa: PTH104, PTH112, PTH116, PTH118, PTH208 - paths are text here, as in `store`
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import StoreUnavailable
+from wheelfit.runtime.libraries.files import make_folder, unique_name
+from wheelfit.runtime.libraries.store import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.runtime.libraries.store import Store
+
+__all__ = ["keep", "remove", "sweep", "touch", "unwritable", "working_folder"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OLD = 24 * 3600.0
+"""Seconds after which what is under way belongs to a process that is gone."""
+
+
+@contextmanager
+def working_folder(store: Store) -> Iterator[str]:
+    """Give a folder for what is under way, and remove it in the end.
+
+    :raises StoreUnavailable: the store cannot be written.
+    """
+    sweep(store)
+    folder = os.path.join(store.root, "partial", unique_name())
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise unwritable(store.root, error) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(store: Store, folder: str, sha256: str) -> Entry:
+    """Put a filled folder in its place; if one is there already, that one stays.
+
+    :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
+    :raises OSError: it cannot be put there.
+    """
+    parent = os.path.join(store.root, "store")
+    make_folder(parent)
+    place = os.path.join(parent, sha256)
+    try:
+        os.rename(folder, place)
+    except OSError:
+        if not os.path.isdir(place):
+            raise
+    _sync(parent)
+    return Entry(place, is_own=True)
+
+
+def remove(store: Store, entry: Entry) -> None:
+    """Remove a wheel of the user's own store: gone at once, then deleted.
+
+    :raises OSError: it cannot be removed.
+    """
+    parent = os.path.join(store.root, "partial")
+    make_folder(parent)
+    grave = os.path.join(parent, unique_name())
+    os.rename(entry.folder, grave)
+    shutil.rmtree(grave, ignore_errors=True)
+
+
+def touch(entry: Entry) -> None:
+    """Make a wheel as young as a new one, so that nobody removes it before it is chosen."""
+    with suppress(OSError):
+        os.utime(entry.folder)
+
+
+def sweep(store: Store) -> None:
+    """Remove what processes left behind that were killed."""
+    folder = os.path.join(store.root, "partial")
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if time.time() - os.stat(path).st_mtime > _OLD:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def unwritable(root: str, error: OSError) -> StoreUnavailable:
+    """Return what to say when a store cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreUnavailable(
+            "there is no space left for the libraries",
+            where=root,
+            note="nothing half-written stays behind",
+            hint="free some (python -m wheelfit.runtime store gc), or set WHEELFIT_LIBRARY_STORE",
+        )
+    return StoreUnavailable(
+        f"the library store cannot be written: {error.strerror or error}",
+        where=root,
+        hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
+        "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
+    )
+
+
+def _sync(folder: str) -> None:
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
