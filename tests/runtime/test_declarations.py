@@ -286,6 +286,15 @@ def test_a_table(tmp_path: Path) -> None:
     assert first.module == "newer"
 
 
+@pytest.mark.parametrize("odd", ["NaN", "1e999", "[" * 300 + "]" * 300, '"\\ud800"'])
+def test_a_table_of_odd_files(tmp_path: Path, odd: str) -> None:
+    """Whatever else a file holds, the module with it can be imported."""
+    declare(tmp_path, "a.json", f'{{"more": {odd}, {json.dumps(CU12)[1:]}')
+    module = ModuleType("table")
+    exec(as_table([str(tmp_path)]), vars(module))
+    assert [one.name for one in scan([], module.TABLE).implementations] == ["cu12"]
+
+
 def test_a_wrong_table() -> None:
     """What is wrong in a table is told likewise."""
     assert "no object" in scan([], {"x.json": 3}).problems[0]

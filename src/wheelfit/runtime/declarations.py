@@ -208,8 +208,12 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
             found.setdefault(os.path.basename(where), _document(where))
         except Unfit:
             continue
-    lines = "".join(f"    {name!r}: {told!r},\n" for name, told in sorted(found.items()))
-    return f'"""What the folders {FOLDER} held when this was written."""\n\nTABLE = {{\n{lines}}}\n'
+    # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
+    lines = "".join(
+        f"    {name!r}: json.loads({json.dumps(told)!r}),\n" for name, told in sorted(found.items())
+    )
+    title = f'"""What the folders {FOLDER} held when this was written."""'
+    return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
 
 
 # --- files ------------------------------------------------------------------------------------
