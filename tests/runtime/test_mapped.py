@@ -183,6 +183,21 @@ def test_unreadable(tmp_path: Path) -> None:
     assert read_library(str(tmp_path)) == Library(str(tmp_path))
 
 
+def test_unreadable_for_a_moment(tmp_path: Path) -> None:
+    """What could not be opened, as for want of file descriptors, is tried again."""
+    path = _build(tmp_path, "any.so.1.2", "libany.so.1", 1)
+    code = (
+        "import resource as r, sys\nfrom wheelfit.runtime.mapped import read_library\n"
+        "soft, hard = r.getrlimit(r.RLIMIT_NOFILE)\n"
+        "for limit in (3, soft):\n"
+        "    r.setrlimit(r.RLIMIT_NOFILE, (limit, hard))\n"
+        "    print(read_library(sys.argv[1]).name)"
+    )
+    command = [sys.executable, "-c", code, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["any.so.1.2", "libany.so.1"]
+
+
 def test_no_family() -> None:
     """Drivers, BLAS libraries and names that tell no major are of no family."""
     for name in ("libcuda.so.1", "libopenblas.so.0", "libcurand.so.10", "libpng16.so.16"):

@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.elf import SharedObject, read_shared_object
+from wheelfit.platforms.elf import read_shared_object
 from wheelfit.platforms.probes.mapped_libraries import parse
 from wheelfit.values import dataclass
 
@@ -189,7 +189,7 @@ def _library(path: str, status: os.stat_result) -> Library:
             with open(path, "rb") as stream:
                 names = read_shared_object(stream)
         except OSError:
-            names = SharedObject()
+            return Library(path)  # the next try may go well
         found = Library(path, names.soname or "", names.build_id or "")
         _KNOWN[key] = found
     return found
