@@ -84,12 +84,15 @@ def test_scope(program: Program) -> None:
         ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
         ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
         ("'14'", ["CUDA 14 has no component 'cudart'", "CUDA that has it: 11, 12, 13"]),
-        ("'12', ['cudart']).handle('nvrtc'", ["nvrtc was not asked for, but cudart"]),
+        ("'12', scope='banana'", ["the scope is local or global, not 'banana'"]),
+        ("'banana'", ["'banana' is no version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
     ],
 )
-def test_a_traceback_has_all_parts(asked: str, words: list[str], environ: dict[str, str]) -> None:
-    """In a traceback, which is what most people see, stands what to do next."""
+def test_a_traceback_has_all_parts(
+    asked: str, words: list[str], environ: dict[str, str], index: RecordingIndex
+) -> None:
+    """In a traceback, which is what most people see, stands what to do next; nobody was asked."""
     code = f"from wheelfit.runtime import initialize_cuda; initialize_cuda({asked})"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
@@ -97,6 +100,14 @@ def test_a_traceback_has_all_parts(asked: str, words: list[str], environ: dict[s
     assert done.returncode == 1
     for each in words:
         assert done.stderr.count(each) == 1
+    assert index.requests == []
+
+
+def test_a_component_that_was_not_asked_for(program: Program) -> None:
+    """Whoever wants the library of another component is told which there are."""
+    ask = "try:\n    initialize_cuda('12', ['cudart']).handle('nvrtc')\n"
+    told = program(f"{ask}except KeyError as error:\n    answer = str(error)")
+    assert "nvrtc was not asked for, but cudart" in told
 
 
 # --- the driver -------------------------------------------------------------------------------
@@ -245,8 +256,10 @@ def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingI
     assert index.requests == []
 
 
-def test_a_store_of_an_image(program: Program, tmp_path: Path, fake_driver: FakeDriver) -> None:
-    """Where something newer cannot be kept, what an image brought for older drivers is loaded."""
+def test_a_store_of_an_image(
+    program: Program, tmp_path: Path, fake_driver: FakeDriver, index: RecordingIndex
+) -> None:
+    """Where nothing can be kept nobody is asked for newer ones than an image has, if they do."""
     old = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
     program(ONLY_CUDART, old)
     image = tmp_path / "image"
@@ -256,7 +269,9 @@ def test_a_store_of_an_image(program: Program, tmp_path: Path, fake_driver: Fake
         "WHEELFIT_LIBRARY_SITES": str(image),
         "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
     }
+    index.forget()
     assert program(ONLY_CUDART, extra)["version"] == "12.4.1"
+    assert index.requests == []
     exactly = "answer = tell(initialize_cuda('12.9', ['cudart']))"
     assert program(exactly, extra)["error"]["code"] == "store-unavailable"
 

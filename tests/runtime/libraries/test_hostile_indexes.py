@@ -7,6 +7,7 @@ import json
 import os
 import ssl
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -265,6 +266,23 @@ def test_more_than_was_promised(serve: Callable[..., str], tmp_path: Path) -> No
         wheel = Listed(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64, size=size)
         with pytest.raises(Unreachable):
             http(url).fetch(wheel, str(tmp_path), SILENT)
+
+
+def test_a_server_that_drips(serve: Callable[..., str], tmp_path: Path) -> None:
+    """A server that sends a little now and then, for hours, is taken for one that is silent."""
+
+    def drops() -> Iterator[bytes]:
+        while True:
+            time.sleep(0.02)
+            yield b"x"
+
+    url = serve(lambda _: Answer(200, {"content-type": "text/html"}, drops(), 1 << 20))
+    transport = HttpTransport(url, {"NETRC": os.devnull}, attempts=1, silence=0.1)
+    with pytest.raises(Unreachable, match="hardly sends"):
+        ask(transport)
+    wheel = Listed(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64)
+    with pytest.raises(Unreachable, match="hardly sends"):
+        transport.fetch(wheel, str(tmp_path), SILENT)
 
 
 # --- TLS --------------------------------------------------------------------------------------

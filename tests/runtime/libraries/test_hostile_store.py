@@ -446,9 +446,3 @@ def test_progress_where_nobody_listens() -> None:
     teller = Progress(stream, patience=0)
     teller.tell("fetching x")
     teller.end()
-
-
-def test_a_wrong_scope_fetches_nothing(program: Program, index: RecordingIndex) -> None:
-    """A slip is told before anything is asked for."""
-    assert program("initialize_cuda('12', scope='banana')")["error"]["code"] == "user-error"
-    assert not index.requests

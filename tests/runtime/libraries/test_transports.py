@@ -26,7 +26,7 @@ from wheelfit.errors import (
 )
 from wheelfit.runtime.libraries.index_page import read_page
 from wheelfit.runtime.libraries.lock_input import read_lock
-from wheelfit.runtime.libraries.machine import this_machine
+from wheelfit.runtime.libraries.machine import Machine, this_machine
 from wheelfit.runtime.libraries.progress import Progress
 from wheelfit.runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
 from wheelfit.runtime.libraries.transport_http import HttpTransport
@@ -34,6 +34,7 @@ from wheelfit.runtime.libraries.transports import transport_for
 from wheelfit.runtime.libraries.versions import Requirement
 from wheelfit.runtime.libraries.wheels import Listed
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
 
 WANTED = [Requirement("cuda-toolkit", ("cudart",), ">=12,<12.9")]
 CUDART = "nvidia-cuda-runtime-cu12"
@@ -163,6 +164,32 @@ def test_yanked_versions_are_passed_over(index: RecordingIndex, cuda_wheels: Pat
     assert [one.version for one in found] == ["12.4.1"]
 
 
+def test_http_takes_an_older_table(tmp_path: Path) -> None:
+    """Where the newest table wants a wheel that this machine cannot use, an older one is taken."""
+    for version, oldest in ("12.8", "2_17"), ("12.9", "2_27"):
+        tag = f"py3-none-manylinux_{oldest}_x86_64"
+        build_wheel(tmp_path, "nvidia-cublas-cu12", f"{version}.1", files={}, tag=tag)
+        build_wheel(
+            tmp_path,
+            "cuda-toolkit",
+            version,
+            requires=[f"nvidia-cublas-cu12=={version}.*; extra == 'cublas'"],
+            provides_extra=["cublas"],
+            files={},
+        )
+
+    def found(span: str, glibc: tuple[int, int]) -> list[str]:
+        asked = [Requirement("cuda-toolkit", ("cublas",), span)]
+        machine = Machine("Linux", "x86_64", glibc)
+        return [one.version for one in http(index.url).resolve(asked, machine, SILENT)]
+
+    with RecordingIndex(tmp_path) as index:
+        assert found(">=12,<13", (2, 27)) == ["12.9", "12.9.1"]
+        assert found(">=12,<13", (2, 17)) == ["12.8", "12.8.1"]
+        with pytest.raises(NoCompatibleWheel, match=r"no wheel of nvidia-cublas-cu12==12\.9"):
+            found(">=12.9,<13", (2, 17))
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -209,8 +236,10 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
     assert sorted(one.name for one in tmp_path.iterdir()) == ["wheel.part"]
     wrong = Listed(CUDART, wheel.version, wheel.filename, wheel.url, "0" * 64)
+    # Nor does another index that is not reached hide what is wrong.
+    environ = {**os.environ, "PIP_EXTRA_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
     with pytest.raises(IntegrityError):
-        transport.fetch(wrong, str(tmp_path), SILENT)
+        PipTransport(sys.executable, environ, index.url).fetch(wrong, str(tmp_path), SILENT)
     with pytest.raises(NoCompatibleWheel):
         transport.resolve([Requirement("cuda-toolkit", (), ">=14")], this_machine(), SILENT)
 

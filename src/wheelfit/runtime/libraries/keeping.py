@@ -1,6 +1,7 @@
 """Change a store: a wheel appears in it whole, by one rename, and goes as it came."""
 
-# ruff: noqa: PTH104, PTH112, PTH116, PTH118, PTH208 - paths are text here, as in `store`
+# Paths are text here, as in `store`.
+# ruff: noqa: PTH104, PTH112, PTH116, PTH118, PTH120, PTH208
 from __future__ import annotations
 
 import errno
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = ["keep", "remove", "sweep", "touch", "unwritable", "working_folder"]
+__all__ = ["can_be_written", "keep", "remove", "sweep", "touch", "unwritable", "working_folder"]
 
 
 def __dir__() -> list[str]:
@@ -28,6 +29,14 @@ def __dir__() -> list[str]:
 
 _OLD = 24 * 3600.0
 """Seconds after which what is under way belongs to a process that is gone."""
+
+
+def can_be_written(store: Store) -> bool:
+    """Say whether anything may be kept: in the user's own store, or where it would be made."""
+    place = store.root
+    while not os.path.lexists(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
 
 
 @contextmanager

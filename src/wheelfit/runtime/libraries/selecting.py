@@ -18,7 +18,7 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.runtime.libraries.fetching import brought, not_in_store
-from wheelfit.runtime.libraries.keeping import unwritable
+from wheelfit.runtime.libraries.keeping import can_be_written, unwritable
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.machine import refuse_unfit, this_machine
@@ -108,17 +108,21 @@ def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Se
                 return known
         if request.is_offline and request.lock is None:
             return _stored(request, span, damaged)
+        may_be_old = not (damaged or request.upgrade or request.lock is not None)
+        if may_be_old and not can_be_written(request.store):
+            # Nobody need be asked for newer ones that could not be kept, as in an image.
+            with suppress(NotInStore):
+                return _stored(request, span, damaged)
         try:
             listed, version, transport = _resolved(request, machine, projects, span, progress)
             entries = [brought(one, request, transport, progress, damaged) for one in listed]
         except OSError as error:
             raise unwritable(request.store.root, error) from None
         except (NetworkError, StoreUnavailable):
-            # Nobody to ask, or nowhere to put it, as in an image: what is there may do.
-            if damaged or request.upgrade or request.lock is not None:
-                raise
-            with suppress(NotInStore):
-                return _stored(request, span, damaged)
+            # Nobody to ask, or no space left: what is there may do.
+            if may_be_old:
+                with suppress(NotInStore):
+                    return _stored(request, span, damaged)
             raise
         try:
             libraries = in_order(

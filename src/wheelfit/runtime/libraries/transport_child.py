@@ -14,7 +14,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from wheelfit.errors import IntegrityError, NetworkError, NoCompatibleWheel
@@ -173,14 +173,7 @@ class PipTransport:
             deadline=_DEADLINE,
         )
         if not answer.succeeded:
-            # What it cannot ask it passes over, and finds nothing then; its log alone says so.
-            lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
-            passed = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
-            passed = [line for line in passed if not any(gone in line for gone in _GONE)]
-            if passed:
-                note = "\n".join(_shown(line) for line in passed[-_LINES:])
-                raise NetworkError("pip could not reach an index", note=note)
-        _refuse_failure(answer, "pip", verb)
+            _refuse_failure(answer, "pip", verb, _passed_over(log))
 
 
 class UvTransport:
@@ -221,7 +214,8 @@ class UvTransport:
             )
             with progress.during("asking uv"):
                 answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
-            _refuse_failure(answer, "uv", "find")
+            if not answer.succeeded:
+                _refuse_failure(answer, "uv", "find")
             wheels = [wheel for wheel in read_lock(lock) if fits(wheel.filename, machine)]
         # The lock has all wheels of a version; of several that fit, the last name has the newest
         # platform.
@@ -235,20 +229,36 @@ class UvTransport:
         return self._http.fetch(wheel, folder, progress)
 
 
-def _shown(line: str) -> str:
-    return str(_LOGIN.sub("://", line))[:_WIDTH]
+def _note(lines: Sequence[str]) -> str:
+    """Return the last of some lines as they may be shown."""
+    return "\n".join(str(_LOGIN.sub("://", line))[:_WIDTH] for line in lines[-_LINES:])
 
 
-def _refuse_failure(answer: Answer, name: str, verb: str) -> None:
-    if answer.succeeded:
-        return
+def _passed_over(log: Path) -> list[str]:
+    """Return the indexes that pip could not ask: it finds nothing then, and its log alone says so.
+
+    An index that has not the project is none of them.
+    """
+    lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
+    found = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
+    return [line for line in found if not any(gone in line for gone in _GONE)]
+
+
+def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
+    """Say why an installer failed.
+
+    :param verb: what it was asked to do, in words.
+    :param passed: what its log says of indexes that it could not ask.
+    """
     said = answer.errors.decode("utf-8", "replace").strip()
-    note = "\n".join(_shown(line) for line in said.splitlines()[-_LINES:])
+    note = _note(said.splitlines())
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
         raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
     if "No space left on device" in said:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if any(words in said for words in _NOTHING_FITS) and _NOT_ASKED not in said:
+        if passed:
+            raise NetworkError(f"{name} could not reach an index", note=_note(passed))
         raise NoCompatibleWheel(f"{name} finds no wheels of these libraries", note=note)
     ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
     raise NetworkError(f"{name} could not {verb} the libraries{ended}", note=note)
