@@ -73,7 +73,9 @@ class Look(Protocol):
 
 
 class Sources:
-    """Gather evidence about one process; of the machine, each thing once.
+    """Gather evidence about one process, for one thread at a time.
+
+    Of the machine each thing is looked at once, as long as the environment stays the same.
 
     :param environ: returns the environment.
     :param paths: returns where modules are looked for.
