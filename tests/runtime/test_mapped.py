@@ -194,7 +194,9 @@ def test_unreadable_for_a_moment(tmp_path: Path) -> None:
         "    print(read_library(sys.argv[1]).name)"
     )
     command = [sys.executable, "-c", code, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["any.so.1.2", "libany.so.1"]
 
 
