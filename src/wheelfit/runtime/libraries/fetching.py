@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from wheelfit.errors import FileProblem, IntegrityError, NotInStore
+from wheelfit.errors import FileProblem, IntegrityError
 from wheelfit.runtime.libraries.files import make_folder
-from wheelfit.runtime.libraries.keeping import keep, remove, touch, unwritable, working_folder
+from wheelfit.runtime.libraries.keeping import (
+    keep,
+    not_in_store,
+    remove,
+    touch,
+    unwritable,
+    working_folder,
+)
 from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.verifying import damage_of, unpack
 from wheelfit.runtime.libraries.wheels import shown
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.transports import Transport
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["brought", "not_in_store"]
+__all__ = ["brought"]
 
 
 def __dir__() -> list[str]:
@@ -73,18 +80,6 @@ def brought(
                 return keep(store, str(filled), listed.sha256)
     except OSError as error:
         raise unwritable(store.root, error) from None
-
-
-def not_in_store(request: Request, note: str) -> NotInStore:
-    """Return what to say where something is not in the store, and nothing may be fetched."""
-    names = " ".join((request.family.name, request.version, *request.components))
-    return NotInStore(
-        f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
-        "fetched",
-        where=request.store.root,
-        note=note,
-        hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
-    )
 
 
 def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> Entry | None:

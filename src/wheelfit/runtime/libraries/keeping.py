@@ -11,16 +11,26 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import StoreUnavailable
+from wheelfit.errors import NotInStore, StoreUnavailable
 from wheelfit.runtime.libraries.files import make_folder, unique_name
 from wheelfit.runtime.libraries.store import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wheelfit.runtime.libraries.request import Request
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = ["can_be_written", "keep", "remove", "sweep", "touch", "unwritable", "working_folder"]
+__all__ = [
+    "can_be_written",
+    "keep",
+    "not_in_store",
+    "remove",
+    "sweep",
+    "touch",
+    "unwritable",
+    "working_folder",
+]
 
 
 def __dir__() -> list[str]:
@@ -118,6 +128,18 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
         where=root,
         hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
         "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
+    )
+
+
+def not_in_store(request: Request, note: str) -> NotInStore:
+    """Return what to say where something is not in the store, and nothing may be fetched."""
+    names = " ".join((request.family.name, request.version, *request.components))
+    return NotInStore(
+        f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
+        "fetched",
+        where=request.store.root,
+        note=note,
+        hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
     )
 
 

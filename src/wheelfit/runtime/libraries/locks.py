@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.runtime.libraries.files import FILE_MODE, make_folder
@@ -33,7 +32,7 @@ def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[Non
     :param name: of what is done.
     :param waiting: called again and again meanwhile.
     """
-    file = _locked(Path(store.root, "locks", f"{name.replace('/', '_')}.lock"), waiting)
+    file = _locked(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
     try:
         yield
     finally:
@@ -41,12 +40,12 @@ def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[Non
             _unlock(file)
 
 
-def _locked(path: Path, waiting: Callable[[], None]) -> int | None:
+def _locked(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
     try:
         import fcntl  # noqa: PLC0415 - not everywhere
 
-        make_folder(str(path.parent))
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        make_folder(folder)
+        file = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except (ImportError, OSError):
         return None
     end = time.monotonic() + _LONGEST_WAIT

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import DriverTooOld, UserError
-from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
 from wheelfit.runtime.libraries.versions import Requirement, Span
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> 
 def _too_old(
     family: Family, asked: str, driver: Driver, offered: tuple[int, int], major: int
 ) -> DriverTooOld:
+    from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
+
     floor = DRIVER_FLOOR.get(major)
     kernel = f" (release {driver.kernel})" if driver.kernel else ""
     needed = f"driver {floor[0]} or newer" if floor else "a newer driver"

@@ -4,53 +4,35 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import (
     LibraryNotLoadable,
     NetworkError,
     NoCompatibleWheel,
-    NoFit,
     NotInStore,
-    ProjectNotFound,
     StoreUnavailable,
-    UserError,
 )
-from wheelfit.runtime.libraries.fetching import brought, not_in_store
-from wheelfit.runtime.libraries.keeping import can_be_written, unwritable
-from wheelfit.runtime.libraries.lock_input import read_lock
+from wheelfit.runtime.libraries.keeping import can_be_written, not_in_store, unwritable
 from wheelfit.runtime.libraries.locks import locked
 from wheelfit.runtime.libraries.machine import refuse_unfit, this_machine
-from wheelfit.runtime.libraries.order import in_order
 from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.requirements import (
-    MOST_NUMBERS,
-    distributions_of,
-    numbers_of,
-    requirements_of,
-    span_of,
-)
+from wheelfit.runtime.libraries.requirements import distributions_of, numbers_of, span_of
 from wheelfit.runtime.libraries.selections import (
     Selection,
     read_all,
     read_selection,
     write_selection,
 )
-from wheelfit.runtime.libraries.transports import transport_for
-from wheelfit.runtime.libraries.verifying import damage_of
-from wheelfit.runtime.libraries.versions import Requirement, parse_version
-from wheelfit.runtime.libraries.wheels import best
+from wheelfit.runtime.libraries.versions import parse_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from wheelfit.runtime.libraries.machine import Machine
     from wheelfit.runtime.libraries.request import Request
     from wheelfit.runtime.libraries.store import Store
-    from wheelfit.runtime.libraries.transports import Transport
     from wheelfit.runtime.libraries.versions import Span
-    from wheelfit.runtime.libraries.wheels import Listed
 
 __all__ = ["choose"]
 
@@ -86,7 +68,11 @@ def choose(request: Request, known: Selection | None, problem: OSError | None) -
 
 def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
     """Return the wheels that are not what they were; one that is gone is none of them."""
-    entries = (store.find(sha256) for sha256, _, _ in known.wheels) if known is not None else ()
+    if known is None:
+        return frozenset()
+    from wheelfit.runtime.libraries.verifying import damage_of  # noqa: PLC0415
+
+    entries = (store.find(sha256) for sha256, _, _ in known.wheels)
     return frozenset(one.sha256 for one in entries if one is not None and damage_of(one))
 
 
@@ -114,42 +100,61 @@ def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Se
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
         try:
-            listed, version, transport = _resolved(request, machine, projects, span, progress)
-            entries = [brought(one, request, transport, progress, damaged) for one in listed]
-        except OSError as error:
-            raise unwritable(request.store.root, error) from None
+            found = _fetched(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
             # Nobody to ask, or no space left: what is there may do.
             if may_be_old:
                 with suppress(NotInStore):
                     return _stored(request, span, damaged)
             raise
-        try:
-            libraries = in_order(
-                entries, {name: family.components[name].libraries for name in projects}
-            )
-        except OSError as error:
-            raise StoreUnavailable(
-                f"somebody changes the library store meanwhile: {error}", where=request.store.root
-            ) from None
-        if not libraries:
-            raise NoCompatibleWheel(
-                f"the wheels of {family.title} {version} have none of the libraries"
-            )
-        selection = Selection(
-            family=family.name,
-            asked=request.version,
-            components=request.components,
-            fingerprint=request.fingerprint,
-            span=str(span),
-            version=version,
-            wheels=tuple((one.sha256, one.project, one.version) for one in listed),
-            libraries=libraries,
-            stems=family.stems,
-            is_locked=request.lock is not None,
+        _remember(request, found)
+        return found
+
+
+def _fetched(
+    request: Request,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    progress: Progress,
+    damaged: frozenset[str],
+) -> Selection:
+    """Return what an index or a lock has, which is in the store then."""
+    # What makes requests takes 25 ms to import, which a start that only chooses does without.
+    from wheelfit.runtime.libraries.fetching import brought  # noqa: PLC0415
+    from wheelfit.runtime.libraries.order import in_order  # noqa: PLC0415
+    from wheelfit.runtime.libraries.resolving import resolved  # noqa: PLC0415
+
+    family = request.family
+    try:
+        listed, version, transport = resolved(request, machine, projects, span, progress)
+        entries = [brought(one, request, transport, progress, damaged) for one in listed]
+    except OSError as error:
+        raise unwritable(request.store.root, error) from None
+    try:
+        libraries = in_order(
+            entries, {name: family.components[name].libraries for name in projects}
         )
-        _remember(request, selection)
-        return selection
+    except OSError as error:
+        raise StoreUnavailable(
+            f"somebody changes the library store meanwhile: {error}", where=request.store.root
+        ) from None
+    if not libraries:
+        raise NoCompatibleWheel(
+            f"the wheels of {family.title} {version} have none of the libraries"
+        )
+    return Selection(
+        family=family.name,
+        asked=request.version,
+        components=request.components,
+        fingerprint=request.fingerprint,
+        span=str(span),
+        version=version,
+        wheels=tuple((one.sha256, one.project, one.version) for one in listed),
+        libraries=libraries,
+        stems=family.stems,
+        is_locked=request.lock is not None,
+    )
 
 
 def _remember(request: Request, selection: Selection) -> None:
@@ -200,92 +205,3 @@ def _stored(request: Request, span: Span, damaged: frozenset[str]) -> Selection:
     if not fitting:
         raise not_in_store(request, f"versions that would do: {span}")
     return max(fitting, key=lambda found: found[:2])[2]
-
-
-# --- what an index or a lock has ----------------------------------------------------------------
-
-
-def _resolved(
-    request: Request,
-    machine: Machine,
-    projects: Mapping[str, str],
-    span: Span,
-    progress: Progress,
-) -> tuple[list[Listed], str, Transport | None]:
-    """Return the wheels to have, the version of the family, and who fetches them."""
-    family = request.family
-    if request.lock is not None:
-        lock = read_lock(Path(request.lock))
-        listed = [_of_lock(lock, project, machine) for project in projects.values()]
-        version = _version(request, projects, lock)
-        numbers = parse_version(version)
-        allowed = span_of(family, request.version, request.driver, cap=False)
-        if numbers is None or not allowed.holds(numbers):
-            raise UserError(
-                f"the lock has {family.title} {version}, and {request.version} was asked for"
-            )
-        return listed, version, None
-    transport = transport_for(request.transport, request.index_url, request.environ)
-    try:
-        wanted = requirements_of(family, projects, span)
-        found = transport.resolve(wanted, machine, progress)
-    except NoFit as error:
-        found = _without_table(request, machine, projects, span, transport, progress, error)
-    # What a table or an installer adds to what was asked for, the libraries may need.
-    listed = [one for one in found if one.project != family.table]
-    missing = set(projects.values()) - {one.project for one in listed}
-    if missing:
-        raise NoCompatibleWheel(
-            f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
-        )
-    return listed, _version(request, projects, found), transport
-
-
-def _without_table(
-    request: Request,
-    machine: Machine,
-    projects: Mapping[str, str],
-    span: Span,
-    transport: Transport,
-    progress: Progress,
-    error: NoFit,
-) -> list[Listed]:
-    """Return the wheels of an index that has the components and not the table, as mirrors do.
-
-    :param error: what is wrong otherwise.
-    :raises NoFit: some versions only the table knows, or they are not there either.
-    """
-    components = request.family.components
-    if request.family.table and len(span.low) < MOST_NUMBERS:
-        if all(components[name].has_version_of_family for name in projects):
-            wanted = [Requirement(project, (), str(span)) for project in projects.values()]
-            with suppress(NoFit):
-                return transport.resolve(wanted, machine, progress)
-        elif isinstance(error, ProjectNotFound):
-            known = (name for name, one in components.items() if one.has_version_of_family)
-            error.hint = (
-                f"have {request.family.table} put there, which says what forms one version; "
-                f"without it only these can be had: {', '.join(known)}"
-            )
-    raise error
-
-
-def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Listed]) -> str:
-    """Return the version of the family that some wheels are; what was asked for if none tells."""
-    family = request.family
-    told = {one.project: one.version for one in wheels}
-    if family.table in told:
-        return told[family.table]
-    for name, project in projects.items():
-        if not family.table:
-            return told[project]
-        if family.components[name].has_version_of_family:
-            return ".".join(told[project].split(".")[:2])
-    return request.version
-
-
-def _of_lock(lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
-    wheels = [one for one in lock if one.project == project]
-    if not wheels:
-        raise NoCompatibleWheel(f"the lock has no wheel of {project}")
-    return best(wheels, Requirement(project), machine)
