@@ -40,6 +40,25 @@ def test_a_later_start_asks_nobody(program: Program, index: RecordingIndex) -> N
     assert index.requests == []
 
 
+def test_a_start_imports_little(environ: dict[str, str]) -> None:
+    """A later start imports nothing that takes long, and nothing that is not ours."""
+    code = """
+import sys
+before = set(sys.modules)
+from wheelfit.runtime import initialize_cuda
+initialize_cuda("12")
+print(*sorted(set(sys.modules) - before))
+"""
+    command = [sys.executable, "-S", "-c", code]
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    done = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    imported = set(done.stdout.split())
+    heavy = {"re", "json", "typing", "dataclasses", "pathlib", "hashlib", "subprocess", "urllib"}
+    heavy |= {"collections", "contextlib", "functools", "shutil"}
+    assert not heavy & imported
+    assert {name.partition(".")[0] for name in imported} <= {*sys.stdlib_module_names, "wheelfit"}
+
+
 def test_a_later_call_gives_the_same(program: Program) -> None:
     """In one process the second call returns what the first did, whatever the components are in."""
     assert program(
@@ -186,19 +205,28 @@ def test_several_first_starts(
     assert len(index.requests_for(wheel)) == 1
 
 
-def test_killed_while_fetching(
-    program: Program, environ: dict[str, str], index: RecordingIndex, cuda_wheels: Path
-) -> None:
-    """A process that is killed in a download leaves a store that works."""
-    wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
-    index.faults.trickle[wheel] = 0.2
-    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
-    with subprocess.Popen([sys.executable, "-c", code], env=environ) as running:
-        while not index.bytes_sent(wheel):
-            assert running.poll() is None
-        running.kill()
-    index.faults.trickle.clear()
-    assert program(ONLY_CUDART)["cudart"] == 12090
+def test_threads_and_forks(environ: dict[str, str]) -> None:
+    """Threads that ask at once get one answer, and forks have it too, whenever they are made."""
+    code = """
+import os, threading
+from concurrent.futures import ThreadPoolExecutor
+from wheelfit.runtime import initialize_cuda
+def forked(ask):
+    child = os.fork()
+    if not child:
+        os._exit(ask())
+    assert os.waitpid(child, 0)[1] == 0
+def ask(number):
+    if number % 8 == 7:  # while the others import, fetch and load
+        forked(lambda: not initialize_cuda("12", ["cudart"]))
+    return initialize_cuda("12", ["cudart"])
+with ThreadPoolExecutor(30) as threads:
+    found = list(threads.map(ask, range(30)))
+assert len(set(map(id, found))) == 1
+forked(lambda: initialize_cuda("12", ["cudart"]) is not found[0])
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    subprocess.run(command, env=environ, check=True, timeout=60)
 
 
 def test_a_file_that_was_cut_off(program: Program) -> None:
@@ -224,14 +252,6 @@ def test_a_missing_selection(program: Program, tmp_path: Path, index: RecordingI
     assert not [one for one in index.requests if one.path.endswith("x86_64.whl")]
 
 
-def test_a_selection_that_is_cut_off(program: Program, tmp_path: Path) -> None:
-    """Half a selection is none."""
-    program(ONLY_CUDART)
-    (file,) = (tmp_path / "store" / "selections").iterdir()
-    file.write_text(file.read_text()[:-20])
-    assert program(ONLY_CUDART)["cudart"] == 12090
-
-
 def test_a_home_that_cannot_be_written(program: Program, tmp_path: Path) -> None:
     """Where the store cannot be made it is said, with the way out."""
     (tmp_path / "file").write_text("in the way")
@@ -241,7 +261,10 @@ def test_a_home_that_cannot_be_written(program: Program, tmp_path: Path) -> None
 
 
 def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingIndex) -> None:
-    """What the site has is loaded from there, though nothing of one's own can be written."""
+    """What the site has is loaded from there, though nothing of one's own can be written.
+
+    That is chosen at each start, so what makes requests is not even imported.
+    """
     program(ONLY_CUDART)
     site = tmp_path / "site"
     (tmp_path / "store").rename(site)
@@ -251,9 +274,10 @@ def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingI
         "WHEELFIT_LIBRARY_SITES": str(site),
         "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
     }
-    answer = program(ONLY_CUDART, extra)
+    answer = program(f"{ONLY_CUDART}; answer['modules'] = [*sys.modules]", extra)
     assert answer["paths"]["libcudart.so.12"].startswith(str(site))
     assert index.requests == []
+    assert {"http.client", "zipfile"}.isdisjoint(answer["modules"])
 
 
 def test_a_store_of_an_image(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from wheelfit.errors import UserError
 from wheelfit.runtime.libraries.families import Family, family_named, names
 
 FAMILIES = [family_named(name) for name in names()]
@@ -40,3 +41,10 @@ def test_versions_can_be_found(family: Family) -> None:
             in_table = bool(family.table and component.extra_of(major))
             assert not (in_table and component.specifier), name
             assert in_table or component.specifier or not family.table, name
+
+
+def test_a_family_that_is_none() -> None:
+    """Whoever asks for an unknown family is told which there are."""
+    with pytest.raises(UserError) as caught:
+        family_named("banana")
+    assert caught.value.note == "known: cuda, oneapi, onetbb"

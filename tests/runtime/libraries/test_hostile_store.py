@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import shutil
 import signal
@@ -11,25 +10,17 @@ import stat
 import subprocess
 import sys
 import time
-import warnings
-import zipfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wheelfit.errors import InvalidLock, InvalidWheel
 from wheelfit.runtime.libraries.files import read_fields, write_fields
-from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.locks import locked
-from wheelfit.runtime.libraries.progress import Progress
 from wheelfit.runtime.libraries.store import Store
-from wheelfit.runtime.libraries.transport_child import pip_of, uv_of
-from wheelfit.runtime.libraries.verifying import sha256_of, unpack
-from wheelfit.runtime.libraries.wheels import Listed
+from wheelfit.runtime.libraries.verifying import sha256_of
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 
@@ -187,62 +178,6 @@ def test_the_same_build_is_there_once(program: Program, tmp_path: Path) -> None:
     assert program(ONLY_CUDART + again + count) == [[str(library)], str(library)]
 
 
-# --- wheels that mean harm ------------------------------------------------------------------------
-
-
-def packed(path: Path, members: list[tuple[str, bytes]], kind: int = zipfile.ZIP_STORED) -> Listed:
-    """Write a wheel, and return what an index would say of it."""
-    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", kind) as archive:
-        warnings.simplefilter("ignore")  # of names that are there twice
-        for name, content in members:
-            archive.writestr(name, content)
-    return Listed(CUDART, "1.0", path.name, path.as_uri(), sha256_of(path))
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("lib/a.so", "lib/a.so"),
-        ("a.so", "a.so/b.so"),
-        ("a.so/b.so", "a.so"),
-        ("x-1.data/purelib/lib/a.so", "lib/a.so"),
-    ],
-)
-def test_members_that_want_one_place(tmp_path: Path, names: tuple[str, str]) -> None:
-    """Two files for one place are the fault of the wheel, not of the disk."""
-    wheel = tmp_path / "x-1-py3-none-any.whl"
-    listed = packed(wheel, [(name, b"x") for name in names])
-    with pytest.raises(InvalidWheel, match="same place"):
-        unpack(wheel, listed, tmp_path / "entry")
-
-
-def test_wheels_of_odd_kinds(tmp_path: Path) -> None:
-    """Other compressions are refused; a member that is only a dot is no file."""
-    wheel = tmp_path / "x-1-py3-none-any.whl"
-    listed = packed(wheel, [("a.so", b"x")], zipfile.ZIP_LZMA)
-    with pytest.raises(InvalidWheel):
-        unpack(wheel, listed, tmp_path / "one")
-    listed = packed(wheel, [(".", b""), ("a.so", b"x")])
-    unpack(wheel, listed, tmp_path / "two")
-    assert (tmp_path / "two" / "tree" / "a.so").read_bytes() == b"x"
-
-
-def test_wheels_with_a_bad_byte(tmp_path: Path) -> None:
-    """Whatever byte of an archive is another one, it is unpacked or an invalid wheel."""
-    wheel = tmp_path / "x-1-py3-none-any.whl"
-    packed(wheel, [("a.so", b"x" * 10)], zipfile.ZIP_DEFLATED)
-    body = wheel.read_bytes()
-    for at in range(len(body)):
-        wheel.write_bytes(body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :])
-        listed = Listed(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256_of(wheel))
-        entry = tmp_path / str(at)
-        with suppress(InvalidWheel):
-            unpack(wheel, listed, entry)
-            assert (entry / "wheel.txt").exists()
-            continue
-        assert not (entry / "wheel.txt").exists()
-
-
 # --- locks of wheels ------------------------------------------------------------------------------
 
 
@@ -284,18 +219,6 @@ def test_a_lock_without_the_right_hash(program: Program, tmp_path: Path) -> None
     error = program(f"initialize_cuda('12', ['cudart'], lock={str(lock)!r})")["error"]
     assert (error["code"], error["exit_code"]) == ("integrity", 4)
     assert "secret" not in str(error)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["lock-version = '2.0'\npackages = []", "a = " + "[" * 50_000, "packages = [{wheels = [{}]}]"],
-)
-def test_locks_of_other_kinds(tmp_path: Path, text: str) -> None:
-    """A lock of a later version, without end, or without places is refused."""
-    path = tmp_path / "pylock.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidLock):
-        read_lock(path)
 
 
 # --- indexes without the table --------------------------------------------------------------------
@@ -356,13 +279,6 @@ def test_what_may_confuse_pip(
     assert done.returncode not in (0, 1)
     assert "wr0ng" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_python_within_another_program() -> None:
-    """Where there is no interpreter, none is called."""
-    for nothing in (None, ""):
-        assert pip_of(nothing, is_frozen=False) is None
-        assert uv_of(nothing, {"PATH": "/nowhere"}) is None
 
 
 @pytest.mark.parametrize("transport", ["http", "pip"])
@@ -437,12 +353,3 @@ def test_a_lock_ends_though_a_child_has_it(tmp_path: Path) -> None:
     os.close(writing)
     os.close(reading)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_progress_where_nobody_listens() -> None:
-    """A closed stream is told nothing."""
-    stream = io.StringIO()
-    stream.close()
-    teller = Progress(stream, patience=0)
-    teller.tell("fetching x")
-    teller.end()

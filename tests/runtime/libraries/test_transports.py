@@ -269,10 +269,12 @@ def test_uv_finds(index: RecordingIndex, uv: Path) -> None:
 
 
 def test_a_frozen_program_has_no_pip() -> None:
-    """The executable of a frozen program is not called as if it were Python."""
+    """A frozen program, or one with Python in it, is not called as if it were an interpreter."""
     assert pip_of(sys.executable, is_frozen=True) is None
-    assert pip_of("/opt/app/app", is_frozen=False) is None
-    assert uv_of("/nowhere/python", {"PATH": "/nowhere"}) is None
+    for program in ("/opt/app/app", "", None):
+        assert pip_of(program, is_frozen=False) is None
+    for program in ("/nowhere/python", "", None):
+        assert uv_of(program, {"PATH": "/nowhere"}) is None
 
 
 def test_which_transport_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,9 +313,20 @@ def test_a_lock_of_uv(
     assert program(ask.format("12.9", str(lock)), extra)["error"]["code"] == "user-error"
 
 
-@pytest.mark.parametrize("text", ["[[", "lock-version = '1.0'", "packages = 1", "packages = [1]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[",
+        "lock-version = '1.0'",
+        "lock-version = '2.0'\npackages = []",
+        "packages = 1",
+        "packages = [1]",
+        "packages = [{wheels = [{}]}]",
+        "a = " + "[" * 50_000,
+    ],
+)
 def test_locks_that_are_none(tmp_path: Path, text: str) -> None:
-    """What is no lock is refused."""
+    """What is no lock, or one of a later version, is refused."""
     path = tmp_path / "pylock.toml"
     path.write_text(text)
     with pytest.raises(InvalidLock):

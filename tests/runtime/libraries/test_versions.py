@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.errors import InvalidPage, NoCompatibleWheel, UserError, WheelfitError
+from wheelfit.errors import InvalidPage, NoCompatibleWheel, UserError
 from wheelfit.runtime.driver import Driver, read_driver
-from wheelfit.runtime.libraries.families import family_named, names
+from wheelfit.runtime.libraries.families import family_named
 from wheelfit.runtime.libraries.machine import Machine, fits, refuse_unfit, this_machine
 from wheelfit.runtime.libraries.requirements import span_of
 from wheelfit.runtime.libraries.versions import parse_requirement, parse_version, satisfies
@@ -172,20 +172,6 @@ def test_versions_that_are_none(asked: str) -> None:
     """What is no version is told so."""
     with pytest.raises(UserError):
         span_of(CUDA, asked, None, cap=True)
-
-
-def test_families() -> None:
-    """Every family has its usual components, and components need only what is there."""
-    for name in names():
-        family = family_named(name)
-        assert set(family.usual) <= set(family.components)
-        for component in family.components.values():
-            for needed in component.needs:
-                only, _, other = needed.rpartition(":")
-                assert other in family.components
-                assert not only or family.components[other].project(only)
-    with pytest.raises(WheelfitError):
-        family_named("banana")
 
 
 def test_a_driver_that_is_not_there(tmp_path: object) -> None:
