@@ -225,7 +225,7 @@ def test_a_lock_without_the_right_hash(program: Program, tmp_path: Path) -> None
 
 
 def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_path: Path) -> None:
-    """Where an index has the components alone, those whose versions tell are taken."""
+    """Of an index without the table components are taken whose versions tell, of one minor all."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     for wheel in cuda_wheels.glob("nvidia_*"):
@@ -240,6 +240,9 @@ def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_pat
         assert ask("12")["version"] == "12.9"
         assert ask("12.4")["wheels"][0]["version"] == "12.4.7"
         assert ask("12.5")["code"] == "project-not-found"
+        next(mirror.glob("nvidia_cuda_nvrtc_cu12-12.9*")).unlink()
+        wheels = ask("12", "--store", str(tmp_path / "other"))["wheels"]
+        assert [one["version"] for one in wheels] == ["12.4.7", "12.4.7"]
         error = ask("12", "cublas")
     assert error["code"] == "project-not-found"
     assert "cuda-toolkit" in error["hint"]

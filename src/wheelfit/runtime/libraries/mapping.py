@@ -145,7 +145,7 @@ def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str])
         soname: other
         for soname, path in real.items()
         if soname not in known and path not in now
-        for other in now
+        for other in sorted(now)
         if other.rpartition("/")[2].startswith(soname)
     }
 

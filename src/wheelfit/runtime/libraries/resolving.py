@@ -10,7 +10,7 @@ from wheelfit.errors import NoCompatibleWheel, NoFit, ProjectNotFound, UserError
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.requirements import MOST_NUMBERS, requirements_of, span_of
 from wheelfit.runtime.libraries.transports import transport_for
-from wheelfit.runtime.libraries.versions import Requirement, parse_version
+from wheelfit.runtime.libraries.versions import Requirement, Span, parse_version
 from wheelfit.runtime.libraries.wheels import best
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.progress import Progress
     from wheelfit.runtime.libraries.request import Request
     from wheelfit.runtime.libraries.transports import Transport
-    from wheelfit.runtime.libraries.versions import Span
     from wheelfit.runtime.libraries.wheels import Listed
 
 __all__ = ["resolved"]
@@ -90,9 +89,8 @@ def _without_table(
     components = request.family.components
     if request.family.table and len(span.low) < MOST_NUMBERS:
         if all(components[name].has_version_of_family for name in projects):
-            wanted = [Requirement(project, (), str(span)) for project in projects.values()]
             with suppress(NoFit):
-                return transport.resolve(wanted, machine, progress)
+                return _of_one_minor(machine, projects, span, transport, progress)
         elif isinstance(error, ProjectNotFound):
             known = (name for name, one in components.items() if one.has_version_of_family)
             error.hint = (
@@ -100,6 +98,29 @@ def _without_table(
                 f"without it only these can be had: {', '.join(known)}"
             )
     raise error
+
+
+def _of_one_minor(
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    transport: Transport,
+    progress: Progress,
+) -> list[Listed]:
+    """Return wheels whose versions begin with the same two numbers, the newest that all have.
+
+    :raises NoFit: there are none.
+    """
+    while True:
+        wanted = [Requirement(project, (), str(span)) for project in projects.values()]
+        found = transport.resolve(wanted, machine, progress)
+        versions = [parse_version(one.version) for one in found if one.project in projects.values()]
+        minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
+        if len(minors) < 2:
+            return found
+        # What has the oldest has nothing newer, so the others are asked for that.
+        major, minor = minors[0]
+        span = Span(span.low, (major, minor + 1))
 
 
 def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Listed]) -> str:
