@@ -70,39 +70,8 @@ def build_cuda_wheels(
     """
     made = []
     for version in versions:
-        major, minor = version.split(".")
-        suffix = "" if int(major) >= 13 else f"-cu{major}"
-        where = f"nvidia/cu{major}/lib" if not suffix else "nvidia/{}/lib"
-        cudart = where.format("cuda_runtime")
-        nvrtc = where.format("cuda_nvrtc")
-        number = 1000 * int(major) + 10 * int(minor)
         tag = _TAG.format(machine=machine)
-        builtins = f"libnvrtc-builtins.so.{version}"
-        runtime = f"nvidia-cuda-runtime{suffix}"
-        compiler = f"nvidia-cuda-nvrtc{suffix}"
-        get_version = f"int cudaRuntimeGetVersion(int *v) {{ *v = {number}; return 0; }}"
-        compile_version = (
-            f"extern int builtins(void); int nvrtcVersion(int *a, int *b) "
-            f"{{ *a = {major}; *b = {minor}; return 0; }}"
-        )
-        contents = {
-            runtime: {
-                f"{cudart}/libcudart.so.{major}": compile_library(
-                    f"libcudart.so.{major}", get_version
-                ),
-                f"{cudart}/libcudart_static.a": b"not needed",
-                f"{cudart.rpartition('/')[0]}/include/cuda_fp16.h": f"// {version}\n".encode(),
-            },
-            compiler: {
-                f"{nvrtc}/libnvrtc.so.{major}": compile_library(
-                    f"libnvrtc.so.{major}", compile_version, needed=[builtins]
-                ),
-                f"{nvrtc}/{builtins}": compile_library(
-                    builtins, f"int builtins(void) {{ return {number}; }}"
-                ),
-                f"{nvrtc}/libnvrtc.alt.so.{major}": b"a second build",
-            },
-        }
+        runtime, compiler = contents = _contents(version)
         for name, files in contents.items():
             stem = f"{name.replace('-', '_')}-{version}.7"
             licence = {f"{stem}.dist-info/licenses/License.txt": _LICENCE}
@@ -126,3 +95,34 @@ def build_cuda_wheels(
             )
         )
     return made
+
+
+def _contents(version: str) -> dict[str, dict[str, bytes]]:
+    """Return the files of the two distributions of a version, cudart's first."""
+    major, minor = version.split(".")
+    suffix = "" if int(major) >= 13 else f"-cu{major}"
+    where = "nvidia/{}/lib" if suffix else f"nvidia/cu{major}/lib"
+    cudart, nvrtc = where.format("cuda_runtime"), where.format("cuda_nvrtc")
+    number = 1000 * int(major) + 10 * int(minor)
+    builtins = f"libnvrtc-builtins.so.{version}"
+    get_version = f"int cudaRuntimeGetVersion(int *v) {{ *v = {number}; return 0; }}"
+    compile_version = (
+        f"extern int builtins(void); int nvrtcVersion(int *a, int *b) "
+        f"{{ *a = {major}; *b = {minor}; return 0; }}"
+    )
+    return {
+        f"nvidia-cuda-runtime{suffix}": {
+            f"{cudart}/libcudart.so.{major}": compile_library(f"libcudart.so.{major}", get_version),
+            f"{cudart}/libcudart_static.a": b"not needed",
+            f"{cudart.rpartition('/')[0]}/include/cuda_fp16.h": f"// {version}\n".encode(),
+        },
+        f"nvidia-cuda-nvrtc{suffix}": {
+            f"{nvrtc}/libnvrtc.so.{major}": compile_library(
+                f"libnvrtc.so.{major}", compile_version, needed=[builtins]
+            ),
+            f"{nvrtc}/{builtins}": compile_library(
+                builtins, f"int builtins(void) {{ return {number}; }}"
+            ),
+            f"{nvrtc}/libnvrtc.alt.so.{major}": b"a second build",
+        },
+    }
