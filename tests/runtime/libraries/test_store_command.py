@@ -46,6 +46,18 @@ def test_upgrade(command: Callable[..., Any], tmp_path: Path, cuda_wheels: Path)
         assert command(*asked, "--upgrade")[1]["version"] == "12.9.2"
 
 
+def test_prefetch_takes_nothing_older(
+    command: Callable[..., Any], program: Callable[..., Any], index: RecordingIndex
+) -> None:
+    """Where the newest cannot be had a program takes what is there; fetching ahead has failed."""
+    asked = ("prefetch", "cuda", "12", "cudart", "--json")
+    command(*asked, "--driver", "12.4")
+    index.faults.status["*"] = 403
+    status, told = command(*asked, "--driver", "12.9")
+    assert (status, told["error"]["code"]) == (5, "unexpected-status")
+    assert program("answer = tell(initialize_cuda('12', ['cudart']))")["version"] == "12.4.1"
+
+
 def test_verify(command: Callable[..., Any], tmp_path: Path) -> None:
     """A library that is not what it was is found, and removed on request."""
     command("prefetch", "cuda", "12")

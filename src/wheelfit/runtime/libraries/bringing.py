@@ -192,6 +192,7 @@ def prepare(
         cap_to_driver=cap_to_driver,
         progress=progress,
         driver=driver,
+        ahead=True,
         upgrade=upgrade,
     )
     request.doubts()

@@ -39,6 +39,7 @@ class Request:
     :param cap_to_driver: whether the driver's minor version counts.
     :param progress: whether people are told what takes its time.
     :param driver: of the machine it is for; None: of this one.
+    :param ahead: whether it is brought for later: older ones that are there will not do then.
     :param upgrade: look for newer ones although some are there.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
@@ -46,7 +47,8 @@ class Request:
 
     __slots__ = (
         *("cap_to_driver", "components", "driver", "environ", "family", "fingerprint", "index_url"),
-        *("is_offline", "lock", "name", "progress", "store", "transport", "upgrade", "version"),
+        *("is_ahead", "is_offline", "lock", "name", "progress", "store", "transport", "upgrade"),
+        "version",
     )
 
     def __init__(
@@ -64,6 +66,7 @@ class Request:
         cap_to_driver: bool = True,
         progress: bool = True,
         driver: Driver | None = None,
+        ahead: bool = False,
         upgrade: bool = False,
     ) -> None:
         self.family = family_named(family)
@@ -78,6 +81,7 @@ class Request:
         self.transport = transport or settings.transport(environ)
         self.cap_to_driver = cap_to_driver
         self.progress = progress
+        self.is_ahead = ahead
         self.upgrade = upgrade
         self.driver = driver
         if driver is None and self.family.has_driver:

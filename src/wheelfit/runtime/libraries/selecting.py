@@ -94,7 +94,7 @@ def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Se
                 return known
         if request.is_offline and request.lock is None:
             return _stored(request, span, damaged)
-        may_be_old = not (damaged or request.upgrade or request.lock is not None)
+        may_be_old = not (damaged or request.is_ahead or request.lock is not None)
         if may_be_old and not can_be_written(request.store):
             # Nobody need be asked for newer ones that could not be kept, as in an image.
             with suppress(NotInStore):
