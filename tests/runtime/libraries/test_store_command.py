@@ -34,6 +34,21 @@ def test_prefetch_list_and_path(command: Callable[..., Any], tmp_path: Path) -> 
     assert command("path") == (0, f"{tmp_path / 'store'}\n")
 
 
+def test_prefetch_of_what_the_site_has(
+    command: Callable[..., Any],
+    environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the site has is not fetched again, and it is said where it is."""
+    command("prefetch", "cuda", "12", "cudart")
+    (tmp_path / "store").rename(tmp_path / "site")
+    environ["WHEELFIT_LIBRARY_SITES"] = str(tmp_path / "site")
+    monkeypatch.setenv("WHEELFIT_LIBRARY_SITES", str(tmp_path / "site"))
+    told = command("prefetch", "cuda", "12", "cudart")[1]
+    assert told.startswith(f"cuda 12.9.1 is in {tmp_path / 'site'}:")
+
+
 def test_upgrade(command: Callable[..., Any], tmp_path: Path, cuda_wheels: Path) -> None:
     """What was chosen stays chosen until somebody looks for newer ones."""
     assert command("prefetch", "cuda", "12", "cudart", "--json")[1]["version"] == "12.9.1"

@@ -169,7 +169,9 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
         "libraries": [one.path for one in selection.libraries],
         "root": root,
     }
-    lines = [f"{selection.family} {selection.version} is in {store.root}:"]
+    entries = [store.find(sha256) for sha256, _, _ in selection.wheels]
+    roots = {str(Path(one.folder).parent.parent): None for one in entries if one is not None}
+    lines = [f"{selection.family} {selection.version} is in {' and '.join(roots)}:"]
     lines += [f"  {project} {version}" for _, project, version in selection.wheels]
     lines += [f"  joined in {root}"] if root else []
     return told, lines, 0
