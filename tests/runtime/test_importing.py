@@ -70,3 +70,18 @@ def test_modules_of_others(half: Path) -> None:
         import_whole("half_cu12")
     assert sys.modules["json"] is json
     assert "half_cu12.json" not in sys.modules
+
+
+def test_threads_that_wait_for_each_other(half: Path) -> None:
+    """Who gave up for another thread tries again, and what is half imported does not stay."""
+    (half / "half_cu12" / "__init__.py").write_text(
+        "import sys\nfrom . import core\n"
+        "class _DeadlockError(RuntimeError):\n    pass\n"
+        "sys.half_cu12_tries = getattr(sys, 'half_cu12_tries', 0) + 1\n"
+        "if sys.half_cu12_tries < 3:\n    raise _DeadlockError\n"
+    )
+    try:
+        assert import_whole("half_cu12").core is sys.modules["half_cu12.core"]
+        assert vars(sys).pop("half_cu12_tries") == 3
+    finally:
+        vars(sys).pop("half_cu12_tries", None)

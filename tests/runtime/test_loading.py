@@ -268,6 +268,18 @@ class TestFallingBack:
         spam.chosen()
         assert spam.imported == ["spam_cu11", "eggs_cu11"]
 
+    def test_it_had_another_one_loaded(self, spam: World) -> None:
+        """What it had imported before it failed stays, and so does what that needs."""
+        spam.cuda("eggs-cu12", "12.0")
+        spam.broken["spam_cu12"] = OSError("broken")
+
+        def ask_for_eggs(name: str) -> None:
+            if name == "spam_cu12":
+                spam.loader.load("eggs")
+
+        spam.on_import = ask_for_eggs
+        assert spam.chosen() == "spam_avx2"
+
 
 class TestOneProcess:
     """What a process has one of is agreed on."""
@@ -429,6 +441,26 @@ class TestThreads:
         assert len({id(module) for module in found}) == 2
         assert {module.__name__ for module in found} == {"spam_generic", "eggs_generic"}
         assert len([words for words in spam.warnings if words.startswith("spam uses")]) == 1
+
+    def test_it_fails_for_one_thread_only(self, world: World) -> None:
+        """What one thread gives up another keeps only if it still goes with all others."""
+        world.cuda("spam-cu12", "12.0")
+        world.cuda("eggs-cu12", "12.0")
+        world.cuda("eggs-cu11", "11.8")
+        world.broken["spam_cu12"] = OSError("not now")
+
+        def fail_elsewhere(_: str) -> None:
+            world.on_import = lambda _: None
+            thread = threading.Thread(target=pytest.raises, args=(NoImplementation, world.chosen))
+            thread.start()
+            thread.join(10)
+            world.environ["EGGS_IMPLEMENTATION"] = "cu11"
+            assert world.chosen("eggs") == "eggs_cu11"
+            world.broken.clear()
+
+        world.on_import = fail_elsewhere
+        with pytest.raises(NoImplementation, match="this process has CUDA 11: eggs uses eggs-cu11"):
+            world.chosen()
 
     def test_no_lock_is_held_while_importing(self, spam: World) -> None:
         """Another thread decides while one imports: an import may wait for that thread."""

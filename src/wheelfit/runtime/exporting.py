@@ -7,7 +7,6 @@ what will be below the package.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 
 TYPE_CHECKING = False
@@ -216,7 +215,9 @@ class _Same(Loader):
         """Return the module itself, so that no thread ever sees another."""
         name = self._name()
         try:
-            module = import_module(name)
+            # As the statement: it takes what is half imported by a thread that waits for this one.
+            __import__(name)
+            module = sys.modules[name]
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise

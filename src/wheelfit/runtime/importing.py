@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["import_whole"]
+__all__ = ["forget", "import_whole", "is_deadlock"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PAUSES = (0.001, 0.01, 0.1)
+"""Seconds before an import that waited for a thread which waited for it is tried again."""
 
 
 def import_whole(name: str) -> ModuleType:
@@ -23,12 +28,35 @@ def import_whole(name: str) -> ModuleType:
 
     :param name: as ``spam_cu12``.
     """
-    try:
-        return import_module(name)
-    except BaseException:
-        if name not in sys.modules:  # no other thread is at it
+    for pause in (*_PAUSES, None):
+        try:
+            return import_module(name)
+        except BaseException as error:
+            if name in sys.modules:  # another thread is at it
+                raise
             _forget_below(name)
-        raise
+            if pause is None or not is_deadlock(error):
+                raise
+        time.sleep(pause)  # that thread has what it waited for
+    raise AssertionError  # pragma: no cover - the last turn returns or raises
+
+
+def is_deadlock(error: BaseException) -> bool:
+    """Say whether two threads waited for each other to import something, and one gave up.
+
+    :param error: of an import.
+    """
+    return type(error).__name__ == "_DeadlockError"  # importlib's own, and private
+
+
+def forget(name: str) -> None:
+    """Forget a module and all below it, as if it had never been imported.
+
+    :param name: as ``spam_cu12``; empty: there is none.
+    """
+    if name:
+        sys.modules.pop(name, None)
+        _forget_below(name)
 
 
 def _forget_below(name: str) -> None:

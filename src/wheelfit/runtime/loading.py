@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.errors import NoImplementation
 from wheelfit.runtime.declarations import TABLE, linked_folders, plain
 from wheelfit.runtime.evidence import Sources
-from wheelfit.runtime.importing import import_whole
+from wheelfit.runtime.importing import forget, import_whole, is_deadlock
 from wheelfit.runtime.planning import Held, Judged, Plan, plan
 from wheelfit.runtime.reasons import as_data, nothing_left, passed_over
 from wheelfit.runtime.telling import warn
@@ -100,53 +100,80 @@ class Loader:
         :param group: as ``spam``.
         :raises NoImplementation: nothing fits.
         """
-        choice = self._choices.get(group)
-        if choice is not None and group in self._busy():
+        # What this thread imports: another one, for which it fails, may take the choice back.
+        name = self._busy().get(group)
+        if name:
+            return name
+        try:
+            return self.load(group).__name__
+        except RuntimeError as error:
+            choice = self._choices.get(group)
+            if choice is None or not is_deadlock(error):
+                raise
+            # The thread that imports it waits for what this one imports: as Python does for any
+            # module, go on with what is there.
             return choice.judged.implementation.module
-        return self.load(group).__name__
 
-    def _busy(self) -> set[str]:
-        """Return the groups that this thread imports."""
-        busy: set[str] = self._here.__dict__.setdefault("busy", set())
+    def _busy(self) -> dict[str, str]:
+        """Return what this thread imports: modules by group; empty: it is being decided."""
+        busy: dict[str, str] = self._here.__dict__.setdefault("busy", {})
         return busy
 
     def _load(self, group: str) -> ModuleType:
         busy = self._busy()
         if group in busy:
             raise NoImplementation(f"{group} is asked for while its own implementation is imported")
-        busy.add(group)
+        busy[group] = ""
         try:
             return self._import_best(group)
         finally:
-            busy.discard(group)
+            del busy[group]
 
     def _import_best(self, group: str) -> ModuleType:
         cause: Exception | None = None
+        imported = ""
         while True:
-            with self._lock:
-                choice = self._decided(group, cause)
             try:
-                module = self._bring(choice.judged.implementation.module)
+                with self._lock:
+                    choice = self._decided(group, cause)
+            except NoImplementation:
+                forget(imported)
+                raise
+            name = choice.judged.implementation.module
+            if name != imported:
+                forget(imported)
+                imported = ""
+            self._busy()[group] = name
+            try:
+                module = self._bring(name)
             except (ImportError, OSError) as error:
                 cause = error
                 with self._lock:
                     self._give_up(choice, error)
-            except BaseException:
-                with self._lock:
-                    self._give_up(choice)
+                continue
+            except BaseException as error:
+                # Of a deadlock the other thread may go on with the same.
+                if not (is_deadlock(error) and name in sys.modules):
+                    with self._lock:
+                        self._give_up(choice)
                 raise
-            else:
-                break
-        news: list[str] = []
-        with self._lock:
-            if group not in self._modules:  # no other thread came first
-                self._modules[group], self._choices[group] = module, choice
-                news = [words for words in choice.news if words not in self._told]
-                self._told.update(news)
-            module = self._modules[group]
-        for words in news:
-            self._warn(words)
-        return module
+            news: list[str] = []
+            with self._lock:
+                it = choice.judged.implementation
+                if self._choices.get(group) is not choice:
+                    # Taken back by a thread for which it failed: others may have chosen since,
+                    # and not with this one in mind. It can be imported, as is known now.
+                    self._failed.pop((group, it.name), None)
+                    imported = name
+                    continue
+                if group not in self._modules:  # no other thread came first
+                    self._modules[group] = module
+                    news = [words for words in choice.news if words not in self._told]
+                    self._told.update(news)
+                module = self._modules[group]
+            for words in news:
+                self._warn(words)
+            return module
 
     # --- under the lock -----------------------------------------------------------------------
 
@@ -165,6 +192,10 @@ class Loader:
             raise nothing_left(group, evidence) from cause
         # A forced one without any other claims what it is, even if the process has another.
         agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
+        for one in evidence.held:
+            # What is settled already it has as well, also if whoever settled it fails in the end.
+            if one.value in judged.claims.get(one.dimension, ()):
+                agreed.setdefault(one.dimension, one.value)
         self._choices[group] = _Choice(judged, agreed, passed_over(judged, evidence))
         return self._choices[group]
 
