@@ -91,6 +91,7 @@ def test_the_second_process_gets_the_first_ones_answer(tmp_path: Path) -> None:
     "answer",
     [
         Answer(Ending.EXITED, 3, b"{}"),
+        Answer(Ending.EXITED, 0, b"{}", is_uncertain=True),
         Answer(Ending.KILLED, 11),
         Answer(Ending.LATE),
         Answer(Ending.FLOODED),
@@ -296,6 +297,16 @@ def test_a_damaged_entry_is_none(damage: bytes, tmp_path: Path) -> None:
     assert _asked(tmp_path) == 1
     (entry,) = _entries(tmp_path)
     entry.write_bytes(damage)
+    assert (_asked(tmp_path), _asked(tmp_path)) == (1, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_is_no_entry(tmp_path: Path) -> None:
+    """P-22: what somebody puts in the place of an entry is not waited for."""
+    assert _asked(tmp_path) == 1
+    (entry,) = _entries(tmp_path)
+    entry.unlink()
+    os.mkfifo(entry)
     assert (_asked(tmp_path), _asked(tmp_path)) == (1, 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -35,6 +36,18 @@ def test_output_and_errors_are_kept_apart() -> None:
 def test_a_crash_is_data() -> None:
     """P-71: a signal is an ending like others."""
     assert _run("kill -9 $$") == children.Answer(Ending.KILLED, 9)
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="nobody tells that a status is lost")
+def test_a_child_that_somebody_else_collects_is_uncertain() -> None:
+    """P-71: where the application ignores SIGCHLD a crash looks like success."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        answer = _run("echo half; kill -9 $$")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (answer.output, answer.is_uncertain) == (b"half\n", True)
+    assert not _run("exit 0").is_uncertain
 
 
 def test_a_program_that_does_not_exist_is_data() -> None:

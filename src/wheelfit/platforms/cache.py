@@ -15,6 +15,7 @@ is no entry; a folder that cannot be written keeps nothing.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -99,7 +100,7 @@ _VARIABLES = (
 class RememberingProcesses:
     """Answer as a child process did since this machine was started, or ask.
 
-    Only children that ended with status 0 are remembered.
+    Only children of which is known that they ended with status 0 are remembered.
 
     :param processes: who is asked.
     :param folder: returns where entries are kept, or None for nowhere; asked when a child
@@ -139,7 +140,7 @@ class RememberingProcesses:
             self.recalled.append(question.name)
             return answer
         answer = self._processes.ask(question)
-        if not answer.succeeded or not _is_ours(folder):
+        if not answer.succeeded or answer.is_uncertain or not _is_ours(folder):
             return answer
         # What changed while the child was looking belongs to neither side.
         if _digest(circumstances(question, self._seen)) == key:
@@ -241,8 +242,11 @@ def _read(path: str, key: str) -> Answer | None:
     import json  # noqa: PLC0415 - see _digest()
 
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if hasattr(os, "getuid") and found.st_uid != os.getuid():
+                return None
+            if not stat.S_ISREG(found.st_mode):
                 return None
             told = json.loads(file.read(_LARGEST))
         if told["format"] != _FORMAT or told["key"] != key:
@@ -251,6 +255,11 @@ def _read(path: str, key: str) -> Answer | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return answer if answer.succeeded else None
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open what lies there; a pipe that somebody put in its place would wait for a writer."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_ours(folder: str) -> bool:

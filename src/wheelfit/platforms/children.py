@@ -70,6 +70,8 @@ class Answer:
     """Standard output."""
     errors: bytes = b""
     """Standard error; what went wrong when it was not started."""
+    is_uncertain: bool = False
+    """Whether somebody else collected the child, so that nobody knows how it ended."""
 
     @property
     def succeeded(self) -> bool:
@@ -203,8 +205,10 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
         if any(one.flooded for one in listeners):
             break
     is_flooded = any(one.flooded for one in listeners)
-    if not is_flooded:
-        is_late = is_late or not _ended_by(process, end)
+    is_lost = False
+    if not is_flooded and not is_late:
+        is_lost = _is_lost(process, end)
+        is_late = not _ended_by(process, end)
     if is_flooded or is_late:
         _kill(process)
         end = time.monotonic() + _GRACE
@@ -219,7 +223,7 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
         return Answer(Ending.LATE, 0, output, errors)
     if process.returncode < 0:
         return Answer(Ending.KILLED, -process.returncode, output, errors)
-    return Answer(Ending.EXITED, process.returncode, output, errors)
+    return Answer(Ending.EXITED, process.returncode, output, errors, is_lost)
 
 
 class _Listener:
@@ -246,6 +250,24 @@ class _Listener:
                 self.flooded = len(self.data) == limit
         self.done = True
         done()
+
+
+def _is_lost(process: subprocess.Popen[bytes], end: float) -> bool:
+    """Wait for a child to end, no longer than given, and say whether its status is lost.
+
+    An application that ignores SIGCHLD, or collects every child, loses it; `subprocess` says 0.
+    """
+    pause = 0.0005
+    while hasattr(os, "waitid") and time.monotonic() < end:
+        try:
+            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if ended is not None:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return False
 
 
 def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
