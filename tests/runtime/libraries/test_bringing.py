@@ -89,6 +89,17 @@ def test_what_is_loaded_is_used(program: Program, tmp_path: Path) -> None:
     assert str(other) in error["note"]
 
 
+def test_majors_with_a_name_in_common(program: Program, tmp_path: Path) -> None:
+    """What two major versions have under one name is refused, and no order of loading advised."""
+    load = ""
+    for name in ("libcudart.so.13", "libcudart.so.12"):
+        (tmp_path / name).write_bytes(compile_library(name, "int other(void) { return 1; }"))
+        load += f"ctypes.CDLL({str(tmp_path / name)!r})\n"
+    error = program(load + "initialize_cuda('12', ['cudart'], several_majors=True)")["error"]
+    assert error["code"] == "another-library-loaded"
+    assert error["hint"].startswith("use one major version")
+
+
 def test_scope(program: Program) -> None:
     """Symbols are found without a handle in the global scope, and not in the local one."""
     look = "\nanswer = hasattr(ctypes.CDLL(None), 'cudaRuntimeGetVersion')"
@@ -102,7 +113,7 @@ def test_scope(program: Program) -> None:
         ("12", ["a version is text, not 12", 'hint: ask for "12"']),
         ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
         ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
-        ("'14'", ["CUDA 14 has no component 'cudart'", "CUDA that has it: 11, 12, 13"]),
+        ("'14'", ["there is no CUDA 14", "known: 11, 12, 13", "hint: a newer wheelfit"]),
         ("'12', scope='banana'", ["the scope is local or global, not 'banana'"]),
         ("'banana'", ["'banana' is no version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
@@ -310,10 +321,13 @@ def test_everybody_may_write(program: Program, tmp_path: Path) -> None:
 def test_offline(program: Program, fake_driver: FakeDriver, index: RecordingIndex) -> None:
     """Offline the newest that is there and will do is taken, and nothing is asked."""
     offline = {"WHEELFIT_OFFLINE": "1"}
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.9")}
     assert program(ONLY_CUDART, offline)["error"]["code"] == "not-in-store"
+    # Where there is a network the driver may be another.
+    missing = program(ONLY_CUDART, {**offline, **extra})["error"]
+    assert missing["hint"].endswith("prefetch cuda 12 cudart --driver 12.9")
     program(ASK_12)
     index.forget()
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.9")}
     assert program(ONLY_CUDART, {**offline, **extra})["cudart"] == 12090
     assert index.requests == []
 

@@ -258,6 +258,7 @@ def test_an_installer_that_reaches_nobody(index: RecordingIndex, uv: Path, name:
         with pytest.raises(NetworkError) as caught:
             found_by(transport)
         assert reason in str(caught.value.note)
+        assert "store prefetch" in str(caught.value.hint)
         assert "wr0ng" not in str(caught.value.parts())
 
 

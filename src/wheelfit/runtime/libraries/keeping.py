@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NotInStore, StoreUnavailable
+from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.files import make_folder, unique_name
 from wheelfit.runtime.libraries.store import Entry
 
@@ -133,13 +134,21 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
 
 def not_in_store(request: Request, note: str) -> NotInStore:
     """Return what to say where something is not in the store, and nothing may be fetched."""
-    names = " ".join((request.family.name, request.version, *request.components))
+    names = [request.family.name, request.version, *request.components]
+    driver = request.driver
+    if driver is not None and driver.cuda is not None and request.version == str(driver.cuda[0]):
+        # A machine with a network may have another driver, or none.
+        names += ["--driver", driver.version]
+    if request.lock is not None:
+        names += ["--lock", request.lock]
+    if request.store.root != settings.store_folder(request.environ):
+        names += ["--store", request.store.root]
     return NotInStore(
         f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
         "fetched",
         where=request.store.root,
         note=note,
-        hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
+        hint=f"with a network: python -m wheelfit.runtime store prefetch {' '.join(names)}",
     )
 
 

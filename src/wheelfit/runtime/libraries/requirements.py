@@ -69,7 +69,7 @@ def _too_old(
     kernel = f" (release {driver.kernel})" if driver.kernel else ""
     needed = f"driver {floor[0]} or newer" if floor else "a newer driver"
     return DriverTooOld(
-        f"{family.title} {asked} needs {needed}; the driver of this machine{kernel} "
+        f"{family.title} {asked} needs {needed}; the driver{kernel} "
         f"offers {family.title} {offered[0]}.{offered[1]}",
         hint=f"update the driver, or ask for {family.title} {offered[0]}",
     )
@@ -91,6 +91,14 @@ def distributions_of(family: Family, components: Sequence[str], major: str) -> d
             raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
         project = component.project(major)
         if project is None:
+            majors = {one for each in family.components.values() for one in each.projects}
+            if major not in majors:
+                known = ", ".join(sorted(majors))
+                raise UserError(
+                    f"there is no {family.title} {major} that is known here",
+                    note=f"known: {known}",
+                    hint="a newer wheelfit may know it",
+                )
             raise UserError(
                 f"{family.title} {major} has no component {name!r}",
                 note=f"{family.title} that has it: {', '.join(component.projects)}",

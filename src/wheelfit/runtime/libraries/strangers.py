@@ -47,7 +47,10 @@ def strangers_for(
         raise AnotherLibraryLoaded(
             f"{request} was asked for, and other builds of its libraries are loaded",
             note="\n".join(one.reason for one in same),
-            hint="load these first, or ask for the major version only, to use what is loaded",
+            # What two major versions have under one name, no order of loading makes go together.
+            hint="use one major version in a process: both have libraries of this name"
+            if others
+            else "load these first, or ask for the major version only, to use what is loaded",
         )
     for one in same:
         warn(f"{one.reason}; it is used as it is")

@@ -56,6 +56,7 @@ _NOT_FOR_PIP = (
 _LOGIN = pattern(r"://[^/@\s]+@")
 _NOT_ASKED = "could not be queried"
 """What uv says of an index that refuses it."""
+_FETCH_AHEAD = "fetch ahead where there is a network: python -m wheelfit.runtime store prefetch"
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
@@ -258,7 +259,14 @@ def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if any(words in said for words in _NOTHING_FITS) and _NOT_ASKED not in said:
         if passed:
-            raise NetworkError(f"{name} could not reach an index", note=_note(passed))
-        raise NoCompatibleWheel(f"{name} finds no wheels of these libraries", note=note)
+            words = f"{name} could not reach an index"
+            raise NetworkError(words, note=_note(passed), hint=_FETCH_AHEAD)
+        raise NoCompatibleWheel(
+            f"{name} finds no wheels of these libraries",
+            note=note,
+            hint="ask for another version, or set WHEELFIT_LIBRARY_INDEX to an index that has them",
+        )
     ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
-    raise NetworkError(f"{name} could not {verb} the libraries{ended}", note=note)
+    raise NetworkError(
+        f"{name} could not {verb} the libraries{ended}", note=note, hint=_FETCH_AHEAD
+    )
