@@ -47,6 +47,7 @@ def test_prefetch_of_what_the_site_has(
     monkeypatch.setenv("WHEELFIT_LIBRARY_SITES", str(tmp_path / "site"))
     told = command("prefetch", "cuda", "12", "cudart")[1]
     assert told.startswith(f"cuda 12.9.1 is in {tmp_path / 'site'}:")
+    assert command("list")[1].endswith(f" MB in {tmp_path / 'site'}\n")
 
 
 def test_upgrade(command: Callable[..., Any], tmp_path: Path, cuda_wheels: Path) -> None:
@@ -82,7 +83,11 @@ def test_verify(command: Callable[..., Any], tmp_path: Path) -> None:
     status, told = command("verify", "--json")
     assert status == 4
     assert [one["project"] for one in told["damaged"]] == [CUDART]
-    assert command("verify", "--remove")[0] == 4
+    assert "1 damaged\nhint: verify --remove" in command("verify")[1]
+    assert command("verify", "--remove", "--json") == (
+        4,
+        {**told, "damaged": [{**told["damaged"][0], "removed": True}]},
+    )
     assert command("verify")[0] == 0
     assert not library.exists()
 
@@ -118,6 +123,7 @@ def test_gc(command: Callable[..., Any], tmp_path: Path) -> None:
         (("prefetch", "cuda", "12", "cudnn"), 3, "project-not-found"),
         (("prefetch", "cuda", "11", "nvjitlink"), 1, "user-error"),
         (("prefetch", "cuda", "12", "--lock", "/not/there"), 1, "file-problem"),
+        (("gc", "--days", "-1"), 1, "user-error"),
     ],
 )
 def test_what_cannot_be_fetched(

@@ -21,7 +21,7 @@ from wheelfit.runtime.libraries.transports import TRANSPORTS
 from wheelfit.runtime.libraries.verifying import damage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TextIO
 
     from wheelfit.runtime.driver import Driver
@@ -133,11 +133,17 @@ def _line(entry: Entry) -> str:
     return f"{what:44} {_size(entry) / _MEGA:8.1f} MB  {entry.sha256[:12]}{place}"
 
 
+def _count(entries: Sequence[Entry]) -> str:
+    return "1 wheel" if len(entries) == 1 else f"{len(entries)} wheels"
+
+
 def _list(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     del asked
     entries = store.entries()
     total = sum(map(_size, entries))
-    lines = [*map(_line, entries), f"{len(entries)} wheels, {total / _MEGA:.1f} MB in {store.root}"]
+    places = " and ".join({str(Path(one.folder).parent.parent): None for one in entries})
+    where = places or store.root
+    lines = [*map(_line, entries), f"{_count(entries)}, {total / _MEGA:.1f} MB in {where}"]
     return {"wheels": [_described(one) for one in entries], "bytes": total}, lines, 0
 
 
@@ -195,16 +201,21 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
         problems = damage_of(entry)
         if problems:
             removed = asked.remove and entry.is_own
-            if removed:
-                _remove(entry, store)
+            # Nothing can be read of it once it is gone.
             told.append({**_described(entry), "problems": problems, "removed": removed})
             lines.append(f"{_line(entry)}{'  removed' if removed else ''}")
             lines += [f"  {problem}" for problem in problems]
-    lines.append(f"{len(entries)} wheels looked at, {len(told)} damaged")
+            if removed:
+                _remove(entry, store)
+    lines.append(f"{_count(entries)} looked at, {len(told)} damaged")
+    if any(one["own"] and not one["removed"] for one in told):
+        lines.append("hint: verify --remove removes them, and they are fetched again when needed")
     return {"looked_at": len(entries), "damaged": told}, lines, _DAMAGED if told else 0
 
 
 def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+    if asked.days is not None and not asked.days >= 0:
+        raise UserError(f"{asked.days:g} is no number of days", hint="--days 0 is everything")
     used: set[str] = set()
     unwanted: set[str] = set()
     forgotten = []
@@ -233,8 +244,8 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
             _remove(entry, store)
         remove_broken(store)
         sweep(store)
-    verb = "would be" if asked.dry_run else "were"
-    lines.append(f"{len(leaving)} wheels {verb} removed, {total / _MEGA:.1f} MB")
+    verb = "would be removed" if asked.dry_run else "removed"
+    lines.append(f"{_count(leaving)} {verb}, {total / _MEGA:.1f} MB")
     return {"removed": told, "bytes": total, "dry_run": asked.dry_run}, lines, 0
 
 
