@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from wheelfit.testing.drivers import FakeDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from typing import Any
 
     from wheelfit.testing.index import RecordingIndex
@@ -167,3 +169,29 @@ def test_a_warning_at_each_start(program: Callable[..., Any], fake_driver: FakeD
         ((words, kind, place),) = program(ask, extra)
         assert words.startswith("the driver offers CUDA 12.4, and refuses PTX that NVRTC of CUDA")
         assert (kind, place) == ("VariantWarning", "<string>")
+
+
+def test_a_lock_that_is_newer_than_the_driver(
+    program: Callable[..., Any], fake_driver: FakeDriver, cuda_wheels: Path, tmp_path: Path
+) -> None:
+    """P-91: what a lock has counts for a warning, where a major version alone was asked for."""
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
+    lock = tmp_path / "pylock.toml"
+    text = 'lock-version = "1.0"\ncreated-by = "me"\n'
+    for wheel in sorted(cuda_wheels.glob("nvidia_cuda_[nr]*_cu12-12.9.*.whl")):
+        name, version, *_ = wheel.name.split("-")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        text += (
+            f'[[packages]]\nname = "{name.replace("_", "-")}"\nversion = "{version}"\n'
+            f'wheels = [{{ url = "{wheel.as_uri()}", hashes = {{ sha256 = "{digest}" }} }}]\n'
+        )
+    lock.write_text(text)
+    ask = (
+        "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
+        f"    warnings.simplefilter('always')\n    initialize_cuda('12', lock={str(lock)!r})\n"
+        "answer = [str(one.message) for one in seen]"
+    )
+    for _ in range(2):
+        (words,) = program(ask, extra)
+        assert "of CUDA 12.9 writes (error 222)" in words
+        assert words.endswith("take a lock of CUDA 12.4")

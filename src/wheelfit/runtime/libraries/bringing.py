@@ -144,6 +144,8 @@ def initialize(
             )
             doubts = request.doubts()
             done = _DONE[key] = _loaded(request, scope, several_majors=several_majors)
+            if request.lock is not None:
+                doubts = request.doubts(done.version)  # which a lock alone decides
     except Exception as error:
         from wheelfit.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
 

@@ -34,6 +34,7 @@ def doubts_about(
     environ: Mapping[str, str],
     *,
     cap: bool,
+    locked: bool = False,
 ) -> tuple[str, ...]:
     """Return what to warn of.
 
@@ -41,6 +42,7 @@ def doubts_about(
     :param driver: of this machine, with its GPUs.
     :param environ: environment variables; a mask may hide GPUs.
     :param cap: whether nobody said that the driver's minor version is not to count.
+    :param locked: whether a lock decides on the version.
     :raises NoCompatibleWheel: no GPU here can run any of it (P-95).
     """
     numbers = version.split(".")
@@ -61,10 +63,11 @@ def doubts_about(
             )
     writers = [_WRITE_PTX[name] for name in components if name in _WRITE_PTX]
     if cap and writers and len(numbers) > 1 and _is_newer_ptx(major, int(numbers[1]), driver.cuda):
+        instead = f"take a lock of CUDA {driver.version}" if locked else f"ask for CUDA {major}"
         found.append(
             f"the driver offers CUDA {driver.version}, and refuses PTX that {' or '.join(writers)} "
             f"of CUDA {version} writes (error 222); compile for the GPU itself (-arch=sm_XX), or "
-            f"ask for CUDA {major}"
+            f"{instead}"
         )
     return tuple(found)
 

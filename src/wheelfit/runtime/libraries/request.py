@@ -98,9 +98,10 @@ class Request:
     def __str__(self) -> str:
         return f"{self.family.title} {self.version}"
 
-    def doubts(self) -> tuple[str, ...]:
+    def doubts(self, version: str = "") -> tuple[str, ...]:
         """Return what to warn of.
 
+        :param version: that a lock has; without it counts what was asked for.
         :raises NoCompatibleWheel: no GPU of this machine can run any of it.
         """
         if self.driver is None or self.driver.cuda is None:
@@ -108,7 +109,12 @@ class Request:
         from wheelfit.runtime.libraries.doubts import doubts_about  # noqa: PLC0415
 
         return doubts_about(
-            self.version, self.components, self.driver, self.environ, cap=self.cap_to_driver
+            version or self.version,
+            self.components,
+            self.driver,
+            self.environ,
+            cap=self.cap_to_driver,
+            locked=self.lock is not None,
         )
 
 

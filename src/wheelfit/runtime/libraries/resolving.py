@@ -47,13 +47,15 @@ def resolved(
     family = request.family
     if request.lock is not None:
         lock = read_lock(Path(request.lock))
-        listed = [_of_lock(lock, project, machine) for project in projects.values()]
+        listed = [_of_lock(request.lock, lock, project, machine) for project in projects.values()]
         version = _version(request, projects, lock)
         numbers = parse_version(version)
         allowed = span_of(family, request.version, request.driver, cap=False)
         if numbers is None or not allowed.holds(numbers):
             raise UserError(
-                f"the lock has {family.title} {version}, and {request.version} was asked for"
+                f"the lock has {family.title} {version}, and {request.version} was asked for",
+                where=request.lock,
+                hint="ask for a version that it has, or make the lock anew",
             )
         return listed, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
@@ -137,8 +139,12 @@ def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Lis
     return request.version
 
 
-def _of_lock(lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
+def _of_lock(path: str, lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
     wheels = [one for one in lock if one.project == project]
     if not wheels:
-        raise NoCompatibleWheel(f"the lock has no wheel of {project}")
+        raise NoCompatibleWheel(
+            f"the lock has no wheel of {project}",
+            where=path,
+            hint="make it anew with all components that are asked for, or ask for what it has",
+        )
     return best(wheels, Requirement(project), machine)
