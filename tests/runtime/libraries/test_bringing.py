@@ -114,6 +114,10 @@ def test_scope(program: Program) -> None:
         ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
         ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
         ("'14'", ["there is no CUDA 14", "known: 11, 12, 13", "hint: a newer wheelfit"]),
+        (
+            "'12', ['cccl']",
+            ["has headers alone", "hint: ask for it with others: cudart nvrtc cccl"],
+        ),
         ("'12', scope='banana'", ["the scope is local or global, not 'banana'"]),
         ("'banana'", ["'banana' is no version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
@@ -137,7 +141,7 @@ def test_a_component_that_was_not_asked_for(program: Program) -> None:
     """Whoever wants the library of another component is told which there are."""
     ask = "try:\n    initialize_cuda('12', ['cudart']).handle('nvrtc')\n"
     told = program(f"{ask}except KeyError as error:\n    answer = str(error)")
-    assert "nvrtc was not asked for, but cudart" in told
+    assert "no library of nvrtc was asked for, but of cudart" in told
 
 
 # --- the driver -------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ class Libraries:
             return self._mains[component]
         except KeyError:
             there = ", ".join(self._mains)
-            raise KeyError(f"{component} was not asked for, but {there}") from None
+            # Nobody asked for it, or it has headers alone.
+            raise KeyError(f"no library of {component} was asked for, but of {there}") from None
 
     def root(self) -> str:
         """Return a folder with ``include``, ``lib`` and what else a toolkit has, as ``CUDA_PATH``.

@@ -113,6 +113,11 @@ def distributions_of(family: Family, components: Sequence[str], major: str) -> d
         add(name)
     if not found:
         raise UserError("no component was asked for", note="known: " + ", ".join(family.components))
+    if not any(family.components[name].libraries for name in found):
+        raise UserError(
+            f"{', '.join(found)} of {family.title} has headers alone, and nothing to load",
+            hint=f"ask for it with others: {' '.join((*family.usual, *found))}",
+        )
     return found
 
 
