@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
 
-__all__ = ["Driver", "offered", "read_driver"]
+__all__ = ["MASK", "Driver", "hides_all", "offered", "read_driver"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
+
+MASK = "CUDA_VISIBLE_DEVICES"
+"""The variable that leaves a process some of the GPUs."""
 
 _LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel.LIBRARY}")
 
@@ -102,3 +105,11 @@ def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
         if ask(ctypes.byref(number)) == 0 and number.value >= 1000:
             return number.value // 1000, number.value % 1000 // 10
     return None
+
+
+def hides_all(mask: str) -> bool:
+    """Say whether a mask leaves a process no GPU: the first entry that names none ends it.
+
+    :param mask: value of `MASK`.
+    """
+    return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

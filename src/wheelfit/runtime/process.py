@@ -25,6 +25,7 @@ from wheelfit.platforms.features import DeviceValues
 from wheelfit.platforms.probes import mapped_libraries
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import libraries as tables
+from wheelfit.runtime.driver import MASK, hides_all, offered
 from wheelfit.runtime.planning import Held
 from wheelfit.values import dataclass, replace
 
@@ -56,9 +57,7 @@ def __dir__() -> list[str]:
 
 _NVIDIA = "nvidia"
 _BOUND = "cuda_version_lower_bound"
-_MASK = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
-_NAMES_A_GPU = re.compile(r"[0-9]|GPU-|MIG-")
 _INDEX = re.compile(r"[0-9]{1,4}")
 # A copy under a name of its own, as wheels bring: its symbols are out of everybody's way.
 _PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
@@ -152,7 +151,7 @@ def _floor(
         )
         gpus = [
             (str(gpu), {m for m, first in FIRST_DEVICE.items() if first > (gpu.device or first)})
-            for gpu in visible(told, environ.get(_MASK), environ.get(_ORDER, ""))
+            for gpu in visible(told, environ.get(MASK), environ.get(_ORDER, ""))
         ]
     lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
     bounds = next((one for one in found.features if one.name == _BOUND), None)
@@ -175,35 +174,29 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
     from wheelfit.platforms.probes import nvidia_files  # noqa: PLC0415 - not everywhere
     from wheelfit.platforms.providers import nvidia as provider  # noqa: PLC0415
 
-    mask = surroundings.environ.get(_MASK)
+    mask = surroundings.environ.get(MASK)
     files = nvidia_files.parse(nvidia_files.read(surroundings))
     if not files.is_worth_asking and not surroundings.library_folders:
         return NvidiaDriver(problem="there is no sign of an NVIDIA GPU or driver here")
-    if mask is not None and _hides_all(mask):
-        return NvidiaDriver(problem=f"{_MASK}={mask} hides every GPU from this process")
+    if mask is not None and hides_all(mask):
+        return NvidiaDriver(problem=f"{MASK}={mask} hides every GPU from this process")
     if devices or not files.has_driver:
         # A library without a driver in the kernel comes with images for other machines.
         driver = provider.read(surroundings)
         gpus = visible(driver.gpus, mask, surroundings.environ.get(_ORDER, ""))
         if driver.gpus and not gpus:
-            return NvidiaDriver(problem=f"{_MASK}={mask} names no GPU of this machine")
+            return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         return driver._replace(gpus=gpus)
     return _version_only(surroundings, files)
 
 
 def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
     from wheelfit.platforms.probes import nvidia_library  # noqa: PLC0415
-    from wheelfit.runtime.driver import offered  # noqa: PLC0415
 
     cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
     if cuda is None:
         return nvidia_library.without_libraries(files)
     return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)
-
-
-def _hides_all(mask: str) -> bool:
-    # The first entry that names none ends the mask.
-    return _NAMES_A_GPU.match(mask.strip()) is None
 
 
 def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:

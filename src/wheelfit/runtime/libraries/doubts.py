@@ -7,6 +7,7 @@ Asked at each start, for GPUs and masks change; so it reads nothing and compares
 from __future__ import annotations
 
 from wheelfit.platforms.tables.nvidia_devices import FIRST_DEVICE
+from wheelfit.runtime.driver import MASK, hides_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_MASK = "CUDA_VISIBLE_DEVICES"
 _WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 
 
@@ -51,14 +51,14 @@ def doubts_about(
     major = int(numbers[0])
     found = []
     if old := _too_old(driver.gpus, major):
-        mask = environ.get(_MASK)
+        mask = environ.get(MASK)
         if len(old) == len(driver.gpus):
-            if mask is None or _names_a_gpu(mask):
+            if mask is None or not hides_all(mask):
                 raise _no_code(major, old)
         elif mask is None:  # what a mask leaves is up to whoever wrote it
             found.append(
                 f"CUDA {major} has no code for {_names(old)} (compute capability below "
-                f"{_floor(major)}), which this machine has beside others; hide it with {_MASK}, "
+                f"{_floor(major)}), which this machine has beside others; hide it with {MASK}, "
                 f"or ask for CUDA {_lower(major, old)}"
             )
     writers = [_WRITE_PTX[name] for name in components if name in _WRITE_PTX]
@@ -84,12 +84,6 @@ def _lower(major: int, gpus: Sequence[KernelGpu]) -> int:
     while _too_old(gpus, major):
         major -= 1
     return major
-
-
-def _names_a_gpu(mask: str) -> bool:
-    # The first entry that names none ends a mask.
-    mask = mask.strip()
-    return mask[:1].isdigit() or mask.startswith(("GPU-", "MIG-"))
 
 
 def _no_code(major: int, old: Sequence[KernelGpu]) -> NoCompatibleWheel:
