@@ -57,16 +57,12 @@ def brought(
             f"no sha256 is promised of {listed.filename}, so it is not taken",
             where=shown(listed.url),
         )
-    store = request.store
-
-    def wait() -> None:
-        progress.tell(f"waiting for another process that fetches {request.family.title}")
-
+    store, name = request.store, f"{listed.project}-{listed.version}"
     try:
         found = _sound(store, listed.sha256, damaged)
         if found is not None:
             return found
-        with locked(store, f"{listed.project}-{listed.version}", wait):
+        with locked(store, name, lambda: progress.wait(request.family.title)):
             found = _sound(store, listed.sha256, damaged)
             if found is not None:
                 return found

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelfit.runtime.libraries.files import make_folder
-from wheelfit.runtime.libraries.keeping import unwritable, working_folder
+from wheelfit.runtime.libraries.keeping import put, unwritable, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,20 +59,10 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
         made = Path(working, name)
         try:
             _fill(made, entries)
-            make_folder(str(place.parent))
-            with suppress(FileExistsError):
-                _put(made, place)
+            put(str(made), str(place))
         except OSError as error:
             raise unwritable(store.root, error) from None
     return str(place)
-
-
-def _put(made: Path, place: Path) -> None:
-    try:
-        made.rename(place)
-    except OSError:
-        if not place.is_dir():  # else another process was faster, with the same
-            raise
 
 
 def _fill(folder: Path, entries: Sequence[Entry]) -> None:

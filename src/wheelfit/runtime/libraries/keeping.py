@@ -26,6 +26,7 @@ __all__ = [
     "can_be_written",
     "keep",
     "not_in_store",
+    "put",
     "remove",
     "sweep",
     "touch",
@@ -74,16 +75,24 @@ def keep(store: Store, folder: str, sha256: str) -> Entry:
     :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
     :raises OSError: it cannot be put there.
     """
-    parent = os.path.join(store.root, "store")
-    make_folder(parent)
-    place = os.path.join(parent, sha256)
+    place = os.path.join(store.root, "store", sha256)
+    put(folder, place)
+    _sync(os.path.dirname(place))
+    return Entry(place, is_own=True)
+
+
+def put(folder: str, place: str) -> None:
+    """Move a folder to its place; if one is there already, whoever was faster has the same.
+
+    :param place: its parent is made if it is not there.
+    :raises OSError: it cannot be put there.
+    """
+    make_folder(os.path.dirname(place))
     try:
         os.rename(folder, place)
     except OSError:
         if not os.path.isdir(place):
             raise
-    _sync(parent)
-    return Entry(place, is_own=True)
 
 
 def remove(store: Store, entry: Entry) -> None:

@@ -64,6 +64,13 @@ class Progress:
             amount = f" ({done / _MEGA:.0f} MB)"
         self._write(f"wheelfit: {what}{amount}")
 
+    def wait(self, title: str) -> None:
+        """Say that another process does what is wanted.
+
+        :param title: of what it fetches.
+        """
+        self.tell(f"waiting for another process that fetches {title}")
+
     def _write(self, line: str) -> None:
         assert self._stream is not None  # noqa: S101 - for the type checker
         try:

@@ -83,11 +83,7 @@ def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Se
     major = str(numbers_of(family, request.version)[0])
     projects = distributions_of(family, request.components, major)
     span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
-
-    def wait() -> None:
-        progress.tell(f"waiting for another process that fetches {family.title}")
-
-    with locked(request.store, request.name, wait):
+    with locked(request.store, request.name, lambda: progress.wait(family.title)):
         if not request.upgrade:
             known = _known(request, span, damaged)
             if known is not None:
