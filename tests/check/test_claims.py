@@ -52,6 +52,7 @@ def found(
 
 CODES = {
     "no-such-code",
+    "no-sm-arch",
     "unclaimed-code",
     "wrong-cuda-bound",
     "level-too-low",
@@ -138,6 +139,33 @@ class TestGpus:
         library = elf_file(sections={"__nv_relfatbin": fat_binary("sm_90")})
         assert ("no-such-code", "note") in short(found(tmp_path, library, nvidia=arch("90_real")))
 
+    @pytest.mark.parametrize(
+        ("nvidia", "level", "severity"),
+        [
+            ({"cuda_version_lower_bound": ["13.0"]}, None, "warning"),
+            (None, ["v3"], "note"),  # it may run without a GPU
+            (None, None, None),  # a plain wheel claims nothing
+        ],
+    )
+    def test_no_sm_arch(
+        self,
+        tmp_path: Path,
+        nvidia: dict[str, list[str]] | None,
+        level: list[str] | None,
+        severity: str | None,
+    ) -> None:
+        """P-95: a variant that has code for some GPUs, and that any GPU takes, is told of."""
+        findings = found(tmp_path, code("sm_75"), nvidia=nvidia, level=level)
+        assert short(findings) == ([] if severity is None else [("no-sm-arch", severity)])
+
+    def test_family(self, tmp_path: Path) -> None:
+        """P-90: code for the family of 10.0 is what the plain value names too."""
+        library = code("sm_100f", "sm_120f", "compute_120 9.2")
+        claimed = arch("100_real", "100f_real", "120_real", "120f_real", "120_virtual")
+        assert (
+            found(tmp_path, library, nvidia={**claimed, "cuda_version_lower_bound": ["13.0"]}) == []
+        )
+
     def test_unsure(self, tmp_path: Path) -> None:
         """B-60: a fat binary that cannot be read contradicts nothing, and that is said."""
         broken = elf_file(sections={".nv_fatbin": fat_binary("sm_80", "sm_90")[:120]})
@@ -195,6 +223,12 @@ class TestDrivers:
         library = code("sm_80", f"compute_90 {isa}")
         findings = found(tmp_path, library, nvidia=arch("80_real", "90_virtual", bound=bound))
         assert short(findings) == [("wrong-cuda-bound", "error")] * is_found
+
+    def test_ptx_for_newer_gpus(self, tmp_path: Path) -> None:
+        """P-93: PTX that only newer GPUs need asks for nothing: their drivers are newer too."""
+        library = code("sm_80", "sm_86", "sm_89", "sm_90", "compute_90 8.4")
+        values = ["80_real", "86_real", "89_real", "90_real", "90_virtual"]
+        assert found(tmp_path, library, nvidia=arch(*values, bound="12.0")) == []
 
     def test_ptx_that_nobody_relies_on(self, tmp_path: Path) -> None:
         """P-93: PTX beside machine code asks nothing of the driver where no value stands for it."""

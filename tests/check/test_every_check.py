@@ -295,6 +295,11 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "unclaimed-code": lambda f: native(
         f, elf_file(sections={".nv_fatbin": fat_binary("sm_75", "sm_80", "sm_90")})
     ),
+    "no-sm-arch": lambda f: native(
+        f,
+        elf_file(sections={".nv_fatbin": fat_binary("sm_80")}),
+        document(lambda d: gpu(d).pop("sm_arch")),
+    ),
     "wrong-cuda-bound": lambda f: native(f, elf_file(needed=["libcudart.so.13"])),
     "level-too-low": lambda f: native(f, elf_file(levels_needed=0b111), LEVEL_V2),
     "foreign-binary": lambda f: native(f, elf_file(machine=183)),

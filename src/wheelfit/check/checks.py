@@ -524,12 +524,19 @@ UNCLAIMED_CODE = _check(
     "the binaries have code for a GPU that takes the wheel for none of its values",
     "add the value of sm_arch, or build without that architecture",
 )
+NO_SM_ARCH = _check(
+    _WARNING,
+    "no-sm-arch",
+    "P-95",
+    "the binaries have code for GPUs, and the variant claims no sm_arch",
+    "claim sm_arch; wheelfit wheel inspect shows the values",
+)
 WRONG_CUDA_BOUND = _check(
     _ERROR,
     "wrong-cuda-bound",
     "P-93",
     "the lower bound of the driver admits drivers that cannot run what the wheel has",
-    "claim the CUDA major of the libraries, and of PTX the exact version of the compiler",
+    "claim the CUDA major of the libraries; the version of the compiler for GPUs with PTX alone",
 )
 LEVEL_TOO_LOW = _check(
     _ERROR,

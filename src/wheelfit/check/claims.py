@@ -15,11 +15,13 @@ from wheelfit.check.findings import Severity
 from wheelfit.check.platform_claims import platform_findings
 from wheelfit.core import phrases
 from wheelfit.core.versions import parse_version
+from wheelfit.platforms.facts import Capability
 from wheelfit.platforms.tables.x86_64 import LEVELS as _LEVELS
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
-from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, runs_on, takers, unserved
+from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.levels import is_below
+from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding, Place
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.platforms.facts import Capability
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
 
 __all__ = ["claim_findings"]
@@ -62,9 +63,12 @@ def claim_findings(
     for feature, values in properties.features() if properties is not None else ():
         claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
     yield from _level_findings(binaries, claimed.get(_X86_64, {}).get("level", ()), place)
-    if _NVIDIA in claimed:
-        yield from _code_findings(binaries, claimed[_NVIDIA].get("sm_arch", ()), place)
-        yield from _driver_findings(binaries, claimed[_NVIDIA], place)
+    nvidia = claimed.get(_NVIDIA, {})
+    if properties is not None and properties and not nvidia.get("sm_arch"):
+        yield from _no_arch_findings(binaries, place, claims_nvidia=bool(nvidia))
+    if nvidia:
+        yield from _code_findings(binaries, nvidia.get("sm_arch", ()), place)
+        yield from _driver_findings(binaries, nvidia, place)
 
 
 # --- processors -----------------------------------------------------------------------------
@@ -89,6 +93,22 @@ def _level_findings(binaries: Binaries, values: Sequence[str], place: Place) -> 
 
 
 # --- code for GPUs --------------------------------------------------------------------------
+
+
+def _no_arch_findings(
+    binaries: Binaries, place: Place, *, claims_nvidia: bool
+) -> Iterator[Finding]:
+    """Tell of code for GPUs in a variant that any GPU takes (P-95).
+
+    A variant that claims nothing of NVIDIA may run without a GPU; a plain wheel claims nothing.
+    """
+    if binaries.code:
+        yield place.found(
+            checks.NO_SM_ARCH,
+            f"it has {_listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
+            "that machines with other GPUs take it too",
+            severity=None if claims_nvidia else Severity.NOTE,
+        )
 
 
 def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
@@ -126,13 +146,19 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
                 f"it claims {value}, for which there is nothing in {_some(list(lacking))}",
                 severity=Severity.WARNING,
             )
-        elif not unsure and not any(value in code.values for code in binaries.code):
+        elif not unsure and not any(_stands_for(code, value) for code in binaries.code):
             yield place.found(
                 checks.NO_SUCH_CODE,
                 f"it claims {value}, and contains exactly that nowhere; other code runs there",
                 severity=Severity.NOTE,
             )
     yield from _unclaimed(binaries, values, place)
+
+
+def _stands_for(code: DeviceCode, value: str) -> bool:
+    """Return whether an image is what a value names; ``100_real`` names that for 100f too."""
+    kind = "virtual" if code.kind is CodeKind.PTX else "real"
+    return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
 
 def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
@@ -209,26 +235,24 @@ def _driver_findings(
 def _ptx_findings(
     binaries: Binaries, values: Sequence[str], bound: _Bound, place: Place
 ) -> Iterator[Finding]:
-    """Tell of PTX that a claim relies on, and that the oldest driver does not understand."""
+    """Tell of GPUs that have nothing but PTX which the oldest driver does not understand."""
+    boards = has_boards(binaries)
     for value in values:
-        found = takers(value)
-        if found is None or found[1] is not CodeKind.PTX:
-            continue
-        (oldest,) = found[0]
         for binary in binaries.with_code:
-            usable = [code for code in binary.code if _is_ptx_for(code, oldest)]
-            newest = max((code.version for code in usable if code.version), default=None)
-            cuda = None if newest is None else cuda_of_ptx(newest)
-            if newest is not None and cuda is not None and tuple(cuda) > bound.pair:
+            refused = refused_ptx(value, binary.code, Capability(*bound.pair), boards=boards)
+            needed = {
+                gpu: cuda
+                for gpu, code in refused.items()
+                if (cuda := cuda_of_ptx(code.version or (0, 0))) is not None
+            }
+            if needed:
+                code = refused[min(needed)]
                 yield place.found(
                     checks.WRONG_CUDA_BOUND,
-                    f"it claims {value} and {bound.text}, and the PTX {newest[0]}.{newest[1]} in "
-                    f"{binary.member} needs a driver for CUDA {cuda.major}.{cuda.minor}",
+                    f"it claims {value} and {bound.text}, and all that {binary.member} has for "
+                    f"{_gpus(sorted(needed))} is {code}, which needs a driver for CUDA "
+                    f"{max(needed.values())}",
                 )
-
-
-def _is_ptx_for(code: DeviceCode, capability: Capability) -> bool:
-    return code.kind is CodeKind.PTX and runs_on(code, capability)
 
 
 def _bound(values: Sequence[str]) -> _Bound | None:

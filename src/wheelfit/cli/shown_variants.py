@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Property
+    from wheelfit.platforms.facts import Capability
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 __all__ = ["add_from_binary", "shown_variants"]
@@ -36,7 +39,7 @@ def add_from_binary(parser: ArgumentParser) -> None:
     group.add_argument(
         "--no-ptx",
         action="store_true",
-        help="with --from-binary: no values that rely on PTX, for which drivers must be newer",
+        help="with --from-binary: no values of sm_arch that rely on PTX",
     )
 
 
@@ -64,8 +67,9 @@ def shown_variants(
         raise UsageError("--null has no properties, --from-binary finds some")
     given = [parse_property(text) for text in arguments.property]
     kept = {(one.namespace, one.feature) for one in given}
+    bound = _lower_bound(given)
     for wheel in wheels:
-        found = _shown(wheel, ptx=not arguments.no_ptx)
+        found = _shown(wheel, ptx=not arguments.no_ptx, bound=bound)
         # Of thousands of libraries nobody reads a line each.
         for note in found.notes[:_SAID] if output.verbosity < 1 else found.notes:
             output.say(f"{wheel.name}: {note}")
@@ -87,10 +91,25 @@ def shown_variants(
         yield wheel, asked
 
 
-def _shown(wheel: Path, *, ptx: bool) -> FoundProperties:
+_VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
+
+
+def _lower_bound(given: Sequence[Property]) -> Capability | None:
+    """Return the lower bound of the driver that properties state; None: they state none."""
+    from wheelfit.platforms.facts import Capability
+
+    bounds = []
+    for one in given:
+        match = _VERSION.fullmatch(one.value)
+        if (one.namespace, one.feature) == ("nvidia", "cuda_version_lower_bound") and match:
+            bounds.append(Capability(int(match[1]), int(match[2] or 0)))
+    return min(bounds, default=None)
+
+
+def _shown(wheel: Path, *, ptx: bool, bound: Capability | None) -> FoundProperties:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.properties import properties_of
     from wheelfit.wheels.binaries.reading import binaries_of
 
     with WheelArchive(wheel) as archive:
-        return properties_of(binaries_of(archive), ptx=ptx)
+        return properties_of(binaries_of(archive), ptx=ptx, bound=bound)

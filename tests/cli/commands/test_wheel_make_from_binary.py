@@ -40,11 +40,11 @@ def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
     """B-60: the variant has what the binaries show, and the providers that are known for that."""
     out = tmp_path / "out"
     said = run("wheel", "make", wheel, "--from-binary", "--label", "cu12", "-o", out)
-    assert "PTX 8.7 needs a driver for CUDA 12.8" in said.err
+    assert "left out" not in said.err
     made = document(out)
     assert made["variants"]["cu12"] == {
         "nvidia": {
-            "cuda_version_lower_bound": ["12.8"],
+            "cuda_version_lower_bound": ["12.0"],
             "sm_arch": ["80_real", "90_real", "90_virtual", "90a_real"],
         },
         "x86_64": {"level": ["v3"]},
@@ -63,6 +63,34 @@ def test_what_is_given_counts(wheel: Path, tmp_path: Path, run: Runner) -> None:
         "cuda_version_lower_bound": ["12.0"],
         "sm_arch": ["80_real"],
     }
+
+
+def test_ptx_alone(tmp_path: Path, run: Runner) -> None:
+    """P-93: GPUs with PTX alone get a variant of their own, with the bound of that PTX."""
+    native = elf_file(
+        needed=["libcudart.so.13"], sections={".nv_fatbin": fat_binary("sm_80", "compute_90 9.2")}
+    )
+    tag = TAG.replace("cp313-cp313", "py3-none")
+    wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": native}, tag=tag)
+    out = tmp_path / "out"
+    said = run("wheel", "make", wheel, "--from-binary", "--label", "cu13", "-o", out)
+    assert "90_virtual is left out" in said.err
+    bound = ["--property", "nvidia :: cuda_version_lower_bound :: 13.2"]
+    run("wheel", "make", wheel, "--from-binary", *bound, "--label", "ptx", "-o", tmp_path / "ptx")
+    assert document(tmp_path / "ptx")["variants"]["ptx"]["nvidia"]["sm_arch"] == [
+        "80_real",
+        "90_virtual",
+    ]
+    # An H100 with a driver for 13.0 has nothing to compile that PTX with, one for 13.2 has.
+    for folder, machine, fits in (
+        (out, "cuda-13.0-sm80", True),
+        (out, "cuda-13.2-sm90", False),
+        (tmp_path / "ptx", "cuda-13.0-sm90", False),
+        (tmp_path / "ptx", "cuda-13.2-sm90", True),
+    ):
+        options = ("--no-bridges", "--no-index", "--find-links", folder, "--for", machine)
+        shown = run("explain", "fast", *options, "--json", code=0 if fits else 3).object
+        assert (shown["projects"][0]["chosen"] is not None) == fits, machine
 
 
 def test_nothing_shown(tmp_path: Path, run: Runner) -> None:

@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-ptx",
         action="store_true",
-        help="propose no values that rely on PTX, for which drivers must be newer",
+        help="propose no values of sm_arch that rely on PTX",
     )
 
 

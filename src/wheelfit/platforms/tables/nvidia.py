@@ -12,6 +12,8 @@ __all__ = [
     "CUDA_OF_BRANCH",
     "DATA_VERSION",
     "DRIVER_FLOOR",
+    "FIRST_CUDA",
+    "FIRST_CUDA_OF_OTHERS",
     "FIRST_SPECIFIC",
     "NEWEST_CAPABILITY",
     "NEWEST_CUDA",
@@ -104,6 +106,25 @@ PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
         Capability(13, 5): Capability(9, 5),
     }
 )
+
+# Oldest CUDA version whose compiler knows a GPU, from release notes and the PTX manual; no
+# older driver knows it. 10.7 came after 12.9, that is all that is certain.
+FIRST_CUDA: MappingProxyType[Capability, Capability] = MappingProxyType(
+    {
+        Capability(8, 6): Capability(11, 1),
+        Capability(8, 7): Capability(11, 4),
+        Capability(8, 9): Capability(11, 8),
+        Capability(9, 0): Capability(11, 8),
+        Capability(10, 0): Capability(12, 8),
+        Capability(10, 1): Capability(12, 8),
+        Capability(12, 0): Capability(12, 8),
+        Capability(10, 3): Capability(12, 9),
+        Capability(12, 1): Capability(12, 9),
+        Capability(10, 7): Capability(13, 0),
+        Capability(11, 0): Capability(13, 0),
+    }
+)
+FIRST_CUDA_OF_OTHERS = Capability(11, 0)
 
 # P-92: oldest driver release by CUDA major: Linux, Windows.
 DRIVER_FLOOR: MappingProxyType[int, tuple[str, str]] = MappingProxyType(

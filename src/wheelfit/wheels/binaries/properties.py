@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
+from wheelfit.platforms.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
 from wheelfit.wheels.binaries.levels import LEVELS
+from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.platforms.facts import Capability
-    from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
+    from wheelfit.wheels.binaries.facts import Binaries, Binary
 
 __all__ = ["FoundProperties", "properties_of"]
 
@@ -32,18 +33,21 @@ class FoundProperties:
     """What they leave open, one sentence each, without a final full stop."""
 
 
-def properties_of(binaries: Binaries, *, ptx: bool = True) -> FoundProperties:
+def properties_of(
+    binaries: Binaries, *, ptx: bool = True, bound: Capability | None = None
+) -> FoundProperties:
     """Return the properties that the binaries of a wheel show.
 
     A value of ``sm_arch`` is among them if every binary that has code for GPUs has some that the
-    GPUs of that value run.
+    GPUs of that value run, with any driver that the lower bound admits.
 
     :param binaries: of the wheel.
-    :param ptx: count code that the driver compiles, which needs a driver at least as new as the
-        compiler (P-93).
+    :param ptx: count code that the driver compiles.
+    :param bound: the lower bound of the driver that the wheel will claim; None: the first
+        release of the toolkit's major (P-92).
     """
     notes: list[str] = []
-    found = [*_level(binaries, notes), *_nvidia(binaries, notes, ptx=ptx)]
+    found = [*_level(binaries, notes), *_nvidia(binaries, notes, ptx=ptx, bound=bound)]
     notes += [f"{one.member}: {fault}" for one in binaries for fault in one.faults]
     return FoundProperties(PropertySet(found), tuple(dict.fromkeys(notes)))
 
@@ -61,11 +65,10 @@ def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
         )
 
 
-def _nvidia(binaries: Binaries, notes: list[str], *, ptx: bool) -> Iterator[Property]:
+def _nvidia(
+    binaries: Binaries, notes: list[str], *, ptx: bool, bound: Capability | None
+) -> Iterator[Property]:
     carriers = binaries.with_code
-    majors = {
-        one.member: found for one in binaries if (found := cuda_majors(one.needed)) != frozenset()
-    }
     values = sorted({value for one in carriers for value in _candidates(one, ptx=ptx)})
     shared = []
     for value in values:
@@ -74,11 +77,14 @@ def _nvidia(binaries: Binaries, notes: list[str], *, ptx: bool) -> Iterator[Prop
             notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
         else:
             shared.append(value)
+    bound = bound or _bound(binaries, notes)
+    if any(value.endswith("_real") for value in shared):
+        shared = [value for value in shared if _is_compiled(value, binaries, bound, notes)]
+    elif shared:
+        bound = _bound_of_ptx(binaries, shared, bound, notes)
     yield from (Property("nvidia", "sm_arch", value) for value in shared)
-    relied = [value for value in shared if value.endswith("_virtual")]
-    bound = _bound(binaries, majors, relied, notes)
     if bound is not None:
-        yield Property("nvidia", "cuda_version_lower_bound", bound)
+        yield Property("nvidia", "cuda_version_lower_bound", f"{bound.major}.{bound.minor}")
 
 
 def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
@@ -96,25 +102,20 @@ def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
                 yield plain
 
 
-def _bound(
-    binaries: Binaries,
-    majors: dict[str, frozenset[int]],
-    relied: list[str],
-    notes: list[str],
-) -> str | None:
-    """Return the lower bound of the driver (P-93)."""
-    found = sorted({major for several in majors.values() for major in several})
-    if len(found) > 1:
+def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
+    """Return the lower bound of the driver: the first release of the toolkit's major (P-92)."""
+    majors = sorted({major for one in binaries for major in cuda_majors(one.needed)})
+    if len(majors) > 1:
         notes.append(
-            f"there are binaries for CUDA {' and '.join(map(str, found))}, so no lower bound of "
+            f"there are binaries for CUDA {' and '.join(map(str, majors))}, so no lower bound of "
             "the driver is said"
         )
         return None
-    exact = _cuda_of(binaries, relied, notes) if relied else None
-    if exact is not None and (not found or exact.major >= found[0]):
-        return f"{exact.major}.{exact.minor}"
-    if found:
-        return f"{found[0]}.0"
+    if majors:
+        return Capability(majors[0], 0)
+    toolkits = [cuda for one in _texts(binaries) if (cuda := cuda_of_ptx(one)) is not None]
+    if toolkits:  # a runtime that is linked statically
+        return Capability(max(toolkits).major, 0)
     if binaries.code:
         notes.append(
             "no binary loads a runtime library of CUDA, so its version is not known; it may be "
@@ -123,26 +124,60 @@ def _bound(
     return None
 
 
-def _cuda_of(binaries: Binaries, relied: list[str], notes: list[str]) -> Capability | None:
-    """Return the first CUDA version whose driver compiles what the values rely on (P-91)."""
-    texts: list[DeviceCode] = [
-        code
-        for code in binaries.code
-        if code.kind is CodeKind.PTX and not set(code.values).isdisjoint(relied)
-    ]
-    newest = max((code.version for code in texts if code.version is not None), default=None)
+def _is_compiled(
+    value: str, binaries: Binaries, bound: Capability | None, notes: list[str]
+) -> bool:
+    """Return whether all drivers can compile the PTX of a value where a GPU has nothing else.
+
+    PTX that only newer GPUs need is claimed: their drivers are newer as well.
+    """
+    boards = has_boards(binaries)
+    for one in binaries.with_code:
+        refused = refused_ptx(value, one.code, bound, boards=boards)
+        if refused:
+            code = refused[min(refused)]
+            gpus = ", ".join(map(str, sorted(refused)))
+            needed = cuda_of_ptx(code.version or (0, 0))
+            notes.append(
+                f"{value} is left out: {gpus} would run {code} of {one.member}, which "
+                + (
+                    "no known driver compiles"
+                    if needed is None
+                    else f"needs a driver for CUDA {needed}; claim "
+                    f"cuda_version_lower_bound :: {needed} in a variant for them"
+                )
+            )
+            return False
+    return True
+
+
+def _bound_of_ptx(
+    binaries: Binaries, values: list[str], bound: Capability | None, notes: list[str]
+) -> Capability | None:
+    """Return the first CUDA version whose driver compiles all PTX, where nothing else is claimed.
+
+    No GPU has machine code of everything then, so that no machine is excluded in vain.
+    """
+    newest = max(_texts(binaries), default=None)
     if newest is None:
-        return None
+        return bound
     cuda = cuda_of_ptx(newest)
     version = f"{newest[0]}.{newest[1]}"
     if cuda is None:
         notes.append(f"which driver understands PTX {version} is not known")
-        return None
+        return bound
     notes.append(
-        f"PTX {version} needs a driver for CUDA {cuda.major}.{cuda.minor}; without the values "
-        f"{', '.join(relied)} a driver for {cuda.major}.0 would do"
+        f"there is only PTX for {', '.join(values)}, and PTX {version} needs a driver for CUDA "
+        f"{cuda}"
     )
-    return cuda
+    return cuda if bound is None else max(cuda, bound)
+
+
+def _texts(binaries: Binaries) -> list[tuple[int, int]]:
+    """Return the versions of all PTX."""
+    return [
+        one.version for one in binaries.code if one.kind is CodeKind.PTX and one.version is not None
+    ]
 
 
 def _first(members: list[str]) -> str:

@@ -1,0 +1,85 @@
+"""GPUs that can run a wheel only by its PTX, and drivers that cannot compile it (P-91, P-93).
+
+A driver compiles PTX up to its own CUDA version. Machine code needs no compiler, so PTX limits
+only the GPUs that have none. A GPU that is newer than the PTX has a driver that is newer too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.gpus import cuda_of_ptx, runs_on, takers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.platforms.facts import Capability
+    from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
+
+__all__ = ["has_boards", "refused_ptx"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def has_boards(binaries: Binaries) -> bool:
+    """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM.
+
+    :param binaries: of a wheel; those without a machine, as cubins, run anywhere.
+    """
+    machines = {machine for one in binaries for machine in one.machines}
+    return not machines or "aarch64" in machines
+
+
+def refused_ptx(
+    value: str, code: Iterable[DeviceCode], bound: Capability | None, *, boards: bool = True
+) -> dict[Capability, DeviceCode]:
+    """Return the GPUs that take a wheel for a value of PTX and may have a driver that refuses it.
+
+    >>> from wheelfit.platforms.facts import Capability
+    >>> from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
+    >>> code = [DeviceCode(CodeKind.MACHINE, 80), DeviceCode(CodeKind.PTX, 80, version=(8, 4))]
+    >>> sorted(map(str, refused_ptx("80_virtual", code, Capability(12, 0), boards=False)))
+    ['9.0']
+
+    10.0 has no machine code there either, but all of its drivers are newer than CUDA 12.4.
+
+    :param value: of ``sm_arch``; for machine code nothing is returned.
+    :param code: of one binary.
+    :param bound: the oldest CUDA version of drivers that take the wheel; None: any.
+    :param boards: whether GPUs of Jetson and DRIVE boards count.
+    :return: by GPU, the newest PTX for it.
+    """
+    images = list(code)
+    refused: dict[Capability, DeviceCode] = {}
+    for capability in _takers_of_ptx(value):
+        usable = [one for one in images if runs_on(one, capability)]
+        if capability in tables.TEGRA and not boards:
+            continue
+        if any(one.kind is CodeKind.MACHINE for one in usable):
+            continue
+        texts = [one for one in usable if one.version is not None]
+        if not texts:
+            continue
+        newest = max(texts, key=lambda one: one.version or (0, 0))
+        needed = cuda_of_ptx(newest.version or (0, 0))
+        oldest = max(
+            tables.FIRST_CUDA.get(capability, tables.FIRST_CUDA_OF_OTHERS), bound or (0, 0)
+        )
+        if needed is None or oldest < needed:
+            refused[capability] = newest
+    return refused
+
+
+def _takers_of_ptx(value: str) -> list[Capability]:
+    """Return the known GPUs that take a wheel for a value of PTX, the oldest first."""
+    found = takers(value)
+    if found is None or found[1] is not CodeKind.PTX:
+        return []
+    own = min(found[0])
+    if not value.removesuffix("_virtual").isdigit():  # for one GPU only
+        return [own]
+    return sorted(one for one in tables.CAPABILITIES if one >= own)
