@@ -26,8 +26,10 @@ from wheelfit.testing.wheels import build_wheel
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"
 SOURCE = Path(wheelfit.__file__).parents[1]
 CU12 = "nvidia :: cuda_version_lower_bound :: 12.0"
-NEEDS = {"cu12": [CU12], "avx2": ["x86_64 :: level :: v3"], "generic": []}
+ARCHITECTURES = ["nvidia :: sm_arch :: 70_real", "nvidia :: sm_arch :: 90_real"]
+NEEDS = {"cu12": [CU12, *ARCHITECTURES], "avx2": ["x86_64 :: level :: v3"], "generic": []}
 DRIVER = "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND"
+GPU_CODE = "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH"
 LEVEL = "WHEELFIT_OVERRIDE_X86_64_LEVEL"
 WHICH = "import spam; print(spam.which)"
 _BACKEND = """
@@ -128,9 +130,12 @@ class Machine:
         }
 
 
-GPU = {DRIVER: "12.8,12.4,12.0", LEVEL: "v3,v2,v1"}
-NO_GPU = {DRIVER: "", LEVEL: "v3,v2,v1"}
-OLD = {DRIVER: "", LEVEL: "v1"}
+GPU = {DRIVER: "12.8,12.4,12.0", GPU_CODE: "90_real,90_virtual", LEVEL: "v3,v2,v1"}
+NEW_GPU = {**GPU, DRIVER: "13.0,12.8,12.4,12.0"}
+V100 = {**NEW_GPU, GPU_CODE: "70_real,70_virtual"}
+MAXWELL = {**GPU, GPU_CODE: "50_real,50_virtual"}
+NO_GPU = {DRIVER: "", GPU_CODE: "", LEVEL: "v3,v2,v1"}
+OLD = {DRIVER: "", GPU_CODE: "", LEVEL: "v1"}
 
 
 def _set(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> None:
@@ -146,8 +151,8 @@ def test_to_variant_wheels(
     pip: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two packages that are both `import spam` become one, of which each machine gets its build."""
-    for suffix in ("cu12", "cpu"):
+    """Packages that are all `import spam` become one, of which each machine gets its build."""
+    for suffix in ("cu13", "cu12", "cpu"):
         files = {"spam/__init__.py": f"which = {suffix!r}\n"}
         build_wheel(tmp_path / "wheels", f"spam-{suffix}", "2.0", files=files)
     (tmp_path / "repack.toml").write_text(_block("To variant wheels"))
@@ -156,9 +161,16 @@ def test_to_variant_wheels(
         *("-o", "dist", "wheels"),
     )
     wheelfit_cli("index", "generate", dist)
-    for found, which in ((GPU, "cu12"), (NO_GPU, "cpu")):
+    machines = (
+        (GPU, "cu12"),
+        (NEW_GPU, "cu13"),
+        (V100, "cu12"),  # for which CUDA 13 has no code, whatever its driver is
+        (MAXWELL, "cpu"),
+        (NO_GPU, "cpu"),
+    )
+    for number, (found, which) in enumerate(machines):
         _set(monkeypatch, found)
-        machine = Machine(tmp_path / which, **found)
+        machine = Machine(tmp_path / f"machine-{number}", **found)
         wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
         assert machine.imports() == which
     machine = Machine(tmp_path / "pip")
@@ -185,7 +197,7 @@ def test_loader_and_variants(
     project = write_project(
         tmp_path / "spam", "spam", "3.0", dependencies=["wheelfit"], backend=_BACKEND
     )
-    words = [f"--variant={name}={needs[0]}" for name, needs in NEEDS.items() if needs]
+    words = [f"--variant={name}={', '.join(needs)}" for name, needs in NEEDS.items() if needs]
     wheelfit_cli("init", project, *words)
     with (project / "pyproject.toml").open("a") as file:
         file.write(_block("From the loader to variants"))
@@ -196,16 +208,16 @@ def test_loader_and_variants(
     wheelfit_cli("index", "generate", dist)
 
     # Each machine gets the implementation that suits it, and no other.
-    machines = {"cu12": GPU, "avx2": NO_GPU, "generic": OLD}
-    for which, found in machines.items():
+    machines = ((MAXWELL, "avx2"), (GPU, "cu12"), (NO_GPU, "avx2"), (OLD, "generic"))
+    for number, (found, which) in enumerate(machines):
         _set(monkeypatch, found)
-        machine = Machine(tmp_path / which, **found)
+        machine = Machine(tmp_path / f"machine-{number}", **found)
         wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
         assert machine.has() == {"spam", f"spam_{which}", "wheelfit"}
         assert machine.imports() == which
 
     # Back to plain pip in such an environment: what is there stays, more may come.
-    machine = Machine(tmp_path / "cu12", **GPU)
+    machine = Machine(tmp_path / "machine-1", **GPU)
     machine.pip(pip, url, "spam", "spam-generic")
     assert machine.has() == {"spam", "spam_cu12", "spam_generic", "wheelfit"}
     assert (machine.imports(), machine.imports(**OLD)) == ("cu12", "generic")
