@@ -62,6 +62,7 @@ def elf_file(
     exports: Iterable[str] = (),
     imports: Iterable[str] = (),
     sections: Mapping[str, bytes] | None = None,
+    hash_buckets: int = 0,
 ) -> bytes:
     """Return a 64-bit ELF file.
 
@@ -75,6 +76,7 @@ def elf_file(
     :param exports: names of its symbols.
     :param imports: names of symbols that others must offer.
     :param sections: others, by their names.
+    :param hash_buckets: how many buckets its hash table of symbols has; 0: it has no such table.
     """
     names = _Names()
     wanted = [(names.add(name), name) for name in needed]
@@ -97,6 +99,9 @@ def elf_file(
         (".dynsym", 11, symbols, 1, 1, 24),
         (".dynamic", _DYNAMIC, b"".join(struct.pack("<QQ", *row) for row in dynamic), 1, 0, 16),
     ]
+    if hash_buckets:
+        table = struct.pack("<IIIIQ", hash_buckets, 1, 1, 0, 0) + bytes(4 * (hash_buckets + 1))
+        parts.append((".gnu.hash", 0x6FFFFFF6, table, 2, 0, 0))
     if verneed:
         parts.append((".gnu.version_r", 0x6FFFFFFE, verneed, 1, count, 0))
     if note := _note(levels_needed, levels_used):

@@ -21,6 +21,7 @@ CUOBJDUMP = "nvidia-cuda-cuobjdump==13.5.37"
 SMALL = ("nvidia-nvjpeg==13.3.2.43", "nvidia-nvjpeg-cu12==12.4.0.76")
 LARGE = (
     ("cupy-cuda12x==14.2.0",),
+    ("cupy-cuda13x==14.2.0",),
     ("bitsandbytes==0.50.2", "--no-deps"),
     ("onnxruntime-gpu==1.31.1", "--no-deps"),
 )
@@ -189,6 +190,11 @@ def agree(cuobjdump: Path, path: Path) -> int:
     ours = sorted(map(str, found.code))
     theirs, is_all = told(cuobjdump, path)
     assert ours == theirs if is_all else set(ours) >= set(theirs), path.name
+    # File names of its list leave the "f" out, and that of nothing else.
+    done = subprocess.run([cuobjdump, "-lelf", path], capture_output=True, text=True, check=False)
+    listed = set(re.findall(r"\.(sm_\d+[af]?)\.cubin$", done.stdout, re.MULTILINE))
+    if is_all:
+        assert listed == {one.rstrip("f") for one in ours if one.startswith("sm_")}, path.name
     return len(ours)
 
 

@@ -85,10 +85,24 @@ def read_elf(window: Window, member: str) -> Binary:
 def _open(window: Window) -> ELFFile:
     try:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415  # an extra
+        from elftools.elf.sections import Section as Part  # noqa: PLC0415  # likewise
     except ImportError:
         raise NeedsExtra("build", "pyelftools") from None
 
-    return ELFFile(Stream(window))  # type: ignore[arg-type]  # all it needs of a file
+    class File(ELFFile):
+        """An ELF file whose hash tables are not read.
+
+        The library reads them entry by entry to list any sections, and a library with a million
+        symbols has so many entries that it looked as if it had no end.
+        """
+
+        def _make_elf_hash_section(self, section_header: Any, name: str) -> Any:
+            return Part(section_header, name, self)
+
+        def _make_gnu_hash_section(self, section_header: Any, name: str) -> Any:
+            return Part(section_header, name, self)
+
+    return File(Stream(window))  # type: ignore[arg-type]  # all it needs of a file
 
 
 @contextmanager
@@ -99,6 +113,13 @@ def _taken_at_its_word() -> Iterator[None]:
     except (Unreadable, NeedsExtra):
         raise
     except Exception as error:  # it checks little, so any kind may come
+        cause: BaseException | None = error
+        while (
+            cause is not None
+        ):  # the library repeats the text of what it met, in errors of its own
+            if isinstance(cause, Unreadable):
+                raise cause from None
+            cause = cause.__context__
         raise Unreadable(f"it is no sound ELF file ({type(error).__name__})") from error
 
 
