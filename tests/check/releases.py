@@ -67,10 +67,20 @@ def sound_release(folder: Path, whole: Mapping[str, object] | None = None) -> Pa
     return folder
 
 
-def check(*paths: Path, full: bool = False, binaries: bool = False, profiles: str = "") -> Report:
+def check(
+    *paths: Path,
+    full: bool = False,
+    binaries: bool = False,
+    instructions: bool = False,
+    profiles: str = "",
+) -> Report:
     """Check paths."""
     return check_paths(
-        paths, full=full, binaries=binaries, profiles=frozenset(map(Profile, profiles.split()))
+        paths,
+        full=full,
+        binaries=binaries,
+        instructions=instructions,
+        profiles=frozenset(map(Profile, profiles.split())),
     )
 
 

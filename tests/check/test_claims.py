@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from check.releases import NVIDIA, check
+from check.releases import NVIDIA, check, codes
+from wheels.binaries.extension_modules import MODULE, compiled
 
 from wheelfit.check.findings import Finding, Severity
 from wheelfit.testing.binaries import (
@@ -258,6 +259,27 @@ class TestLevels:
         """P-102: the level is not below what the loader asks for."""
         findings = short(found(tmp_path, elf_file(levels_needed=bits), level=level))
         assert findings == ([] if severity is None else [("level-too-low", severity)])
+
+    @pytest.mark.parametrize(
+        ("level", "severity"), [(None, "warning"), (["v2"], "error"), (["v3"], None)]
+    )
+    def test_code_that_always_runs(
+        self, tmp_path: Path, level: list[str] | None, severity: str | None
+    ) -> None:
+        """P-102: code of a higher level is found if it runs on any processor, when asked for."""
+        library = compiled(tmp_path / "sources", MODULE)
+        folder = tmp_path / "wheels"
+        found(folder, library, level=level)
+        findings = [
+            one
+            for one in check(folder, binaries=True, instructions=True).findings
+            if one.code == "unguarded-code"
+        ]
+        assert short(findings) == ([] if severity is None else [("unguarded-code", severity)])
+        if findings:
+            standing = "the wheel claims v2" if level else "the wheel claims no level"
+            assert standing in findings[0].message
+        assert "unguarded-code" not in codes(check(folder, binaries=True))
 
     def test_code_that_may_be_chosen(self, tmp_path: Path) -> None:
         """P-102: code of a higher level that is there does not have to run."""

@@ -25,6 +25,7 @@ from check.releases import (
 )
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from wheels.binaries.extension_modules import MODULE, compiled
 
 from wheelfit.check.checks import CHECKS, DOCUMENT_CHECKS
 from wheelfit.check.findings import Report, Severity
@@ -302,6 +303,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     ),
     "wrong-cuda-bound": lambda f: native(f, elf_file(needed=["libcudart.so.13"])),
     "level-too-low": lambda f: native(f, elf_file(levels_needed=0b111), LEVEL_V2),
+    "unguarded-code": lambda f: native(f, compiled(f.parent / "sources", MODULE), LEVEL_V2),
     "foreign-binary": lambda f: native(f, elf_file(machine=183)),
     "platform-too-old": lambda f: native(f, elf_file(versions={"libc.so.6": ["GLIBC_2.34"]})),
     "unreadable-binary": lambda f: native(f, elf_file()[:100]),
@@ -396,7 +398,13 @@ def test_folders(tmp_path: Path, code: str) -> None:
     folder.mkdir()
     FOLDERS[code](folder)
     large = code == "pypi-file-size"
-    report = check(folder, full=not large, binaries=not large, profiles=profiles_of(code))
+    report = check(
+        folder,
+        full=not large,
+        binaries=not large,
+        instructions=not large,
+        profiles=profiles_of(code),
+    )
     found = [one for one in report.findings if one.code == code]
     assert found, codes(report)
     assert {one.severity for one in found} <= {CHECKS[code].severity, Severity.ERROR}

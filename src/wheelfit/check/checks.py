@@ -545,6 +545,13 @@ LEVEL_TOO_LOW = _check(
     "a binary refuses to load on processors that the wheel claims to be for",
     "claim the level that the binary was linked for, or link it for a lower one",
 )
+UNGUARDED_CODE = _check(
+    _ERROR,
+    "unguarded-code",
+    "P-102",
+    "code of a higher x86-64 level than the wheel claims runs on any processor",
+    "build without -march=native and the like, or claim the level",
+)
 FOREIGN_BINARY = _check(
     _ERROR,
     "foreign-binary",

@@ -16,15 +16,15 @@ from wheelfit.check.platform_claims import platform_findings
 from wheelfit.core import phrases
 from wheelfit.core.versions import parse_version
 from wheelfit.platforms.facts import Capability
-from wheelfit.platforms.tables.x86_64 import LEVELS as _LEVELS
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.levels import is_below
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
+from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.check.findings import Finding, Place
     from wheelfit.core.document import VariantDocument
@@ -62,7 +62,7 @@ def claim_findings(
     claimed: dict[str, dict[str, tuple[str, ...]]] = {}
     for feature, values in properties.features() if properties is not None else ():
         claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
-    yield from _level_findings(binaries, claimed.get(_X86_64, {}).get("level", ()), place)
+    yield from _level_findings(binaries, claimed.get(_X86_64, {}), place)
     nvidia = claimed.get(_NVIDIA, {})
     if properties is not None and properties and not nvidia.get("sm_arch"):
         yield from _no_arch_findings(binaries, place, claims_nvidia=bool(nvidia))
@@ -74,22 +74,25 @@ def claim_findings(
 # --- processors -----------------------------------------------------------------------------
 
 
-def _level_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
-    """Compare the level with what the loader asks for (P-102)."""
-    known = [value for value in values if value in dict(_LEVELS)]
-    if values and not known:
+def _level_findings(
+    binaries: Binaries, features: Mapping[str, Sequence[str]], place: Place
+) -> Iterator[Finding]:
+    """Compare the level with what the loader asks for, and with what always runs (P-102)."""
+    claimed = claimed_level(features)
+    if claimed is None:
         return
-    claimed = min(known, default="v1")
+    severity = None if features else Severity.WARNING
+    standing = f"the wheel claims {claimed}" if features else "the wheel claims no level"
     for level in sorted({one.levels.needed for one in binaries if one.levels.needed}):
         members = [one.member for one in binaries if one.levels.needed == level]
-        if not is_below(claimed, level):
-            continue
-        standing = f"the wheel claims {claimed}" if known else "the wheel claims no level"
-        yield place.found(
-            checks.LEVEL_TOO_LOW,
-            f"{_some(members)} refuses to load below {level}, {standing}",
-            severity=None if known else Severity.WARNING,
-        )
+        if is_below(claimed, level):
+            yield place.found(
+                checks.LEVEL_TOO_LOW,
+                f"{_some(members)} refuses to load below {level}, {standing}",
+                severity=severity,
+            )
+    for one in unguarded_code(binaries, claimed):
+        yield place.found(checks.UNGUARDED_CODE, f"{one}; {standing}", severity=severity)
 
 
 # --- code for GPUs --------------------------------------------------------------------------

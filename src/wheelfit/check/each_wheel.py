@@ -64,6 +64,7 @@ class WheelToCheck:
     size: int
     full: bool = False
     binaries: bool = False
+    instructions: bool = False
     profiles: frozenset[Profile] = frozenset()
     promise: File | None = None
     """What a page says of it."""
@@ -91,6 +92,7 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
             where=where,
             full=asked.full,
             binaries=asked.binaries,
+            instructions=asked.instructions,
             profiles=asked.profiles,
         )
         if asked.full and asked.promise is not None:

@@ -67,6 +67,7 @@ def check_paths(
     *,
     full: bool = False,
     binaries: bool = False,
+    instructions: bool = False,
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
@@ -80,6 +81,7 @@ def check_paths(
     :param full: compare every member of every wheel with RECORD, and wheels with the hashes
         on pages.
     :param binaries: hold the claims of wheels against the binaries in them (B-60).
+    :param instructions: against what they execute too, which takes longer (P-102).
     :param profiles: tools whose rules count too.
     :param progress: told of bytes as files are done.
     :param seen: is given each release, and yields what it finds there.
@@ -88,7 +90,15 @@ def check_paths(
     found = NamedFiles()
     for path in paths:
         found.add(path)
-    work = _Work(found, profiles, full=full, binaries=binaries, seen=seen, each=each)
+    work = _Work(
+        found,
+        profiles,
+        full=full,
+        binaries=binaries,
+        instructions=instructions,
+        seen=seen,
+        each=each,
+    )
     return work.report(progress)
 
 
@@ -125,6 +135,7 @@ class _Work:
         *,
         full: bool,
         binaries: bool = False,
+        instructions: bool = False,
         seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
         each: Each | None = None,
     ) -> None:
@@ -134,6 +145,7 @@ class _Work:
         self._profiles = profiles
         self._full = full
         self._binaries = binaries
+        self._instructions = instructions
         self._findings: list[Finding] = []
         self._unchecked = list(found.unchecked)
         # By release and then by folder, in the order in which they come.
@@ -235,6 +247,7 @@ class _Work:
                 _size(path),
                 full=self._full,
                 binaries=self._binaries,
+                instructions=self._instructions,
                 profiles=self._profiles,
                 promise=self._promises.get(os.path.realpath(path)),
             )

@@ -59,6 +59,7 @@ def check_wheel(
     where: str,
     full: bool = False,
     binaries: bool = False,
+    instructions: bool = False,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], WheelFacts | None]:
     """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
@@ -69,6 +70,8 @@ def check_wheel(
     :param full: unpack and hash every member; otherwise RECORD is held against the central
         directory, and only four small files are read, whatever the size of the wheel.
     :param binaries: unpack the binaries, and hold the claims of the wheel against them (B-60).
+    :param instructions: with ``binaries``: disassemble them, to find code that needs more than is
+        claimed (P-102).
     :param profiles: tools whose rules count too.
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
@@ -89,7 +92,7 @@ def check_wheel(
             native = None
             if binaries:
                 try:
-                    native = _binaries(archive)
+                    native = _binaries(archive, instructions=instructions)
                 except InvalidWheel as error:
                     findings.append(place.found(checks.DAMAGED_CONTENT, error.message))
     except InvalidWheel as error:
@@ -103,7 +106,11 @@ def check_wheel(
     return findings + more, facts
 
 
-def _binaries(archive: WheelArchive) -> Binaries:
+def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
+    if instructions:
+        from wheelfit.wheels.binaries.instructions import counted_binaries  # noqa: PLC0415
+
+        return counted_binaries(archive)
     from wheelfit.wheels.binaries.reading import binaries_of  # noqa: PLC0415  # few want it
 
     return binaries_of(archive)

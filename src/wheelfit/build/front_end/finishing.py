@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from wheelfit.build.front_end.above_level import notes_above_level
 from wheelfit.build.variant_wheel import make_variant
 from wheelfit.check.findings import Severity
 from wheelfit.check.wheels import check_wheel
@@ -138,6 +139,7 @@ def finish(
             note="\n".join(one.message for one in wrong[1 : _NOTED + 1]) or None,
             hint=wrong[0].remedy,
         )
+    notes += notes_above_level(path, choice.properties)
     # What is odd about the document was told before anything was built.
     notes += [
         f"{one.member}: {one.message}" if one.member else one.message

@@ -49,6 +49,12 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="hold what wheels here claim against the binaries in them (needs the extra `build`)",
     )
+    parser.add_argument(
+        "--instructions",
+        action="store_true",
+        help="as --binaries, and find code that needs a newer x86-64 processor than "
+        "the wheel claims, as of -march=native",
+    )
     add_reporting(parser)
     add_executor(parser, "this one, with threads for large files")
     add_sources(parser)
@@ -99,7 +105,8 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
             report += check_paths(
                 paths,
                 full=arguments.full,
-                binaries=arguments.binaries,
+                binaries=arguments.binaries or arguments.instructions,
+                instructions=arguments.instructions,
                 profiles=profiles,
                 progress=bar,
                 each=each,

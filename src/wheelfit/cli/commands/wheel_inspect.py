@@ -34,7 +34,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--instructions",
         action="store_true",
-        help="count the x86-64 instructions of each level too; 100 MB of code take some seconds",
+        help="count the x86-64 instructions of each level too; 10 MB of code take some seconds",
     )
     parser.add_argument(
         "--no-ptx",

@@ -18,6 +18,7 @@ __all__ = [
     "CodeKind",
     "DeviceCode",
     "Format",
+    "InstructionUse",
     "IsaLevels",
     "MinimumSystem",
     "SymbolVersion",
@@ -105,6 +106,31 @@ class DeviceCode:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionUse:
+    """How a binary for x86-64 uses instructions of v3 and v4."""
+
+    at_start: tuple[tuple[str, int], ...] = ()
+    """By level: how many are in functions that the loader and Python call on any processor."""
+    newer: tuple[tuple[str, int], ...] = ()
+    """By level: how many there are at all."""
+    sse: int = 0
+    """Instructions in the form of SSE, which a compiler does not write where it may use AVX."""
+    avx: int = 0
+    """Instructions in the form of AVX, or of AVX-512."""
+    asks: bool = False
+    """Whether anything in it asks which processor it runs on."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "at-start": dict(self.at_start),
+            "sse": self.sse,
+            "avx": self.avx,
+            "asks-for-processor": self.asks,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class IsaLevels:
     """Hold what a binary says of x86-64 levels, each as ``v3``; None: it does not say (P-102)."""
 
@@ -114,6 +140,8 @@ class IsaLevels:
     """Code of this level is in it, whether it always runs or not (a note of the assembler's)."""
     instructions: tuple[tuple[str, int], ...] | None = None
     """How many instructions of each level there are, whether they run or not; None: not looked."""
+    use: InstructionUse | None = None
+    """How those of v3 and v4 are used; None: not looked."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -181,6 +209,7 @@ class Binary:
                 "instructions": (
                     None if self.levels.instructions is None else dict(self.levels.instructions)
                 ),
+                "use": None if self.levels.use is None else self.levels.use.to_mapping(),
             },
             "minimum-systems": [
                 {

@@ -1,29 +1,34 @@
 """Count which instructions a library has, by the level of x86-64 that first had them (P-102).
 
 The one importer of iced-x86. Executable sections are decoded from their beginning to their end, as
-``objdump`` does it; data among the code may look like instructions. What is found says what is in
-the library, and nothing of what runs: many libraries choose when they are loaded.
+``objdump`` does it; data among the code may look like instructions. A count says what is in the
+library, and nothing of what runs: many libraries choose when they are loaded. What tells more is
+in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded` judges it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.values import replace
-from wheelfit.wheels.binaries import elf, pe
-from wheelfit.wheels.binaries.facts import Format
+from wheelfit.wheels.binaries import pe
+from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
 from wheelfit.wheels.binaries.levels import LEVELS
-from wheelfit.wheels.binaries.window import FACTS, Allowance, Unreadable, Window
+from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+from wheelfit.wheels.binaries.startup import CodeSection, Startup, module_functions, read_startup
+from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable
     from typing import BinaryIO
 
+    from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
 
-__all__ = ["with_instructions"]
+__all__ = ["counted_binaries", "with_instructions"]
 
 
 def __dir__() -> list[str]:
@@ -41,6 +46,23 @@ _FIRST_IN = {
     "v3": ("AVX", "AVX2", "BMI1", "BMI2", "F16C", "FMA", "LZCNT", "MOVBE"),
     "v4": ("AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"),
 }
+_VECTORS = ("SSE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "AES", "PCLMULQDQ")
+"""Of these features instructions have another form where a compiler may use AVX."""
+_SCALAR = ("BMI1", "BMI2", "LZCNT", "MOVBE")
+_LONGEST_FUNCTION = 1 << 20
+
+
+class _Group(Enum):
+    """Kinds of instructions that are told apart."""
+
+    OTHER = auto()
+    SSE = auto()
+    """With registers of SSE, in the form that a compiler does not use where it may use AVX."""
+    AVX = auto()
+    NEWER = auto()
+    """Not with vectors, and of v3: shifts and multiplications of BMI2, for instance."""
+    QUESTION = auto()
+    """What asks which processor this is."""
 
 
 def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
@@ -54,55 +76,171 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
     """
     if "x86_64" not in binary.machines or binary.format not in (Format.ELF, Format.PE):
         return binary
-    reader = elf if binary.format is Format.ELF else pe
     try:
-        sections = reader.executable_sections(Window(file, FACTS))
-        counts = _count(Window(file, _CODE), sections)
+        if binary.format is Format.PE:
+            sections = pe.executable_sections(Window(file, FACTS))
+            startup = Startup(
+                tuple(CodeSection(0, start, size) for start, size in sections),
+                functions=(),
+                initialisers=frozenset(),
+                modules=(),
+                asks=False,
+            )
+        else:
+            startup = read_startup(Window(file, SYMBOLS))
+        levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS), startup)
     except Unreadable as error:
         return replace(binary, faults=(*binary.faults, str(error)))
-    found = tuple((level, counts[level]) for level in LEVELS if counts[level])
-    return replace(binary, levels=replace(binary.levels, instructions=found))
+    found = tuple((level, levels[level]) for level in LEVELS if levels[level])
+    return replace(binary, levels=replace(binary.levels, instructions=found, use=use))
 
 
-def _count(window: Window, sections: Iterable[tuple[int, int]]) -> Counter[str]:
+def counted_binaries(archive: WheelArchive) -> Binaries:
+    """Return what the binaries of a wheel are, with their instructions.
+
+    :param archive: the wheel.
+    :raises InvalidWheel: a member is damaged.
+    :raises NeedsExtra: a library for that is not installed.
+    :raises FileProblem: there is no room for what is unpacked.
+    """
+    found = []
+    for member, file in unpacked_binaries(archive):
+        binary = read_binary(file, member.name)
+        if binary is not None:
+            found.append(with_instructions(binary, file))
+    return Binaries(tuple(found))
+
+
+def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
     from collections import Counter  # noqa: PLC0415  # few ask for it
 
     library = _library()
+    kinds = _Kinds(library)
     codes: Counter[int] = Counter()
-    examples: dict[int, Any] = {}
+    told: Counter[tuple[int, int]] = Counter()
+    """How often a function has an instruction: by where it ends and by code."""
     done = 0
-    for start, size in sorted(sections):  # no byte twice, whatever sections say of themselves
-        place, stop = max(start, done), start + size
+    for section in sorted(startup.sections, key=lambda one: one.start):
+        # No byte twice, whatever sections say of themselves.
+        place, stop = max(section.start, done), section.start + section.size
         done = max(done, stop)
         while place < stop:
             piece = window.read(place, min(_PIECE, stop - place))
-            place += _decode(library, piece, codes, examples, is_last=place + len(piece) == stop)
+            origin = section.address + place - section.start
+            is_last = place + len(piece) == stop
+            limit = origin + (len(piece) if is_last else max(1, len(piece) - _LONGEST))
+            size = len(piece)
+            end = origin  # of the function
+            for instruction in library.Decoder(64, piece, ip=origin):
+                address = instruction.ip
+                if address >= limit:
+                    size = address - origin
+                    break
+                code = instruction.code
+                codes[code] += 1
+                if kinds[code] if code in kinds else kinds.learn(instruction):
+                    if address >= end:
+                        end = startup.end_of_function(address)
+                    told[end, code] += 1
+            place += size
     levels: Counter[str] = Counter()
-    names = _features(library)
+    groups: Counter[_Group] = Counter()
     for code, count in codes.items():
-        if level := _level(examples[code], names):
+        groups[kinds.group(code)] += count
+        if level := kinds.level(code):
             levels[level] += count
-    return levels
+    called = {
+        startup.end_of_function(one)
+        for one in startup.initialisers
+        | module_functions(tables, startup, _referred(library, tables, startup))
+    }
+    asking = {end for end, code in told if kinds.group(code) is _Group.QUESTION}
+    newer: Counter[str] = Counter()
+    at_start: Counter[str] = Counter()
+    for (end, code), count in told.items():
+        level = kinds.level(code)
+        if level is not None and kinds.group(code) is not _Group.QUESTION:
+            newer[level] += count
+            at_start[level] += count if end in called - asking else 0
+    return levels, InstructionUse(
+        tuple((level, at_start[level]) for level in LEVELS if at_start[level]),
+        tuple((level, newer[level]) for level in LEVELS if newer[level]),
+        groups[_Group.SSE],
+        groups[_Group.AVX],
+        startup.asks or bool(asking),
+    )
 
 
-def _decode(
-    library: Any,
-    piece: bytes,
-    codes: Counter[int],
-    examples: dict[int, Any],
-    *,
-    is_last: bool,
-) -> int:
-    """Count the instructions that begin in a piece, and return where the next one begins."""
-    limit = len(piece) if is_last else max(1, len(piece) - _LONGEST)
-    for instruction in library.Decoder(64, piece, ip=0):
-        if instruction.ip >= limit:
-            return int(instruction.ip)
-        code = instruction.code
-        codes[code] += 1
-        if code not in examples:
-            examples[code] = instruction.copy()
-    return len(piece)
+class _Kinds(dict[int, bool]):
+    """By codes of instructions: whether it matters in which function they are."""
+
+    def __init__(self, library: Any) -> None:
+        super().__init__()
+        self._library = library
+        self._levels = _features(library)
+        self._known: dict[int, tuple[str | None, _Group]] = {}
+        feature = library.CpuidFeature
+        self._vectors = {getattr(feature, name) for name in _VECTORS}
+        self._scalar = {getattr(feature, name) for name in _SCALAR}
+        self._xmm = range(library.Register.XMM0, library.Register.XMM31 + 1)
+        self._questions = (library.Mnemonic.CPUID, library.Mnemonic.XGETBV)
+
+    def level(self, code: int) -> str | None:
+        """Return the level that has an instruction; None if it is none."""
+        return self._known[code][0]
+
+    def group(self, code: int) -> _Group:
+        """Return the group of an instruction."""
+        return self._known[code][1]
+
+    def learn(self, instruction: Any) -> bool:
+        """Keep what an instruction is, and return whether it matters where it is.
+
+        :param instruction: the first one with its code.
+        """
+        level = _level(instruction, self._levels)
+        mnemonic = instruction.mnemonic
+        if mnemonic == self._library.Mnemonic.TZCNT:
+            level = "v1"  # older processors read it as BSF, and compilers write it for them too
+        group = self._group(instruction, level, mnemonic)
+        self._known[instruction.code] = level, group
+        matters = self[instruction.code] = group not in (_Group.OTHER, _Group.SSE)
+        return matters
+
+    def _group(self, instruction: Any, level: str | None, mnemonic: int) -> _Group:
+        if mnemonic in self._questions:
+            return _Group.QUESTION
+        if level is None:
+            return _Group.OTHER
+        features = instruction.cpuid_features()
+        if level in ("v3", "v4"):
+            return _Group.AVX if self._scalar.isdisjoint(features) else _Group.NEWER
+        if self._vectors.isdisjoint(features):
+            return _Group.OTHER
+        kinds = [
+            instruction.op_register(number) in self._xmm
+            for number in range(instruction.op_count)
+            if instruction.op_kind(number) == self._library.OpKind.REGISTER
+        ]
+        return _Group.SSE if any(kinds) else _Group.OTHER
+
+
+def _referred(library: Any, window: Window, startup: Startup) -> frozenset[int]:
+    """Return the addresses that functions which make modules refer to."""
+    found: set[int] = set()
+    for _, address in startup.modules:
+        place = bisect_right(startup.functions, address)
+        for section in startup.sections:
+            start = address - section.address
+            if 0 <= start < section.size:
+                end = section.address + section.size
+                if place < len(startup.functions):
+                    end = min(end, startup.functions[place])
+                data = window.read(section.start + start, min(end - address, _LONGEST_FUNCTION))
+                for instruction in library.Decoder(64, data, ip=address):
+                    if instruction.is_ip_rel_memory_operand:
+                        found.add(instruction.ip_rel_memory_address)
+    return frozenset(found)
 
 
 def _features(library: Any) -> dict[int, str]:

@@ -1,0 +1,68 @@
+"""Notes on a wheel just built whose code needs a newer processor than the wheel claims (P-102)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NeedsExtra
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.instructions import with_instructions
+from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wheelfit.core.properties import PropertySet
+
+__all__ = ["notes_above_level"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST_BYTES = 8 << 20
+"""Of all binaries that are looked at: they take some seconds. `wheelfit check` looks at all."""
+
+
+def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
+    """Yield what runs on any processor and needs a higher level than a wheel claims.
+
+    Without the extra for it nothing is looked at.
+
+    :param path: the wheel.
+    :param properties: what it claims.
+    :raises InvalidWheel: a member is damaged.
+    :raises FileProblem: there is no room for what is unpacked.
+    """
+    features = {
+        feature.name: values
+        for feature, values in properties.features()
+        if feature.namespace == "x86_64"
+    }
+    claimed = claimed_level(features)
+    if claimed is None:
+        return
+    found = []
+    left = _MOST_BYTES
+    is_whole = True
+    try:
+        with WheelArchive(path) as archive:
+            for member, file in unpacked_binaries(archive):
+                left -= member.size
+                if left < 0 or ".libs/" in member.name:
+                    is_whole = False
+                    continue
+                binary = read_binary(file, member.name)
+                if binary is not None:
+                    found.append(with_instructions(binary, file))
+    except NeedsExtra:
+        return
+    standing = f"claims {claimed}" if features else "claims no level"
+    for one in unguarded_code(found, claimed, is_whole=is_whole):
+        yield (
+            f"{one}; the wheel {standing}, and an older processor ends it with an illegal "
+            "instruction: look for -march=native, and its like, in the project"
+        )

@@ -1,0 +1,252 @@
+"""Functions of an ELF library that the loader and Python call, whatever the processor is.
+
+These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it makes. What
+a library chooses by the processor it calls itself, by pointers or behind a question; such functions
+are not among these.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass
+from wheelfit.wheels.binaries.window import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.wheels.binaries.window import Window
+
+__all__ = ["CodeSection", "Startup", "module_functions", "read_startup"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LARGEST_TABLE = 64 << 20
+_NOWHERE = 1 << 64
+_METHODS = 10_000
+"""Entries of one table of methods that are looked at."""
+_LONGEST_NAME = 256
+
+_RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14
+_LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550
+_EXECUTABLE, _ALLOCATED = 4, 2
+_ABSOLUTE, _GLOBAL, _RELATIVE, _CHOSEN = 1, 6, 8, 37  # R_X86_64_64, GLOB_DAT, RELATIVE, IRELATIVE
+_CHOSEN_SYMBOL = 10  # STT_GNU_IFUNC
+_SORTED_TABLE = b"\x01\x1b\x03\x3b"
+"""How compilers write the table of functions: 32-bit numbers, relative to its beginning."""
+
+_QUESTIONS = (b"__cpu_model", b"__cpu_indicator_init", b"__cpu_features2", b"getauxval")
+"""What a library imports that asks which processor it runs on."""
+
+# Offsets in PyModuleDef: name, methods, slots. Objects of free-threaded builds are longer.
+_LAYOUTS = ((40, 64, 72), (56, 80, 88))
+_METHOD_SIZE, _SLOT_SIZE, _EXEC = 32, 16, 2
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSection:
+    """A section with machine code."""
+
+    address: int
+    start: int
+    """Its position in the file."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """What is known of the functions of a library."""
+
+    sections: tuple[CodeSection, ...]
+    functions: tuple[int, ...]
+    """Addresses of all functions, sorted; empty where the library does not list them."""
+    initialisers: frozenset[int]
+    """Addresses of functions that the loader calls."""
+    modules: tuple[tuple[str, int], ...]
+    """Names and addresses of the functions that make modules."""
+    asks: bool
+    """Whether it uses what tells processors apart when it is loaded."""
+
+    def end_of_function(self, address: int) -> int:
+        """Return where the next function begins behind an address."""
+        place = bisect_right(self.functions, address)
+        return self.functions[place] if place < len(self.functions) else _NOWHERE
+
+
+class _Image:
+    """The memory of a library as the loader lays it out."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        if window.read(0, 6) != b"\x7fELF\x02\x01":
+            raise Unreadable("it is no ELF file for 64 bits")
+        segments, sections = window.unpack("<QQ", 32)
+        size, count, row, rows = window.unpack("<HHHH", 54)
+        self.segments = [
+            window.unpack("<IIQQQQQQ", segments + size * number) for number in range(count)
+        ]
+        self.rows = [window.unpack("<IIQQQQIIQQ", sections + row * n) for n in range(rows)]
+        self.pointers: dict[int, int] = {}
+
+    def place(self, address: int) -> int | None:
+        """Return the position in the file of an address; None: it has none."""
+        for kind, _, offset, start, _, size, *_ in self.segments:
+            if kind == _LOADED and start <= address < start + size:
+                return offset + address - start
+        return None
+
+    def pointer(self, address: int) -> int:
+        """Return what the loader writes to an address, or what stands there; 0: nothing."""
+        found = self.pointers.get(address)
+        if found is None:
+            place = self.place(address)
+            found = 0 if place is None else self._window.unpack("<Q", place)[0]
+        return found
+
+    def number(self, address: int) -> int:
+        """Return the integer of 32 bits at an address; 0 where there is nothing."""
+        place = self.place(address)
+        return 0 if place is None else self._window.unpack("<I", place)[0]
+
+    def text(self, address: int) -> bytes:
+        """Return the text at an address; empty where there is none."""
+        place = self.place(address)
+        if place is None:
+            return b""
+        return self._window.read_some(place, _LONGEST_NAME).partition(b"\0")[0]
+
+    def table(self, kind: int) -> Iterator[tuple[int, bytes, int]]:
+        """Yield the address, the content and the link of sections of a kind that are loaded."""
+        for _, found, flags, address, offset, size, link, *_ in self.rows:
+            if found == kind and flags & _ALLOCATED:
+                if size > _LARGEST_TABLE:
+                    raise Unreadable("it has a table that is longer than can be looked at")
+                yield address, self._window.read(offset, size), link
+
+
+def read_startup(window: Window) -> Startup:
+    """Return the functions of an ELF file for x86-64, and which of them the loader calls.
+
+    :param window: the file, opened with an allowance for symbols.
+    :raises Unreadable: that cannot be found out.
+    """
+    return _read(_Image(window), window)
+
+
+def _read(image: _Image, window: Window) -> Startup:
+    try:
+        values, modules, asks = _symbols(image, window)
+        asks |= _relocate(image, values)
+        sections = tuple(
+            CodeSection(address, offset, size)
+            for _, kind, flags, address, offset, size, *_ in image.rows
+            if kind == 1 and flags & _EXECUTABLE
+        )
+        initialisers = {
+            image.pointer(address + place)
+            for address, data, _ in image.table(_INIT_ARRAY)
+            for place in range(0, len(data), 8)
+        }
+        functions = _functions(image, window)
+    except struct.error as error:
+        raise Unreadable("a table in it ends too early") from error
+    known = set(functions)
+    return Startup(sections, functions, frozenset(initialisers & known), tuple(modules), asks)
+
+
+def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
+    """Return the values of dynamic symbols, the functions that make modules, and if it asks."""
+    values: list[int] = []
+    modules: list[tuple[str, int]] = []
+    asks = False
+    for _, data, link in image.table(_DYNSYM):
+        if link >= len(image.rows):
+            raise Unreadable("its symbols have no names")
+        texts = window.read(image.rows[link][4], min(image.rows[link][5], _LARGEST_TABLE))
+        for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
+            values.append(value)
+            asks |= info & 0xF == _CHOSEN_SYMBOL
+            if section == 0 and texts.startswith(_QUESTIONS, name):
+                asks = True
+            elif section and texts.startswith(b"PyInit_", name):
+                text = texts[name + 7 : texts.find(b"\0", name)]
+                modules.append((text.decode("ascii", "replace"), value))
+    return values, modules, asks
+
+
+def _relocate(image: _Image, values: list[int]) -> bool:
+    """Write down the pointers that the loader makes, and return if some are chosen then."""
+    chosen = False
+    for _, data, _ in image.table(_RELA):
+        for place, info, addend in struct.iter_unpack("<QQq", data):
+            kind = info & 0xFFFFFFFF
+            if kind == _RELATIVE:
+                image.pointers[place] = addend
+            elif kind in (_ABSOLUTE, _GLOBAL) and info >> 32 < len(values):
+                value = values[info >> 32]
+                image.pointers[place] = value + (addend if value and kind == _ABSOLUTE else 0)
+            chosen |= kind == _CHOSEN
+    return chosen
+
+
+def _functions(image: _Image, window: Window) -> tuple[int, ...]:
+    """Return where functions begin, by the table for exceptions, which is sorted."""
+    for kind, _, offset, address, _, size, *_ in image.segments:
+        if kind != _FRAMES or size < 12 or window.read(offset, 4) != _SORTED_TABLE:
+            continue
+        (count,) = window.unpack("<I", offset + 8)
+        if 8 * count > min(size - 12, _LARGEST_TABLE):
+            raise Unreadable("its table of functions is longer than its place")
+        rows = struct.unpack(f"<{2 * count}i", window.read(offset + 12, 8 * count))
+        return tuple(sorted(address + start for start in rows[::2]))
+    return ()
+
+
+def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
+    """Return the functions that Python calls: what makes a module, its methods and its slots.
+
+    :param window: the file.
+    :param startup: what is known of its functions.
+    :param referred: addresses that the functions which make modules refer to; the definition of
+        the module is among them.
+    :raises Unreadable: it contradicts itself.
+    """
+    if not startup.modules:
+        return frozenset()
+    image = _Image(window)
+    found = {address for _, address in startup.modules}
+    try:
+        values, _, _ = _symbols(image, window)
+        _relocate(image, values)
+        names = {name.encode() for name, _ in startup.modules}
+        for address in referred:
+            for name, methods, slots in _LAYOUTS:
+                if image.text(image.pointer(address + name)).rpartition(b".")[2] in names:
+                    found.update(_methods(image, image.pointer(address + methods)))
+                    found.update(_slots(image, image.pointer(address + slots)))
+    except struct.error as error:
+        raise Unreadable("a table in it ends too early") from error
+    return frozenset(found & set(startup.functions))
+
+
+def _methods(image: _Image, table: int) -> Iterator[int]:
+    for number in range(_METHODS):
+        row = table + number * _METHOD_SIZE
+        if not table or not image.pointer(row):
+            return
+        yield image.pointer(row + 8)
+
+
+def _slots(image: _Image, table: int) -> Iterator[int]:
+    for number in range(_METHODS):
+        row = table + number * _SLOT_SIZE
+        kind = image.number(row) if table else 0
+        if not kind:
+            return
+        if kind == _EXEC:
+            yield image.pointer(row + 8)

@@ -1,0 +1,113 @@
+"""Code for newer processors that runs without a question for the processor (P-102).
+
+``-march=native`` makes a wheel that dies of an illegal instruction on other machines. Its code
+looks like that of libraries which choose by the processor when they run. So what is looked at is:
+
+1. functions that the loader and Python call on any processor: what is in them always runs;
+2. whether code for older processors is left at all: a compiler that may use AVX writes every
+   instruction with vectors and floating-point numbers in that form;
+3. whether anything in the wheel asks which processor it runs on.
+
+A file whose path names a processor, as ``lib_avx2.so``, is one of several to choose from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.patterns import pattern
+from wheelfit.values import dataclass
+from wheelfit.wheels.binaries.levels import LEVELS, is_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.wheels.binaries.facts import Binary
+
+__all__ = ["UnguardedCode", "claimed_level", "unguarded_code"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OF_V3 = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
+_NAMED_FOR = pattern(
+    r"(?:^|[^a-z])(?:avx|fma|sse|amx|bmi|haswell|broadwell|skylake|icelake|cannonlake|cascadelake|"
+    r"cooperlake|alderlake|sapphirerapids|spr|zen[1-9]|x86[-_]64[-_]v[34]|v[34])(?![a-z])"
+)
+_SHARE = 50
+"""One of so many instructions with vectors may be in the older form: code of other compilers."""
+_FEW = 16
+"""Instructions of a higher level that may be data among the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnguardedCode:
+    """Code of a binary that needs a higher level than is claimed."""
+
+    member: str
+    level: str
+    """The highest level that it needs."""
+    count: int
+    """How many instructions of levels above the one that is claimed."""
+    reason: str
+    """Why it runs whatever the processor is, as the end of a sentence."""
+
+    def __str__(self) -> str:
+        return f"{self.member} has {self.count:,} instructions up to {self.level}, {self.reason}"
+
+
+def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
+    """Return the level that a wheel needs by what it claims; None: that is not known.
+
+    >>> claimed_level({"level": ["v3", "v2"]}), claimed_level({"avx2": ["on"]}), claimed_level({})
+    ('v2', 'v3', 'v1')
+
+    :param features: of the namespace ``x86_64``, with their values.
+    """
+    if "level" in features:
+        return min((value for value in features["level"] if value in LEVELS), default=None)
+    if any(name.startswith("avx512") for name in features):
+        return "v4"
+    return "v1" if _OF_V3.isdisjoint(features) else "v3"
+
+
+def unguarded_code(
+    binaries: Iterable[Binary], claimed: str = "v1", *, is_whole: bool = True
+) -> tuple[UnguardedCode, ...]:
+    """Return binaries that need a higher level than is claimed, as their instructions show.
+
+    Of binaries whose instructions were not counted nothing is said.
+
+    :param binaries: of one wheel.
+    :param claimed: the level that it needs by what it claims.
+    :param is_whole: whether these are all binaries of the wheel; one that is not looked at may ask
+        for the processor.
+    """
+    counted = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
+    asks = not is_whole or any(use.asks for _, use in counted)
+    found = []
+    for binary, use in counted:
+        at_start = _above(use.at_start, claimed)
+        newer = _above(use.newer, claimed)
+        if not newer or _NAMED_FOR.search(binary.member.lower()):
+            continue
+        if at_start:
+            number = sum(count for _, count in at_start)
+            reason = f"{number:,} of them in functions that the loader or Python calls itself"
+        elif is_below(claimed, "v3") and use.avx >= _FEW and use.avx >= use.sse * _SHARE:
+            newer = [one for one in newer if one[0] == "v3"] or newer
+            reason = f"which leaves {use.sse:,} instructions of SSE for other processors"
+        elif not asks and sum(count for _, count in newer) >= _FEW:
+            reason = "and nothing in the wheel asks which processor it runs on"
+        else:
+            continue
+        level = max(level for level, _ in at_start or newer)
+        count = sum(number for one, number in newer if not is_below(level, one))
+        found.append(UnguardedCode(binary.member, level, count, reason))
+    return tuple(found)
+
+
+def _above(counts: Iterable[tuple[str, int]], claimed: str) -> list[tuple[str, int]]:
+    return [(level, count) for level, count in counts if count and is_below(claimed, level)]
