@@ -19,7 +19,8 @@ from wheelfit.sources.bridges.shelf import shipped_names
 from wheelfit.testing.wheels import build_wheel
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
-CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0"
+CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0-sm90"
+V100 = "cuda-13.0-sm70"
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,7 @@ def bridges(run: Runner, wheels: Path, tmp_path: Path) -> Bridges:
     ("machine", "member", "version"),
     [
         (CUDA_13, "cupy-cuda13x", "14.2.0"),
+        (V100, "cupy-cuda12x", "14.2.0"),  # for which CUDA 13 has no code
         (CUDA_12, "cupy-cuda12x", "14.2.0"),
         (CUDA_11, "cupy-cuda11x", "13.6.0"),
     ],
@@ -121,6 +123,7 @@ def test_no_member_fits(bridges: Bridges) -> None:
     ("machine", "expected"),
     [
         (CUDA_13, {"onnxruntime-gpu": "1.31.1", "onnxruntime": "1.31.1:cuda13", "magika": "1"}),
+        (V100, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
         (CUDA_12, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
         (CUDA_11, {"onnxruntime": "1.32.0", "magika": "1"}),
         (CPU, {"onnxruntime": "1.32.0", "magika": "1"}),

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
-CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0"
+CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0-sm90"
 
 
 def dry_run(folder: Path, machine: str, *words: str, code: int = 0) -> dict[str, str]:
