@@ -72,13 +72,13 @@ def test_requirements_that_cannot_be_read(tmp_path: Path, requirement: str, rule
 
 
 def test_plain_wheels(tmp_path: Path) -> None:
-    """B-40: variant markers in a plain wheel are a warning, whatever they would yield."""
+    """B-40: variant markers in a plain wheel are an error, whatever they would yield."""
     requires = ['a; variant_label == ""', 'b; "x" in variant_namespaces', "c"]
     path = build_wheel(tmp_path, "fast", "1.0", requires=requires)
     report = check(path)
     assert codes(report) == {"variant-marker-in-plain-wheel": 1}
     finding = only(report, "variant-marker-in-plain-wheel")
-    assert finding.severity == "warning"
+    assert finding.severity == "error"
     assert "and 1 more" in finding.message
     assert codes(check(path, profiles="uv"))["uv-markers"] == 1
 

@@ -123,6 +123,73 @@ def test_pip_and_uv_install_what_is_plain_again(
         assert not list((tmp_path / tool).rglob("variant.json"))
 
 
+RECIPE = Path(__file__).parents[2] / "docs/how-to/repack-existing-wheels.md"
+
+
+@pytest.fixture
+def release(tmp_path: Path, run: Runner) -> Path:
+    """Repack a release as the how-to guide does, word for word, and return its folder."""
+    config = RECIPE.read_text().partition("```toml\n# repack.toml\n")[2].partition("```")[0]
+    (tmp_path / "repack.toml").write_text(config)
+    wheels = tmp_path / "wheels"
+    for cuda, needed in (("cu126", "nvidia-cublas-cu12"), ("cu130", "nvidia-cublas"), ("cpu", "")):
+        requires = ["filelock", *([f"{needed}==12.6.4.1"] if needed else [])]
+        build_wheel(wheels, "torch", f"2.10.0+{cuda}", requires=requires)
+    out = tmp_path / "dist"
+    run(
+        "wheel", "repack", "--config", tmp_path / "repack.toml", "--provider", "nvidia",
+        "-o", out, wheels, "--index-file",
+    )  # fmt: skip
+    return out
+
+
+def test_pip_and_uv_install_the_plain_wheel_of_a_repacked_release(
+    release: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path
+) -> None:
+    """B-40: the recipe for a whole release leaves a plain wheel that everybody can install."""
+    plain = release / "torch-2.10.0-py3-none-any.whl"
+    assert metadata_of(plain).count("Requires-Dist:") == 1
+    for label in ("cuda12.6", "cuda13.0"):
+        variant = release / f"torch-2.10.0-py3-none-any-{label}.whl"
+        assert f"variant_label == '{label}'" in metadata_of(variant)
+    build_wheel(release, "filelock", "3")
+    commands: list[list[str | Path]] = [
+        [pip, "install", "--no-index", "--target", tmp_path / "pip"],
+        [*with_uv(uv), "--target", tmp_path / "uv"],
+    ]
+    for command in commands:
+        subprocess.run([*command, "-f", release, "torch"], check=True, capture_output=True)
+    for tool in ("pip", "uv"):
+        installed = {path.name for path in (tmp_path / tool).glob("*.dist-info")}
+        assert installed == {"torch-2.10.0.dist-info", "filelock-3.dist-info"}
+    run("check", "--full", release)
+
+
+def test_a_plain_wheel_with_variant_markers_is_mended(
+    plain: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path
+) -> None:
+    """B-40: a plain wheel that nobody can install becomes one that everybody can."""
+    target = tmp_path / "pip"
+    install: list[str | Path] = [pip, "install", "--no-index", "--target", target]
+    failed = subprocess.run([*install, plain], check=False, capture_output=True)
+    assert failed.returncode != 0
+    run("check", plain, code=9)
+    out = tmp_path / "out"
+    run("wheel", "repack", plain, "-o", out, "--add-dependency", "small; 'x' in variant_namespaces")
+    run("check", out)
+    mended = out / plain.name
+    assert "Requires-Dist" not in metadata_of(mended)
+    subprocess.run([*install, mended], check=True, capture_output=True)
+    uv_install = [*with_uv(uv), "--target", tmp_path / "uv", mended]
+    subprocess.run(uv_install, check=True, capture_output=True)
+
+
+def metadata_of(wheel: Path) -> str:
+    """Return METADATA of a wheel."""
+    with WheelArchive(wheel) as archive:
+        return archive.metadata().decode()
+
+
 def test_uv_installs_a_renamed_wheel(plain: Path, tmp_path: Path, run: Runner, uv: Path) -> None:
     """B-43: name and version agree everywhere, as uv demands."""
     out = tmp_path / "out"

@@ -400,11 +400,11 @@ INVALID_REQUIREMENT = _check(
     "correct the dependency; the literal stands left of the variant sets",
 )
 VARIANT_MARKER_IN_PLAIN_WHEEL = _check(
-    _WARNING,
+    _ERROR,
     "variant-marker-in-plain-wheel",
     "B-40",
-    "a plain wheel has variant markers, because of which other installers skip the release",
-    "resolve the markers when building: in a plain wheel each is decided",
+    "a plain wheel has variant markers, because of which no other installer can install it",
+    "resolve them with `wheelfit wheel repack --resolve-markers`",
 )
 MARKER_NEVER_MATCHES = _check(
     _WARNING,

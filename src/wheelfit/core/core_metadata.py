@@ -39,6 +39,7 @@ __all__ = [
     "edited",
     "read_metadata",
     "repeated_fields",
+    "resolved_requirement",
     "with_dependencies",
     "without_variant_markers",
 ]
@@ -210,23 +211,45 @@ def without_variant_markers(
         if name != "requires-dist" or b"variant_" not in value:
             continue
         needed = _text(value)
-        requirement = parse_requirement(needed, allow_variant_markers=True, where=where)
-        marker = requirement.marker
-        if marker is None or not marker.uses_variants:
-            continue  # the word stood in a URL or in a string
+        text = resolved_requirement(needed, context, where=where, filtered=filtered)
+        if text == needed:
+            continue
         edited += data[done : first.start()]
         done = last.end()
-        rest = marker.resolve_variants(context, filtered=filtered)
-        if rest is False:
+        if text is None:
             if edited.endswith(b"\r") and data.startswith(b"\n", done):
                 edited += b"\n"  # else two line ends would become one, and the header longer
             continue
-        text = needed[: marker_start(needed)]
-        text = text.rstrip(" \t") if rest is True else f"{text}; {rest}"
         edited += data[first.start() : first.start(2)]
         edited += text.encode("utf-8", "surrogateescape") + last["end"]
     edited += data[done:]
     return bytes(edited)
+
+
+def resolved_requirement(
+    text: str, context: VariantContext, *, where: str | None = None, filtered: bool = True
+) -> str | None:
+    """Resolve the variant markers of one dependency (F-107, B-40, B-41).
+
+    >>> from wheelfit.core.markers import VariantContext
+    >>> resolved_requirement("a; variant_label != 'x'", VariantContext.PLAIN)
+    'a'
+
+    :param text: the dependency as written; returned unchanged if no variant marker is in it.
+    :param context: the wheel that needs it.
+    :param where: the wheel, for errors.
+    :param filtered: as for `Marker.resolve_variants`.
+    :return: what remains; None if the marker is false.
+    :raises InvalidRequirement: it cannot be read.
+    """
+    marker = parse_requirement(text, allow_variant_markers=True, where=where).marker
+    if marker is None or not marker.uses_variants:
+        return text  # the word stands in a URL or in a string
+    rest = marker.resolve_variants(context, filtered=filtered)
+    if rest is False:
+        return None
+    start = text[: marker_start(text)]
+    return start.rstrip(" \t") if rest is True else f"{start}; {rest}"
 
 
 def with_dependencies(data: bytes, requirements: Iterable[str]) -> bytes:

@@ -34,11 +34,12 @@ def dist(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spoilt(dist: Path) -> Path:
-    """Spoil the release: an error in the index file, a warning in the plain wheel."""
+    """Spoil the release: an error in the index file, a warning in a wheel."""
     changed: Any = json.loads((dist / INDEX_FILE).read_text())
     changed["variants"]["mkl"]["blas"]["library"] = ["mkl", "mkl"]
     (dist / INDEX_FILE).write_text(json.dumps(changed, indent=1))
-    build_wheel(dist, "fast", "1.0", requires=['a; "blas" in variant_namespaces'])
+    requires = ['a; "blas :: library" in variant_properties']
+    build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT, requires=requires)
     return dist
 
 
@@ -53,10 +54,16 @@ def test_faults(spoilt: Path, run: Runner) -> None:
     """F-131: every fault is said at once, by file, with place, rule and what to do."""
     said = run("check", spoilt, code=FAULTS)
     assert said.out.splitlines() == [
-        str(spoilt / "fast-1.0-py3-none-any.whl"),
-        "  warning variant-marker-in-plain-wheel (B-40)  METADATA",
-        "          a plain wheel has 'a; \"blas\" in variant_namespaces'",
-        "          → resolve the markers when building: in a plain wheel each is decided",
+        str(spoilt / "fast-1.0-py3-none-any-mkl.whl"),
+        "  warning marker-never-matches (F-106)  METADATA",
+        (
+            "          'a; \"blas :: library\" in variant_properties': 'blas :: library' has 2 parts, "
+            "variant_properties has items of 3"
+        ),
+        (
+            "          → write namespace, namespace :: feature or namespace :: feature :: value, "
+            "in lower case"
+        ),
         "",
         str(spoilt / INDEX_FILE),
         "  error   bad-values (F-23)  line 20, variants.mkl.blas.library",
@@ -71,7 +78,7 @@ def test_exit_codes(spoilt: Path, run: Runner) -> None:
     """Errors count, warnings with ``--strict``; what could not be looked at counts most."""
     run("check", spoilt, "--ignore", "bad-values")
     run("check", spoilt, "--ignore", "bad-values", "--strict", code=FAULTS)
-    both = ["--ignore", "bad-values", "--ignore", "variant-marker-in-plain-wheel"]
+    both = ["--ignore", "bad-values", "--ignore", "marker-never-matches"]
     run("check", spoilt, *both, "--strict")
     said = run("check", spoilt, spoilt / "gone.whl", code=INCOMPLETE)
     assert "bad-values" in said.out
@@ -109,7 +116,7 @@ def test_sarif(spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> No
     log = json.loads(run("check", "dist", "--sarif", code=FAULTS).out)
     assert log["version"] == "2.1.0"
     assert [one["ruleId"] for one in log["runs"][0]["results"]] == [
-        "variant-marker-in-plain-wheel",
+        "marker-never-matches",
         "bad-values",
     ]
     said = run("check", "dist", "--sarif", "--output", "wheels.sarif", code=FAULTS)

@@ -136,6 +136,16 @@ def test_wrong_files_keep_all_from_being_sent(run: Runner, dist: Path, legacy: L
     assert "nothing was sent" in run("publish", dist, "--to", legacy.url, code=9).out
 
 
+def test_a_plain_wheel_that_nobody_can_install_is_not_sent(
+    run: Runner, dist: Path, legacy: LegacyIndex
+) -> None:
+    """B-40: variant markers in a plain wheel are an error before anything is sent."""
+    build_wheel(dist, "fast", "1.0", requires=['x; "blas" in variant_namespaces'])
+    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert "variant-marker-in-plain-wheel" in codes(said)
+    assert (said["published"], legacy.uploads) == (False, [])
+
+
 def test_other_content_under_a_name_is_found_first(
     run: Runner, dist: Path, legacy: LegacyIndex
 ) -> None:

@@ -168,6 +168,13 @@ class TestRefusals:
         assert [one.code for one in done.refused] == ["unsound-archive"]
         assert len(site.page()) == 4
 
+    def test_a_plain_wheel_that_nobody_can_install(self, site: Site) -> None:
+        """B-40: a plain wheel with variant markers stops everything, or is left out."""
+        requires = ['x; "blas" in variant_namespaces']
+        build_wheel(site.folder, "fast", "2.0", requires=requires)
+        assert codes(site) == {"variant-marker-in-plain-wheel"}
+        assert site.generate(keep_going=True).left_out == ("fast-2.0-py3-none-any.whl",)
+
     def test_wheels_that_contradict_each_other(self, site: Site) -> None:
         """F-65: the variants of the release are left out, its plain wheel stays."""
         other = release_document(

@@ -67,6 +67,24 @@ def source(
     return path
 
 
+# --- variant markers where nobody can read them ---------------------------------------------
+
+
+def test_variant_markers_without_a_variant(tmp_path: Path) -> None:
+    """B-40, F-109: a plain wheel or a source distribution with variant markers is refused."""
+    requires = ["numpy", 'mkl; "blas" in variant_namespaces']
+    plain = build_wheel(tmp_path, "some", "1.0", requires=requires)
+    assert references(verdict(plain)) == {"variant-marker-in-plain-wheel"}
+    text = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
+    text += "".join(f"Requires-Dist: {one}\n" for one in requires)
+    assert references(verdict(source(tmp_path, information=text))) == {"invalid-requirement"}
+    for label in ("mkl", "null"):
+        path = build_wheel(
+            tmp_path, "some", "1.0", label=label, document=DOCUMENT, requires=requires
+        )
+        assert not references(verdict(path))
+
+
 # --- what is right ------------------------------------------------------------------------
 
 

@@ -17,9 +17,12 @@ from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import header_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from packaging.utils import NormalizedName
 
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.markers import VariantContext
 
 
 __all__ = ["NOTHING", "Edited", "Edits", "apply_edits"]
@@ -93,13 +96,22 @@ class Edited:
     """What was done, one sentence each."""
 
 
-def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: str) -> Edited:
+def apply_edits(
+    data: bytes,
+    edits: Edits,
+    filename: WheelFilename,
+    *,
+    where: str,
+    context: VariantContext | None = None,
+) -> Edited:
     """Edit METADATA line by line; what is not edited keeps its bytes (B-42).
 
     :param data: METADATA of the wheel.
     :param edits: what is edited.
     :param filename: of the wheel.
     :param where: the wheel, for errors.
+    :param context: for which variant markers are resolved, those of added dependencies as well
+        (B-40, B-41); None: they stay.
     :raises InvalidWheel: its METADATA cannot be read, or is about something else than its name.
     :raises InvalidRequirement: a dependency cannot be read.
     """
@@ -119,12 +131,17 @@ def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: st
         notes.append(f"it is version {version} instead of {core.version}")
     elif edits.version is not None and str(edits.version) != str(core.version):
         notes.append(f"it stays version {core.version}, which {edits.version} is the same as")
+    wanted = tuple(dict.fromkeys(edits.add))
+    if context is not None:
+        data = core_metadata.without_variant_markers(data, context, where=where, filtered=False)
+        wanted, dropped = _resolved(wanted, context, where)
+        notes += [f"it does not need {text}, whose marker is false for it" for text in dropped]
     removed: list[str] = []
     kept: set[str] = set()
 
     def is_kept(text: str) -> bool:
         # What would be added again stays where it is, so that doing it twice changes nothing.
-        if edits.remove and text not in edits.add and _name_of(text, where) in edits.remove:
+        if edits.remove and text not in wanted and _name_of(text, where) in edits.remove:
             removed.append(text)
             return False
         kept.add(text)
@@ -136,12 +153,24 @@ def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: st
         version=None if version == core.version else str(version),
         is_kept=is_kept,
     )
-    added = [text for text in dict.fromkeys(edits.add) if text not in kept]
+    added = [text for text in wanted if text not in kept]
     if added:
         changed = core_metadata.edited(changed, added=added)
     notes += [f"it no longer needs {text}" for text in removed]
     notes += [f"it needs {text}" for text in added]
     return Edited(changed, canonicalize_name(new_name), version, tuple(notes))
+
+
+def _resolved(
+    texts: Iterable[str], context: VariantContext, where: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return dependencies with their variant markers resolved, and those that are not needed."""
+    resolved = {
+        text: core_metadata.resolved_requirement(text, context, where=where, filtered=False)
+        for text in texts
+    }
+    needed = dict.fromkeys(text for text in resolved.values() if text is not None)
+    return tuple(needed), tuple(old for old, text in resolved.items() if text is None)
 
 
 def _spelled_name(data: bytes) -> str:

@@ -9,7 +9,6 @@ from packaging.version import InvalidVersion
 
 from wheelfit.build.repack.edits import apply_edits
 from wheelfit.build.variant_wheel import single_label
-from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import NULL, OLD_NULL, writer_warnings
@@ -58,7 +57,8 @@ def repack_wheel(
 
     Without a label a plain wheel stays plain and a variant wheel keeps its label and its
     document. Everything that is not edited stays as it is, byte by byte; the folders of
-    top-level packages always keep their names.
+    top-level packages always keep their names. Variant markers are resolved in a plain
+    result, because no other installer can read it otherwise (B-40).
 
     :param source: a plain wheel or a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
@@ -66,8 +66,8 @@ def repack_wheel(
     :param label: what the result is called.
     :param document: says what the label stands for; given together with it.
     :param layout: of ``variant.json``.
-    :param resolve_markers: see `wheelfit.build.variant_wheel.make_variant`; markers of the
-        dependencies that are added as well.
+    :param resolve_markers: whether they are resolved in a variant wheel too, as far as its
+        label decides them (B-41); markers of the dependencies that are added as well.
     :param writing: how the result is written.
     :param note: told what was done, and what is unwise.
     :raises InvalidDocument: as for `make_variant`.
@@ -80,24 +80,26 @@ def repack_wheel(
         raise ValueError("a label and a document come together")
     filename = parse_wheel_filename(source.name)
     with WheelArchive(source, filename) as archive:
-        edited = apply_edits(archive.metadata(), edits, filename, where=str(source))
+        single = None
+        if label is not None and document is not None:
+            label = NULL if label == OLD_NULL else label
+            single = single_label(document, label)
+        result_label = filename.label if label is None else label
+        context = None
+        if result_label is None or resolve_markers:
+            context = _context(archive, result_label, single)
+        edited = apply_edits(
+            archive.metadata(), edits, filename, where=str(source), context=context
+        )
         named = renamed(filename, edited.name, edited.version)
         folders = _folders(archive, filename, named)
         dist_info = folders.get(archive.dist_info, archive.dist_info)
         replaced: dict[str, bytes] = {}
-        single = None
-        if label is not None and document is not None:
-            label = NULL if label == OLD_NULL else label
+        if label is not None and single is not None:
             named = with_label(named, label)
-            single = single_label(document, label)
             replaced[f"{dist_info}/variant.json"] = write_document(single, layout)
-        metadata = edited.data
-        if resolve_markers:
-            metadata = without_variant_markers(
-                metadata, _context(archive, named, single), where=str(source), filtered=False
-            )
-        if metadata != archive.metadata():
-            replaced[f"{dist_info}/METADATA"] = metadata
+        if edited.data != archive.metadata():
+            replaced[f"{dist_info}/METADATA"] = edited.data
         destination = folder / named.text
         notes = rewrite(
             source,
@@ -152,12 +154,11 @@ def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> d
 
 
 def _context(
-    archive: WheelArchive, named: WheelFilename, single: VariantDocument | None
+    archive: WheelArchive, label: Label | None, single: VariantDocument | None
 ) -> VariantContext:
     """Return what variant markers of the result are about."""
-    if named.label is None:
+    if label is None:
         return VariantContext.PLAIN
     if single is None:
-        data = archive.variant_document()
-        single = read_wheel_document(data, named.label, where=archive.where)
-    return VariantContext(named.label, single.properties(named.label) or EMPTY)
+        single = read_wheel_document(archive.variant_document(), label, where=archive.where)
+    return VariantContext(label, single.properties(label) or EMPTY)

@@ -241,7 +241,7 @@ def _metadata_violations(
         for name in sorted(unparsed)
         if name in _SINGLE
     ]
-    # Dependencies were read already, by rules that know variant markers.
+    # Dependencies were read already, of wheels by rules that know variant markers.
     raw.pop("requires_dist", None)
     warnings: list[Violation] = []
     if raw.get("metadata_version") == _NEVER_AGREED:

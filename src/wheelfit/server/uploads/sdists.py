@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel, StorageUnavailable
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shortened
+from wheelfit.errors import (
+    FileProblem,
+    InvalidRequirement,
+    InvalidSource,
+    InvalidWheel,
+    StorageUnavailable,
+)
 from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import Violation
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.core_metadata import CoreMetadata
+
 
 __all__ = ["SdistFacts", "check_sdist"]
 
@@ -33,6 +43,7 @@ _UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ra
 _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
+_LONGEST = 120
 
 
 class SdistFacts(NamedTuple):
@@ -103,10 +114,21 @@ def _check_folder(
     if core.version != version:
         message = f"the version is {core.version}, in the file name {version}"
         violations.append(Violation("wrong-metadata", message, where))
+    violations += _dependencies(core, where)
     violations += _licenses(top, metadata, where)
     ending = filename[len(stem) :]
     usual = f"{name.replace('-', '_')}-{version}{ending}"
     return tuple(violations), SdistFacts(name, version, usual, metadata)
+
+
+def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
+    """Yield dependencies that other installers cannot read, variant markers among them (F-109)."""
+    for text in core.requires_texts:
+        try:
+            parse_requirement(text, allow_variant_markers=False)
+        except InvalidRequirement as error:
+            message = f"{shortened(text, _LONGEST)!r}: {error.message}"
+            yield Violation("invalid-requirement", message, where)
 
 
 def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
