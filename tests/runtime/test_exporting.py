@@ -213,7 +213,7 @@ class TestSubmodules:
         assert importlib.import_module("eggs.own").where == "package"
 
     def test_who_is_warned(self, site: Path) -> None:
-        """What is passed over is told at the line that wanted a module below the package."""
+        """What is lost is told at the line that wanted a module below the package."""
         (site / FOLDER).mkdir()
         for name, needs in (("fast", []), ("other", ["acme :: x :: 1"])):
             told = {"schema": 1, "group": "eggs", "implementation": name, "properties": needs}
@@ -225,7 +225,7 @@ class TestSubmodules:
         loader = Loader(sources, warn=warn)
         importlib.import_module("eggs")
         offer_submodules("eggs", partial(loader.module_of, "eggs"))
-        with pytest.warns(VariantWarning, match="eggs uses fast; not supp") as caught:
+        with pytest.warns(VariantWarning, match="eggs uses fast; could not") as caught:
             importlib.import_module("eggs.core")
         assert caught[0].filename == __file__
 

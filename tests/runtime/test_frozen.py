@@ -124,7 +124,7 @@ def _ask(program: Path, *arguments: str, **environ: str) -> tuple[dict[str, Any]
 
 
 def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> None:
-    """It chooses by the processor, warns, and brings libraries once, with no Python anywhere."""
+    """It chooses by the processor, and brings libraries once, with no Python anywhere."""
     environ = {"HOME": str(tmp_path)}
     said, _ = _ask(application, SUMS_IMPLEMENTATION="generic", **environ)
     assert said["built for"] == "any processor"
@@ -133,7 +133,7 @@ def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> Non
     assert said["built for"] == "any processor"
     assert said["selected"] == "any"
     assert said["states"] == ["chosen", "unsupported", "unsupported"]
-    assert "VariantWarning: sums uses sums-generic" in told
+    assert "VariantWarning" not in told  # an application for many machines is as intended
     environ |= {"WHEELFIT_LIBRARY_INDEX": index.url}
     environ |= {"WHEELFIT_LIBRARY_STORE": str(tmp_path / "store")}
     assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090

@@ -119,7 +119,7 @@ def spam(world: World) -> World:
 
 
 class TestChoice:
-    """The best is imported, and what does not fit is told once."""
+    """The best is imported, and what is lost is told once."""
 
     def test_the_best(self, spam: World) -> None:
         """The best is imported and nothing else; later calls return the same."""
@@ -129,25 +129,64 @@ class TestChoice:
         assert spam.imported == ["spam_cu12"]
         assert spam.looked == [(("nvidia", "x86_64"), False)]
 
-    def test_one_warning(self, spam: World) -> None:
-        """All that is installed and not supported is in one warning, which comes once."""
+    def test_no_hardware(self, spam: World) -> None:
+        """What is installed for hardware that this machine lacks is as intended: no warning."""
         spam.driver = ()
+        assert spam.chosen() == "spam_avx2"
+        assert spam.warnings == []
+
+    def test_a_driver_that_is_too_old(self, spam: World) -> None:
+        """A GPU that nothing uses, because its driver is too old, is told of once."""
+        spam.driver = ("11.4", "11.0")
         spam.chosen()
         spam.chosen()
         (words,) = spam.warnings
         assert words == (
-            "spam uses spam-avx2; not supported here: "
-            "spam-avx512 (needs x86_64 :: level :: v4; here it is v3), "
-            "spam-cu11 (needs an NVIDIA driver for CUDA 11.8 or newer; no driver), "
-            "spam-cu12 (needs an NVIDIA driver for CUDA 12.0 or newer; no driver)"
+            "spam uses spam-avx2; could not be used: "
+            "spam-cu11 (needs an NVIDIA driver for CUDA 11.8 or newer; here it is 11.4), "
+            "spam-cu12 (needs an NVIDIA driver for CUDA 12.0 or newer; here it is 11.4)"
         )
 
-    def test_no_warning(self, world: World) -> None:
-        """Where everything fits there is nothing to tell."""
-        world.cuda("spam-cu12", "12.0")
-        world.declare("spam-generic")
-        assert world.chosen() == "spam_cu12"
-        assert world.warnings == []
+    def test_another_build_for_the_same_hardware(self, spam: World) -> None:
+        """An older driver gets the build that is installed for it, and nothing is lost."""
+        spam.driver = ("11.8", "11.0")
+        assert spam.chosen() == "spam_cu11"
+        assert spam.warnings == []
+
+    def test_an_author_who_wants_it_so(self, spam: World) -> None:
+        """What comes first by its priority is no fallback."""
+        spam.driver = ("11.4", "11.0")
+        spam.declare("spam-best", priority=1)
+        assert spam.chosen() == "spam_best"
+        assert spam.warnings == []
+
+    def test_code_for_another_gpu(self, spam: World) -> None:
+        """A GPU that none was compiled for is hardware as any other: no warning."""
+        spam.driver = ("11.4", "11.0")
+        for title in ("spam-cu11", "spam-cu12"):
+            version = f"{title[-2:]}.8"
+            bound = f"nvidia :: cuda_version_lower_bound :: {version}"
+            spam.declare(title, bound, "nvidia :: sm_arch :: 75_real")
+        assert spam.chosen() == "spam_avx2"
+        assert spam.warnings == []
+
+    def test_one_that_cannot_be_imported(self, spam: World) -> None:
+        """What fits and cannot be imported is lost."""
+        spam.broken["spam_cu12"] = ImportError("libfoo.so.1: cannot open")
+        assert spam.chosen() == "spam_cu11"
+        (words,) = spam.warnings
+        assert words == (
+            "spam uses spam-cu11; could not be used: "
+            "spam-cu12 (cannot be loaded: libfoo.so.1: cannot open)"
+        )
+
+    def test_what_the_process_has(self, spam: World) -> None:
+        """A GPU that another package keeps from being used, by what it has loaded, is told of."""
+        spam.held.append(Held("cuda", "13", "libcudart.so.13 is loaded"))
+        assert spam.chosen() == "spam_avx2"
+        (words,) = spam.warnings
+        assert "this process has CUDA 13: libcudart.so.13 is loaded" in words
+        assert "avx512" not in words
 
     def test_broken_files_are_told(self, spam: World) -> None:
         """What is wrong with a file is told, by its name, and stops nobody."""

@@ -152,6 +152,34 @@ class TestReasons:
             "needs nvidia :: sm_arch :: 90_real, which GPU 1 (T4, 7.5) cannot run",
         )
 
+    def test_what_another_driver_would_do(self) -> None:
+        """A newer driver is of use where the GPU has code of that CUDA, and nowhere else."""
+        bound = "cuda_version_lower_bound"
+        v100 = DeviceValues(bound, "V100", frozenset({"12.0", "11.8"}))
+        there = Detection(
+            "nvidia", (FeatureConfig(bound, ("11.8",)),), status=Status.SUPPORTED, devices=(v100,)
+        )
+        missed = {
+            version: judge(cuda("spam-a", version), {"nvidia": there}).missed
+            for version in ("11.8", "12.0", "13.0")
+        }
+        assert missed == {"11.8": set(), "12.0": {"nvidia"}, "13.0": set()}
+        broken = {"nvidia": Detection("nvidia", status=Status.FAILED)}
+        assert judge(cuda("spam-a", "13.0"), broken).missed == {"nvidia"}
+        assert judge(cuda("spam-a", "13.0"), NO_DRIVER).missed == set()
+
+    def test_one_device_in_the_way_of_others(self) -> None:
+        """Without the old GPU the new one could be used; without either there is nothing."""
+        devices = tuple(
+            DeviceValues("sm_arch", name, frozenset({value}))
+            for name, value in (("H100", "90_real"), ("T4", "75_real"))
+        )
+        gpus = machine(nvidia__sm_arch="90_real 75_real")["nvidia"]
+        there = {"nvidia": Detection("nvidia", gpus.features, devices=devices)}
+        for value, missed in (("90_real", {"nvidia"}), ("100_real", set())):
+            one = implementation("spam-a", f"nvidia :: sm_arch :: {value}")
+            assert judge(one, there).missed == missed
+
     def test_what_is_loaded_counts(self) -> None:
         """What the process has of another major stands against it, and says who brought it."""
         held = [Held("cuda", "13", "/x/libcudart.so.13 is loaded")]

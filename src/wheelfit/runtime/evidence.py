@@ -160,7 +160,7 @@ def _as_demanded(one: Judged, failed: str, environ: Mapping[str, str]) -> Judged
     """
     it = one.implementation
     if failed:
-        one = one._replace(reasons=(*one.reasons, failed))
+        one = one._replace(reasons=(*one.reasons, failed), failed=True)
     variable = variable_of(it.group)
     name = environ.get(variable, "").strip()
     if not name:

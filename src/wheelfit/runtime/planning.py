@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.patterns import pattern
+from wheelfit.platforms.features import Status
 from wheelfit.platforms.tables import agreements as tables
 from wheelfit.runtime.declarations import Feature
 
@@ -64,6 +65,11 @@ class Judged(NamedTuple):
     """With which values of what all groups share it goes; what is missing it does not mind."""
     forced: bool = False
     """Whether somebody demanded it, so that reasons do not count."""
+    missed: frozenset[str] = frozenset()
+    """Namespaces whose hardware would do, and the driver or the process does not; empty: it fits,
+    or the hardware is another one, as is usual where an image serves many machines."""
+    failed: bool = False
+    """Whether it fits and could not be imported."""
 
     @property
     def fits(self) -> bool:
@@ -101,32 +107,50 @@ def judge(
     reasons: list[str] = []
     places: list[tuple[int, str, int, str, int]] = []
     claims: dict[str, tuple[str, ...]] = {}
+    claimed_by: dict[str, str] = {}
+    missed: set[str] = set()
+    has_hardware = True
     for one in implementation.properties:
         row = _ROWS.get(one.feature)
-        detection = detections.get(one.feature.namespace)
+        namespace = one.feature.namespace
+        detection = detections.get(namespace)
         if row is not None:
             claims[row.name] = _claimed(one, row)
+            claimed_by[row.name] = namespace
         elif one.feature in own and detection is None:
             claims[str(one.feature)] = one.values
+            claimed_by[str(one.feature)] = namespace
         if detection is None:
             # Nobody is asked about what describes a build; every machine supports it.
             order = ranks.get(one.feature)
             if order is None and row is None and one.feature not in own:
                 reasons.append(f"nothing here knows what {one.feature} is")
+                missed.add(namespace)  # no machine is at fault
             elif order is not None and not set(one.values) & set(order):
                 reasons.append(f"needs {one}, which is none of the values it declares")
+                missed.add(namespace)
             else:
                 places.append(_place(one, 0, order or ()))
             continue
         if words := suits(one, detection):
             reasons.append(words)
+            missed.add(namespace)
+            has_hardware &= _is_of_software(one, detection)
         else:
             names = [feature.name for feature in detection.features]
             number = names.index(one.feature.name)
             places.append(_place(one, number, detection.features[number].values))
-    reasons += _against(claims, held)
+    against = _against(claims, held)
+    reasons += against.values()
+    missed.update(claimed_by[dimension] for dimension in against)
     order_key = (-implementation.priority, *sorted(places), (_LATE,), implementation.name)
-    return Judged(implementation, tuple(reasons), order_key, claims)
+    return Judged(
+        implementation,
+        tuple(reasons),
+        order_key,
+        claims,
+        missed=frozenset(missed) if has_hardware else frozenset(),
+    )
 
 
 def suits(one: Property, detection: Detection) -> str:
@@ -150,6 +174,23 @@ def suits(one: Property, detection: Detection) -> str:
     return ""
 
 
+def _is_of_software(one: Property, detection: Detection) -> bool:
+    """Say whether a property is unsupported although there is hardware for it.
+
+    The driver is too old or cannot be asked, or one of several devices is in the way of the others.
+    """
+    if detection.status is Status.FAILED:
+        return True
+    supported = next((f for f in detection.features if f.name == one.feature.name), None)
+    if supported is None or not supported.values:
+        return False
+    values = set(one.values)
+    devices = [each for each in detection.devices if each.feature == one.feature.name]
+    if one.feature in _ROWS and not values & set(supported.values):
+        return all(values & device.values for device in devices)
+    return any(values & device.values for device in devices)
+
+
 def _needs(one: Property) -> str:
     if one.feature == _DRIVER:
         return f"needs an NVIDIA driver for CUDA {min(one.values, key=_natural)} or newer"
@@ -171,14 +212,15 @@ def _claimed(one: Property, row: tables.Row) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _against(claims: Mapping[str, tuple[str, ...]], held: Sequence[Held]) -> list[str]:
-    """Return what the process has that does not go with an implementation."""
-    reasons = []
+def _against(claims: Mapping[str, tuple[str, ...]], held: Sequence[Held]) -> Mapping[str, str]:
+    """Return what the process has that an implementation does not go with, by dimension."""
+    reasons = {}
     for dimension, values in claims.items():
         there = [one for one in held if one.dimension == dimension]
         if there and not any(one.value in values for one in there):
             wanted, has = _called(dimension, values), _called(dimension, (there[0].value,))
-            reasons.append(f"is for {wanted}, but this process has {has}: {there[0].because}")
+            words = f"is for {wanted}, but this process has {has}: {there[0].because}"
+            reasons[dimension] = words
     return reasons
 
 

@@ -136,7 +136,8 @@ def _floor(
 
     :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
     """
-    from wheelfit.platforms.probes import nvidia_kernel  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms import cuda_values  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.probes import nvidia_kernel  # noqa: PLC0415
     from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR  # noqa: PLC0415
     from wheelfit.platforms.tables.nvidia_devices import FIRST_DEVICE  # noqa: PLC0415
 
@@ -160,8 +161,13 @@ def _floor(
         yield DeviceValues(
             _BOUND,
             names,
-            # A toolkit that is newer than all that is known has dropped no less.
-            frozenset(v for v in bounds.values if int(v.partition(".")[0]) < min(lacking)),
+            # With a newer driver too. A toolkit that is newer than all that is known has dropped
+            # no less.
+            frozenset(
+                value
+                for value in (*bounds.values, *cuda_values.every_bound())
+                if int(value.partition(".")[0]) < min(lacking)
+            ),
         )
 
 

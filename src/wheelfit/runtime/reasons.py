@@ -1,4 +1,4 @@
-"""Say why: what was passed over, why nothing is left, and all of it as plain data."""
+"""Say why: what was lost, why nothing is left, and all of it as plain data."""
 
 from __future__ import annotations
 
@@ -25,18 +25,28 @@ def __dir__() -> list[str]:
 
 
 def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
-    """Return warnings: files that are wrong, and what of a group is installed in vain.
+    """Return warnings: files that are wrong, and what is lost for no fault of the hardware.
+
+    An image for many machines has implementations for hardware that this one lacks. That is as
+    intended, and `wheelfit.runtime.explain` tells of it.
 
     :param chosen: what the group has.
     :param evidence: what it was chosen by.
     """
     news = [f"{words}; it is left out" for words in evidence.declarations.problems]
-    group, taken = chosen.implementation.group, chosen.implementation.title
-    passed = [one for one in evidence.of(group) if one.reasons]
-    if passed and not chosen.forced:
-        words = ", ".join(f"{one.implementation.title} ({_why(one)})" for one in passed)
-        news.append(f"{group} uses {taken}; not supported here: {words}")
+    it = chosen.implementation
+    lost = [one for one in evidence.of(it.group) if _is_lost(one, chosen)]
+    if lost and not chosen.forced:
+        words = ", ".join(f"{one.implementation.title} ({_why(one)})" for one in lost)
+        news.append(f"{it.group} uses {it.title}; could not be used: {words}")
     return tuple(news)
+
+
+def _is_lost(one: Judged, chosen: Judged) -> bool:
+    """Say whether the user could have something better than what was chosen."""
+    used = {each.feature.namespace for each in chosen.implementation.properties}
+    is_better = one.implementation.priority >= chosen.implementation.priority
+    return one.failed or (is_better and bool(one.missed - used))
 
 
 def nothing_left(group: str, evidence: Evidence) -> NoImplementation:

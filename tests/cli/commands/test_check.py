@@ -20,6 +20,8 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 LIBRARY = {"blas": {"library": ["mkl"]}}
 DOCUMENT = release_document({"mkl": LIBRARY, "null": {}}, static=LIBRARY)
 INDEX_FILE = "fast-1.0-variants.json"
+PARTS = "'blas :: library' has 2 parts, variant_properties has items of 3"
+SHAPES = ("namespace", "namespace :: feature or namespace :: feature :: value")
 
 
 @pytest.fixture
@@ -56,14 +58,8 @@ def test_faults(spoilt: Path, run: Runner) -> None:
     assert said.out.splitlines() == [
         str(spoilt / "fast-1.0-py3-none-any-mkl.whl"),
         "  warning marker-never-matches (F-106)  METADATA",
-        (
-            "          'a; \"blas :: library\" in variant_properties': 'blas :: library' has 2 parts, "
-            "variant_properties has items of 3"
-        ),
-        (
-            "          → write namespace, namespace :: feature or namespace :: feature :: value, "
-            "in lower case"
-        ),
+        f"          'a; \"blas :: library\" in variant_properties': {PARTS}",
+        f"          → write {', '.join(SHAPES)}, in lower case",
         "",
         str(spoilt / INDEX_FILE),
         "  error   bad-values (F-23)  line 20, variants.mkl.blas.library",
