@@ -71,6 +71,40 @@ class TestFind:
         found = find_interpreter("3.77", {"PATH": str(venv / "bin")})
         assert found == venv / "bin" / "python3.77"
 
+    @pytest.mark.parametrize(
+        ("python", "command"),
+        [("3.77", "python3.77"), ("python3.77", "python3.77"), ("my-python", "my-python")],
+    )
+    def test_nothing_of_the_current_folder(
+        self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, command: str
+    ) -> None:
+        """A version or a command never starts a program that lies in the current folder."""
+        if python == "my-python":
+            script(tmp_path, "exit 1").rename(tmp_path / python)
+        else:
+            (tmp_path / python / "bin").mkdir(parents=True)
+            script(tmp_path / python / "bin", "exit 1")
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UnusableInterpreter, match="on PATH") as caught:
+            find_interpreter(python, {"PATH": "/nonexistent"})
+        assert f"write ./{python}" in str(caught.value.hint)
+        assert find_interpreter(f"./{python}", {"PATH": "/nonexistent"})
+        (venv / "bin" / command).symlink_to("python")
+        found = find_interpreter(python, {"PATH": str(venv / "bin")})
+        assert found == venv / "bin" / command
+
+    def test_folder_without_a_slash(
+        self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An environment in the current folder may be called like a command, as ``env``."""
+        for name in ("env", ".venv"):
+            (tmp_path / name).symlink_to(venv)
+        monkeypatch.chdir(tmp_path)
+        for name in ("env", ".venv"):
+            assert find_interpreter(name, ENVIRON) == Path(name, "bin/python")
+        monkeypatch.chdir(tmp_path / "env")
+        assert find_interpreter(".", ENVIRON) == Path("bin/python")
+
     def test_running_by_path(self) -> None:
         """The path of the running interpreter means the running one: no child is needed."""
         assert find_interpreter(sys.executable, {}) is None
@@ -82,7 +116,7 @@ class TestFind:
     @pytest.mark.parametrize(
         ("python", "message"),
         [
-            ("no-such-python", "neither here nor on PATH"),
+            ("no-such-python", "on PATH"),
             ("./no/such/python", "no such Python interpreter"),
             ("9.99", "'python9.99'"),
             ("", "no Python interpreter"),

@@ -40,6 +40,7 @@ OLDEST = isolated.OLDEST
 
 _VERSION = pattern(r"(\d+)\.(\d+)\.(\d+)")
 _SHORT = pattern(r"\d+(\.\d+)?t?")
+_COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
 _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
 
 
@@ -107,11 +108,11 @@ def find_interpreter(python: str | None, environ: Mapping[str, str]) -> Path | N
 
 def _named(python: str, environ: Mapping[str, str]) -> Path:
     path = Path(python)
-    if python and path.is_dir():
-        return _in_folder(path)
-    if python and os.path.lexists(path):
-        return path
     if os.sep not in python and (os.altsep is None or os.altsep not in python):
+        # A version or command never means a file of the current folder, which may be anybody's.
+        is_command = _COMMAND.fullmatch(python) is not None
+        if not is_command and python and path.is_dir():
+            return _in_folder(path)
         command = f"python{python}" if _SHORT.fullmatch(python) else python
         import shutil  # noqa: PLC0415 - start-up
 
@@ -119,9 +120,15 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         if found is not None:
             return Path(found)
         raise UnusableInterpreter(
-            f"there is no Python interpreter {command!r}, neither here nor on PATH",
-            hint="give the path of an interpreter or the folder of a virtual environment",
+            f"there is no Python interpreter {command!r} on PATH",
+            hint=f"for one of this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
+            if python and os.path.lexists(path)
+            else "give the path of an interpreter or the folder of a virtual environment",
         )
+    if path.is_dir():
+        return _in_folder(path)
+    if os.path.lexists(path):
+        return path
     raise UnusableInterpreter(
         "there is no such Python interpreter",
         where=python,
