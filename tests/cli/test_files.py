@@ -56,12 +56,20 @@ def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> No
 def test_a_link_stays(tmp_path: Path) -> None:
     """Who keeps the file elsewhere and links to it finds the new content there."""
     link, kept = tmp_path / "host.toml", tmp_path / "kept"
-    for target in (kept, tmp_path / "new"):
-        kept.write_bytes(b"old")
-        link.symlink_to(target)
+    kept.write_bytes(b"old")
+    link.symlink_to(kept)
+    write_atomically(str(link), b"content")
+    assert (link.readlink(), kept.read_bytes()) == (kept, b"content")
+
+
+def test_a_link_makes_no_file_elsewhere(tmp_path: Path) -> None:
+    """A link that leads to nothing, as one that came with a project, has nothing made there."""
+    link, elsewhere = tmp_path / "pylock.toml", tmp_path / "elsewhere"
+    link.symlink_to(elsewhere)
+    with pytest.raises(FileProblem, match="leads to nothing") as caught:
         write_atomically(str(link), b"content")
-        assert (link.readlink(), target.read_bytes()) == (target, b"content")
-        link.unlink()
+    assert caught.value.where == str(link)
+    assert not elsewhere.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -23,7 +23,8 @@ def __dir__() -> list[str]:
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Put data into a file; a failure leaves the old content.
 
-    A link stays, and so does a device or a pipe, into which the data goes.
+    A link to a file stays, and so does a device or a pipe, into which the data goes. A link that
+    leads to nothing is refused: one that came with a project could have any file made.
 
     :param name: path of the file; its folder must exist.
     :param data: all of its content.
@@ -35,6 +36,12 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         _pour(data, path)
         return
     if replace and path.is_symlink():
+        if not path.exists():
+            raise FileProblem(
+                "it is a link that leads to nothing",
+                where=name,
+                hint="remove the link, or make the file that it leads to",
+            )
         path = Path(os.path.realpath(path))  # who put a link there keeps it
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
