@@ -269,6 +269,31 @@ def test_uv_finds(index: RecordingIndex, uv: Path) -> None:
     assert found_by(transport) == EXPECTED
 
 
+@pytest.mark.usefixtures("bare_environment")
+def test_uv_takes_nothing_from_the_current_folder(
+    index: RecordingIndex,
+    uv: Path,
+    cuda_wheels: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program that runs in somebody else's folder asks no index and runs no program of it."""
+    ran = tmp_path / "ran"
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntouch "{ran}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv/pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n")
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    monkeypatch.chdir(tmp_path)
+    with RecordingIndex(cuda_wheels) as other:
+        (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{other.url}"\n')
+        transport = UvTransport(str(uv), environ, http(index.url), index.url, python=sys.executable)
+        assert found_by(transport) == EXPECTED
+        assert not other.requests
+    assert not ran.exists()
+
+
 def test_a_frozen_program_has_no_pip() -> None:
     """A frozen program, or one with Python in it, is not called as if it were an interpreter."""
     assert pip_of(sys.executable, is_frozen=True) is None

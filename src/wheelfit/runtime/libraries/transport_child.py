@@ -66,9 +66,12 @@ def pip_of(executable: str | None, *, is_frozen: bool) -> str | None:
     :param executable: ``sys.executable``; in a frozen program that is the program itself, and
         where Python is a part of another one it may be nothing.
     """
+    return executable if _is_python(executable) and not is_frozen and find_spec("pip") else None
+
+
+def _is_python(executable: str | None) -> bool:
     name = os.path.basename(executable or "").lower()  # noqa: PTH119
-    is_python = name.startswith(("python", "pypy"))
-    return executable if is_python and not is_frozen and find_spec("pip") else None
+    return name.startswith(("python", "pypy"))
 
 
 def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
@@ -183,7 +186,8 @@ class UvTransport:
     :param program: where uv is.
     :param environ: the child's environment.
     :param http: what fetches.
-    :param index_url: where it looks; None: as it is configured.
+    :param index_url: where it looks; None: as the user has configured it.
+    :param python: the interpreter to ask about; where it is none, uv looks for one.
     """
 
     def __init__(
@@ -192,8 +196,11 @@ class UvTransport:
         environ: Mapping[str, str],
         http: HttpTransport,
         index_url: str | None = None,
+        *,
+        python: str | None = None,
     ) -> None:
         self._program = program
+        self._python = ("--python", str(python)) if _is_python(python) else ()
         self._environ = {**environ, **({"UV_DEFAULT_INDEX": index_url} if index_url else {})}
         self._http = http
 
@@ -208,9 +215,13 @@ class UvTransport:
         with tempfile.TemporaryDirectory() as temporary:
             asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
             asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
+            # The folder in which the program runs may be anybody's, and uv would take indexes and
+            # an interpreter from there, or from a folder above; it looks for the nearest file.
+            Path(temporary, "uv.toml").touch()
             arguments = (
-                *(self._program, "pip", "compile", "--quiet", "--format", "pylock.toml"),
-                *("--no-header", "--only-binary", ":all:"),
+                *(self._program, "--directory", temporary, "pip", "compile", "--quiet"),
+                *("--format", "pylock.toml", "--no-header", "--only-binary", ":all:"),
+                *self._python,
                 *("--output-file", str(lock), str(asked)),
             )
             with progress.during("asking uv"):

@@ -68,7 +68,7 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     uv = child.uv_of(sys.executable, environ) if may_uv else None
     http = HttpTransport(index_url or settings.usual_index(environ), environ)
     if uv:
-        return child.UvTransport(uv, environ, http, index_url)
+        return child.UvTransport(uv, environ, http, index_url, python=sys.executable)
     if name in ("pip", "uv"):
         raise UserError(f"{name} is not there", hint="use the transport http, which needs nothing")
     return http
