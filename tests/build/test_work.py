@@ -231,10 +231,13 @@ def test_what_lies_behind_an_error_decides() -> None:
 # --- going on where it was ended ------------------------------------------------------------
 
 
-def _record(path: Path, notes: list[str], *, purpose: str = "test") -> WorkRecord[Path, str]:
+def _record(
+    path: Path, notes: list[str], *, purpose: str = "test", secret: str = ""
+) -> WorkRecord[Path, str]:
     return WorkRecord(
         path,
         purpose=purpose,
+        sign=lambda text: digest_of(secret, text),
         key=digest_of,
         to_data=lambda value: {"text": value},
         of_data=lambda data: str(data["text"]),
@@ -300,9 +303,26 @@ def test_damaged_record(tmp_path: Path, place: int) -> None:
     work.record.write_bytes(data)
     assert work() == "ddddd"
     assert [note.partition(": ")[2] for note in work.notes] == [
-        "it is damaged; everything is done again"
+        "it is damaged, or not yours; everything is done again"
     ]
     assert work() == "kkkkk"
+
+
+def test_record_of_somebody_else(tmp_path: Path) -> None:
+    """What came with a clone or an archive was signed by another secret, and is done again."""
+    work = Shouting(tmp_path)
+    with _record(work.record, [], secret="theirs") as record, open_workers() as workers:
+        run(shout, work.files, executor=workers.executor, record=record)
+    assert work() == "ddddd"
+    assert len(work.notes) == 1
+    assert work() == "kkkkk"
+    theirs = _record(tmp_path / "other", [], secret="theirs")
+    with theirs, open_workers() as workers:
+        run(shout, work.files[:1], executor=workers.executor, record=theirs)
+    forged = (tmp_path / "other").read_bytes().splitlines(keepends=True)[1]
+    with work.record.open("ab") as file:
+        file.write(forged)  # behind lines of our own
+    assert work() == "ddddd"
 
 
 def test_failures_are_not_kept(tmp_path: Path) -> None:
@@ -326,6 +346,7 @@ def test_value_that_does_not_hold(tmp_path: Path) -> None:
         key=digest_of,
         to_data=lambda value: {"text": value},
         of_data=lambda data: None if "3" in data["text"] else str(data["text"]),
+        sign=lambda text: digest_of("", text),
     )
     with strict, open_workers() as workers:
         found = run(shout, work.files, executor=workers.executor, record=strict)

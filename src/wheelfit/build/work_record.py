@@ -3,7 +3,8 @@
 It is a cache: without it everything is done again, and the same comes out. What is written is
 one line for each item, with a sum of its own. A line that was not written to its end is what a
 process leaves that was killed; the item is done again. Anything else that is wrong means that
-nobody knows what happened to the file, and it is begun anew.
+nobody knows what happened to the file, and it is begun anew. So is one that somebody else signed:
+it may have come with a clone or an archive, beside wheels that nobody built here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 _FORMAT = 1
-_SUM = 16
 _SEPARATOR = " "
 _LARGEST = 256 << 20
 
@@ -66,6 +66,8 @@ class WorkRecord(Generic[Item, Value]):
         files, as `digest_of`. An item whose key cannot be told (OSError) is done again.
     :param to_data: a value as plain data.
     :param of_data: the value again, or None if it does not hold any more, as when its file is gone.
+    :param sign: returns the signature of a text; a secret of the user makes sure that a record is
+        the user's own. By default only damage is noticed.
     :param note: told why a record does not count.
     """
 
@@ -77,10 +79,12 @@ class WorkRecord(Generic[Item, Value]):
         key: Callable[[Item], str],
         to_data: Callable[[Value], Mapping[str, Any]],
         of_data: Callable[[Mapping[str, Any]], Value | None],
+        sign: Callable[[str], str] = lambda text: hashlib.sha256(text.encode()).hexdigest(),
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._path = path
-        self._head = _line({"format": _FORMAT, "wheelfit": __version__, "purpose": purpose})
+        self._sign = sign
+        self._head = self._line({"format": _FORMAT, "wheelfit": __version__, "purpose": purpose})
         self._key = key
         self._to_data = to_data
         self._of_data = of_data
@@ -134,7 +138,7 @@ class WorkRecord(Generic[Item, Value]):
         try:
             if self._file is None:
                 self._file = self._open()
-            self._file.write(_line({"key": key, "value": self._to_data(value)}))
+            self._file.write(self._line({"key": key, "value": self._to_data(value)}))
             self._file.flush()  # who kills the process shall not undo what is done
         except OSError as error:
             words = f"what is done cannot be written down: {error.strerror}"
@@ -164,35 +168,35 @@ class WorkRecord(Generic[Item, Value]):
             return
         head, *lines = data.splitlines(keepends=True) or [b""]
         if head != self._head:
-            if _content(head) is None:
-                note(f"{self._path}: it is damaged; everything is done again")
+            if self._content(head) is None:
+                note(f"{self._path}: it is damaged, or not yours; everything is done again")
             else:
                 note(f"{self._path}: it is of other work; everything is done again")
             return
         sound = len(head)
         done: dict[str, Mapping[str, Any]] = {}
         for number, line in enumerate(lines, 1):
-            content = _content(line)
+            content = self._content(line)
             if content is None or not isinstance(content.get("key"), str):
                 if number == len(lines) and not line.endswith(b"\n"):
                     break  # the process was killed while it wrote that
-                note(f"{self._path}: it is damaged; everything is done again")
+                note(f"{self._path}: it is damaged, or not yours; everything is done again")
                 return
             done[content["key"]] = content.get("value", {})
             sound += len(line)
         self._done, self._sound = done, sound
 
+    def _line(self, content: Mapping[str, object]) -> bytes:
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+        return f"{self._sign(text)}{_SEPARATOR}{text}\n".encode()
 
-def _line(content: Mapping[str, object]) -> bytes:
-    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-    total = hashlib.sha256(text.encode()).hexdigest()[:_SUM]
-    return f"{total}{_SEPARATOR}{text}\n".encode()
-
-
-def _content(line: bytes) -> Mapping[str, Any] | None:
-    """Return what a line says; None if it is damaged."""
-    total, _, text = line.rstrip(b"\n").partition(_SEPARATOR.encode())
-    if hashlib.sha256(text).hexdigest()[:_SUM].encode() != total:
-        return None
-    content = json.loads(text)
-    return content if isinstance(content, dict) else None
+    def _content(self, line: bytes) -> Mapping[str, Any] | None:
+        """Return what a line says; None if it is damaged, or signed by somebody else."""
+        signature, _, text = line.rstrip(b"\n").partition(_SEPARATOR.encode())
+        try:
+            if signature.decode() != self._sign(text.decode()):
+                return None
+        except UnicodeDecodeError:
+            return None
+        content = json.loads(text)
+        return content if isinstance(content, dict) else None
