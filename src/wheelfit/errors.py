@@ -30,6 +30,7 @@ WheelfitError
 │   ├── NotInstalled                      not-installed
 │   ├── NotRemovable                      not-removable
 │   ├── BuildFailed                       build-failed
+│   │   └── LostOptimisation              lost-optimisation
 │   ├── UploadRefused                     upload-refused
 │   └── NeedsExtra                        needs-extra
 ├── UsageError                   exit 2   usage
@@ -130,6 +131,7 @@ __all__ = [
     "InvalidWheel",
     "LibraryNotLoadable",
     "LockOutdated",
+    "LostOptimisation",
     "MetadataDisagreement",
     "NeedsExtra",
     "NetworkError",
@@ -475,6 +477,15 @@ class BuildFailed(UserError):
     """
 
     reference = "build-failed"
+
+
+class LostOptimisation(BuildFailed):
+    """A variant was compiled with less optimisation than the plain build, or with assertions.
+
+    The note has a line for each binary: what it has lost, and what the plain build has.
+    """
+
+    reference = "lost-optimisation"
 
 
 class UploadRefused(UserError):

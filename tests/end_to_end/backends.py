@@ -21,6 +21,7 @@ x86_64.level = ["v1"]
 
 SUM = """
 #include <Python.h>
+#include <assert.h>
 
 /* A loop over integers that any compiler makes vectors of, as wide as it may. */
 void scaled(int *restrict out, const int *restrict in, int factor, Py_ssize_t count)
@@ -34,6 +35,7 @@ static PyObject *total(PyObject *self, PyObject *args)
     int in[64], out[64] = {0}, factor, result = 0;
     if (!PyArg_ParseTuple(args, "i", &factor))
         return NULL;
+    assert(factor != 7);
     for (int i = 0; i < 64; i++)
         in[i] = i;
     scaled(out, in, factor, 64);
@@ -84,7 +86,7 @@ name = "set-demo"
 version = "1.0"
 [tool.setuptools]
 packages = ["set_demo"]
-ext-modules = [{ name = "set_demo.fast", sources = ["fast.c"], extra-compile-args = ["-O3"] }]
+ext-modules = [{ name = "set_demo.fast", sources = ["fast.c"] }]
 """
     + TABLE,
     "set_demo/__init__.py": "",
@@ -101,7 +103,7 @@ version = "1.0"
 """
     + TABLE,
     "meson.build": """
-project('meson-demo', 'c', version: '1.0', default_options: ['optimization=3'])
+project('meson-demo', 'c', version: '1.0')
 py = import('python').find_installation(pure: false)
 py.extension_module('fast', 'fast.c', install: true, subdir: 'meson_demo')
 told = configuration_data({'told': '", "'.join(get_option('variant'))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -124,6 +125,34 @@ def check_levels(said: Mapping[str, Any], package: str, folder: Path) -> None:
         assert re.search(r"\bp(muludq|addd) .*%xmm", code[label])
     assert not said["warnings"]
     assert total(wheels[None], package) == 6048
+    check_optimisation(code)
+    marks = {label: notes(wheels[label], folder) for label in LABELS}
+    assert "x86 ISA needed: x86-64-v3" in marks["v3"] or not linker_marks(folder)
+    assert "ISA needed" not in marks[None] + marks["null"] + marks["v1"]
+
+
+def check_optimisation(code: Mapping[str | None, str]) -> None:
+    """No wheel has lost what the plain one has: neither optimisation nor `NDEBUG`."""
+    for text in code.values():
+        lines = [line for line in text.splitlines() if "\t" in line]
+        # Without optimisation every variable is in the stack frame: a fifth of all instructions.
+        assert sum("(%rbp)" in line for line in lines) < len(lines) / 20
+        assert "__assert_fail" not in text
+
+
+def notes(wheel: Mapping[str, Any], folder: Path) -> str:
+    """Return what the compiled module of a wheel says to the loader."""
+    (path,) = (folder / f"{wheel['label']}").rglob("*.so")
+    words = ["readelf", "-n", str(path)]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def linker_marks(folder: Path) -> bool:
+    """Tell whether the linker here can write down the level that a library needs."""
+    words = ["-shared", "-x", "c", os.devnull, "-Wl,-z,x86-64-v3", "-o", f"{folder}/empty.so"]
+    subprocess.run(["cc", *words], check=False, capture_output=True)
+    words = ["readelf", "-n", f"{folder}/empty.so"]
+    return "x86-64-v3" in subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 LONG = pytest.mark.backends_long

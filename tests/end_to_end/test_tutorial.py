@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from server.running import RunningIndex
 
 from wheelfit.platforms.discovery import Machine
 from wheelfit.testing.drivers import find_compiler
+from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
 
 pytestmark = [pytest.mark.network]
 
@@ -43,6 +46,7 @@ def can_run() -> str | None:
 def plain(text: str) -> str:
     """Return words without what differs from day to day: sizes, versions of tools, of Python."""
     text = re.sub(r"\d+(\.\d+)? (B|kB|MB)\b", "SIZE", text)
+    text = re.sub(r"\d+ loops, best of 5: [\d.]+ \w+ per loop", "TIMES", text)
     text = re.sub(r"\bcp3\d+", "cp3", text)
     text = re.sub(r"setuptools \d[\d.]*\d", "setuptools VERSION", text)
     text = re.sub(r"http://127\.0\.0\.1:\d+", SERVER, text)
@@ -136,3 +140,27 @@ def test_the_tutorial_works(registry: None, tmp_path: Path) -> None:
     finally:
         reader.end()
     assert reader.commands > 20
+    check_code(folder / "dist", ["v3"])
+    check_code(folder / "next", ["v3", "v4"])
+
+
+def check_code(folder: Path, labels: list[str]) -> None:
+    """No variant was compiled with less optimisation than the plain wheel, or with assertions."""
+    (plain,) = folder.glob("*x86_64.whl")
+    there = compiled(plain)
+    for label in labels:
+        (path,) = folder.glob(f"*-{label}.whl")
+        code = compiled(path)
+        assert code.losses_against(there) == ()
+        assert code.levels == there.levels
+        assert code.code != there.code
+        assert code.frame_accesses < code.instructions / 20
+
+
+def compiled(wheel: Path) -> Optimisation:
+    """Return how the library in a wheel was compiled."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith(".so")]
+        found = read_optimisation(io.BytesIO(archive.read(name)), name)
+    assert found is not None
+    return found

@@ -222,8 +222,8 @@ def do_jobs(
     arguments: Namespace,
     environ: Mapping[str, str],
     output: Output,
-) -> Sequence[JobResult]:
-    """Build what is to be built here, and return what became of every job.
+) -> tuple[Sequence[JobResult], Sequence[str]]:
+    """Build what is to be built here; return what became of every job, and what is odd.
 
     :param jobs: those of the command.
     :param orders: makes orders of wheels, as few as will do; of a source distribution.
@@ -257,15 +257,55 @@ def do_jobs(
                 progress=bar,
                 done=lambda outcome: _tell_done(outcome, output),
             )
+        lost, notes = _compared(outcomes, orders, shared, output)
     found = {}
     for outcome, those in zip(outcomes, covered, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
-        status = "failed" if outcome.error else "kept" if outcome.is_kept else "built"
         for job in those:
             wheel = by_label.get(job.label)
-            found[job] = JobResult(job, status, wheel, outcome.error, outcome.seconds)
+            error = lost.get(wheel.path) if wheel else outcome.error
+            status = "failed" if error else "kept" if outcome.is_kept else "built"
+            wheel = None if error else wheel
+            found[job] = JobResult(job, status, wheel, error, outcome.seconds)
     results = [found[job] for job in jobs.here]
-    return results + [JobResult(job, "skipped") for job in jobs.elsewhere]
+    return results + [JobResult(job, "skipped") for job in jobs.elsewhere], notes
+
+
+def _compared(
+    outcomes: Sequence[Outcome[BuildItem, tuple[BuiltWheel, ...]]],
+    orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
+    shared: Callable[[Path], Path],
+    output: Output,
+) -> tuple[Mapping[Path, WheelfitError], Sequence[str]]:
+    """Remove variants that are worse than the plain build; return them, and what is odd."""
+    from wheelfit.build.front_end.comparison import compare_with_plain
+    from wheelfit.build.front_end.variants import PLAIN
+    from wheelfit.cli.scratch import scratch_folder
+
+    (plain_order,) = orders([PLAIN])
+    lost: dict[Path, WheelfitError] = {}
+    notes: list[str] = []
+    for version in dict.fromkeys(outcome.item.version for outcome in outcomes):
+        those = [one for one in outcomes if one.item.version == version]
+        with scratch_folder() as scratch:
+            order = replace(plain_order, project=shared(plain_order.project))
+            item = replace(those[0].item, order=order, folder=scratch)
+
+            def build_plain(item: BuildItem = item) -> BuiltWheel:
+                output.say("a plain wheel is built to compare the variants with", "dim")
+                return build_item(item)[0]
+
+            compared = compare_with_plain(
+                [(one.item.order, one.value or ()) for one in those], order, build_plain
+            )
+        for wheel, error in compared.losses:
+            # Every wheel of the same content is lost, and none is kept for the next run.
+            for other in (one for each in those for one in each.value or ()):
+                if other.content == wheel.content:
+                    other.path.unlink(missing_ok=True)
+                    lost[other.path] = error
+        notes += compared.notes
+    return lost, notes
 
 
 def _items(

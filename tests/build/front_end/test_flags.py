@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.build.front_end.flags import flags_of, with_flags
+from wheelfit.build.front_end.flags import base_flags, flags_of, level_mark, with_flags
+from wheelfit.build.front_end.looking import Compiler
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.errors import InvalidConfiguration
 
@@ -51,11 +52,18 @@ def test_the_lowest_counts(texts: list[str], flag: str) -> None:
 
 
 def test_languages() -> None:
-    """Flags go behind what is there; those of ARM concern Fortran too."""
+    """Flags go behind what is there, for Fortran too; further words concern C and C++."""
+    march = "-march=x86-64-v3"
     environ = with_flags(
         {"CFLAGS": "-g", "A": "1"}, properties("x86_64 :: level :: v3"), (), machine=INTEL
     )
-    assert environ == {"A": "1", "CFLAGS": "-g -march=x86-64-v3", "CXXFLAGS": "-march=x86-64-v3"}
+    assert environ == {
+        "A": "1",
+        "CFLAGS": f"-g {march}",
+        "CXXFLAGS": march,
+        "FFLAGS": march,
+        "FCFLAGS": march,
+    }
     environ = with_flags({}, properties("aarch64 :: version :: 8.2a"), ["-O3"], machine=ARM)
     assert environ == {
         "CFLAGS": "-march=armv8.2-a -O3",
@@ -64,6 +72,46 @@ def test_languages() -> None:
         "FCFLAGS": "-march=armv8.2-a",
     }
     assert with_flags({"CFLAGS": "-g"}, properties(), (), machine=ARM) == {"CFLAGS": "-g"}
+
+
+def test_flags_of_the_plain_build_stay() -> None:
+    """Where a variable would replace what a backend has, it begins with that.
+
+    One that the user has set replaces it in the plain build, too, so nothing comes before it.
+    """
+    base = base_flags("setuptools.build_meta", Compiler("gcc", "-DNDEBUG -O3"))
+    environ = with_flags(
+        {"CXXFLAGS": "-O1", "LDFLAGS": "-s"},
+        properties("x86_64 :: level :: v3"),
+        ["-funroll-loops"],
+        machine=INTEL,
+        base=base,
+        linker_options=["-Wl,-z,x86-64-v3"],
+    )
+    assert environ["CFLAGS"] == "-DNDEBUG -O3 -march=x86-64-v3 -funroll-loops"
+    assert environ["CXXFLAGS"] == "-O1 -march=x86-64-v3 -funroll-loops"
+    assert environ["FFLAGS"] == "-march=x86-64-v3"
+    assert environ["LDFLAGS"] == "-s -Wl,-z,x86-64-v3"
+    assert with_flags({}, properties(), (), machine=INTEL, base=base) == {}
+
+
+@pytest.mark.parametrize("backend", ["mesonpy", "scikit_build_core.build", "maturin"])
+def test_build_types(backend: str) -> None:
+    """Meson, CMake and cargo have flags of their own besides, which nothing replaces."""
+    assert base_flags(backend, Compiler("gcc", "-DNDEBUG -O3")) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("x86_64 :: level :: v1", None),
+        ("x86_64 :: level :: v4", ("v4", "-Wl,-z,x86-64-v4")),
+        ("aarch64 :: version :: 8.2a", None),
+    ],
+)
+def test_marks(text: str, mark: tuple[str, str] | None) -> None:
+    """A level that not every processor has is what a loader shall ask for."""
+    assert level_mark(properties(text)) == mark
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ Nothing is written but below the folder that is given, and what a backend writes
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,17 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.build.front_end.afresh import afresh
+from wheelfit.build.front_end.cargo import with_rust_flags
 from wheelfit.build.front_end.dialects import DIALECTS, dialect_of, handed_to_meson
 from wheelfit.build.front_end.finishing import CURRENT, finish, look_into, with_dependencies
-from wheelfit.build.front_end.flags import flags_of, with_flags
+from wheelfit.build.front_end.flags import (
+    base_flags,
+    flags_of,
+    level_mark,
+    rust_flags_of,
+    with_flags,
+)
+from wheelfit.build.front_end.linker import marks_level
 from wheelfit.build.front_end.looking import look_at
 from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.build.front_end.source import open_source
@@ -326,7 +335,7 @@ class _Work:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
         recipe = self._order.recipe
         settings = {**recipe.config_settings, **asked}
-        environ = self._environ_of(choice.properties, place)
+        environ = self._environ_of(choice.properties, place, look)
         self._prepare(place, settings, environ)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
             missing = dialect.calls[0]
@@ -373,7 +382,7 @@ class _Work:
             settings["setup-args"] = [*given, handed_to_meson(properties)]
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self._tell(f"building a plain wheel{many} with {look.backend}")
-        environ = self._environ_of(properties, place)
+        environ = self._environ_of(properties, place, look)
         self._prepare(place, settings, environ)
         raw = self._raw(self._run(place, settings, environ))
         if raw.label is not None:
@@ -406,11 +415,31 @@ class _Work:
                 note=f"it should be {name or filename.name} {version or filename.version}",
             )
 
-    def _environ_of(self, properties: PropertySet, place: Place) -> Mapping[str, str]:
+    def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
         recipe = self._order.recipe
         environ = {**place.environ, **recipe.environment}
         derived = properties if recipe.flags else EMPTY
-        return with_flags(environ, derived, recipe.words or (), machine=place.machine)
+        flagged = with_flags(
+            environ,
+            derived,
+            recipe.words or (),
+            machine=place.machine,
+            base=base_flags(self._source.backend, look.compiler),
+            linker_options=self._linker_options(derived, environ, look),
+        )
+        folder = self._source.folder
+        return with_rust_flags(flagged, rust_flags_of(derived), "x86_64", folder)
+
+    def _linker_options(
+        self, derived: PropertySet, environ: Mapping[str, str], look: Look
+    ) -> tuple[str, ...]:
+        """Return what lets a loader refuse the code where the processor lacks its level."""
+        mark = level_mark(derived)
+        if mark is None or not sys.platform.startswith("linux"):
+            return ()
+        level, option = mark
+        command, folder = look.compiler.command, self._new_folder("linker")
+        return (option,) if marks_level(level, option, command, environ, folder) else ()
 
     def _backend(
         self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]

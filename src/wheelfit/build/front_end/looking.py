@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
 
-__all__ = ["Look", "look_at"]
+__all__ = ["Compiler", "Look", "look_at"]
 
 
 def __dir__() -> list[str]:
@@ -31,6 +31,16 @@ def __dir__() -> list[str]:
 _DEADLINE = 60.0
 """Seconds to look at an environment."""
 _LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The C compiler that an interpreter was built with (its ``sysconfig``)."""
+
+    command: str = ""
+    """As ``gcc -pthread``; empty where the interpreter does not say, as on Windows."""
+    flags: str = ""
+    """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class Look:
     """Whether that is there, as far as it is known what the backend calls."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of what was asked about."""
+    compiler: Compiler = Compiler()
 
 
 def look_at(
@@ -93,4 +104,5 @@ def look_at(
         knows_variants=said["mentions"].get(MARK, False),
         has_what_it_calls=not calls or bool(said["has"]),
         packages=said["packages"],
+        compiler=Compiler(said["compiler"]["CC"], said["compiler"]["CFLAGS"]),
     )

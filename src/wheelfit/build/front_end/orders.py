@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import Kind
 
-__all__ = ["BuildOrder", "BuiltWheel", "check_together", "orders_for"]
+__all__ = ["BuildOrder", "BuiltWheel", "check_together", "is_built_alike", "orders_for"]
 
 
 def __dir__() -> list[str]:
@@ -100,6 +100,15 @@ def orders_for(
         else:
             found[key] = replace(order, choices=(choice,), recipe=recipe)
     return tuple(found.values())
+
+
+def is_built_alike(order: BuildOrder, other: BuildOrder) -> bool:
+    """Tell whether backends are told the same for two orders, apart from variants.
+
+    :param order: of wheels that are built alike.
+    :param other: likewise.
+    """
+    return _key(order.choices[0], order.recipe) == _key(other.choices[0], other.recipe)
 
 
 def _key(choice: Choice, recipe: Recipe) -> str:

@@ -14,7 +14,7 @@ from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
@@ -197,7 +197,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.front_end.orders import check_together, orders_for
     from wheelfit.build.front_end.recipes import read_recipes
     from wheelfit.build.front_end.source import open_source
-    from wheelfit.build.front_end.variants import choose
+    from wheelfit.build.front_end.variants import PLAIN, choose
     from wheelfit.build.jobs import same_files
     from wheelfit.cli.build_jobs import do_jobs, jobs_for, tell_jobs
     from wheelfit.cli.build_places import open_build_places
@@ -230,7 +230,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         jobs = jobs_for(arguments, environ, source, choices)
         echo = output.say if arguments.debug or output.verbosity > 0 else None
         sdist = None
-        wheels: list[BuiltWheel] = []
         with open_build_places(arguments, environ, output) as places:
             if arguments.sdist or (jobs is not None and order.project.is_dir()):
                 sdist = build_sdist(
@@ -238,22 +237,51 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                     environ=environ, tell=tell, echo=echo,
                 )  # fmt: skip
                 order = replace(order, project=sdist)
-            for one in orders_for(order, choices, recipes, more) if jobs is None else ():
-                wheels += build_wheels(
+            wheels, notes = _build_here(
+                orders_for(order, choices, recipes, more) if jobs is None else (),
+                orders_for(order, [PLAIN], recipes, more)[0],
+                lambda one: build_wheels(
                     one, places, new_folder("order"), environ=environ, tell=tell, echo=echo
-                )
-        results = () if jobs is None else do_jobs(
+                ),
+                tell,
+            )
+        results, job_notes = ((), ()) if jobs is None else do_jobs(
             jobs, lambda those: orders_for(order, those, recipes, more),
             source, arguments, environ, output,
         )  # fmt: skip
         there = {one.wheel.path: one.wheel for one in results if one.wheel is not None}
-        odd = (*check_together([*wheels, *there.values()]), *same_files(results))
+        odd = (
+            *check_together([*wheels, *there.values()]),
+            *notes,
+            *job_notes,
+            *same_files(results),
+        )
         built = [sdist] if sdist is not None and arguments.sdist else []
         files = deliver([*built, *(wheel.path for wheel in wheels)], Path(arguments.folder))
     wheels += there.values()
     files += tuple(Path(arguments.folder, path.name) for path in there)
     _report(source.name, wheels, files, odd, output, results)
     return tell_jobs(results, output) if results else 0
+
+
+def _build_here(
+    orders: Sequence[BuildOrder],
+    plain_order: BuildOrder,
+    build: Callable[[BuildOrder], Sequence[BuiltWheel]],
+    tell: Callable[[str], None],
+) -> tuple[list[BuiltWheel], Sequence[str]]:
+    """Build wheels one after the other, and return them, and what is odd about their code."""
+    from wheelfit.build.front_end.comparison import compare_with_plain
+
+    def build_plain() -> BuiltWheel:
+        tell("a plain wheel is built to compare the variants with")
+        return build(plain_order)[0]
+
+    built = [(order, build(order)) for order in orders]
+    compared = compare_with_plain(built, plain_order, build_plain)
+    for _, error in compared.losses:
+        raise error
+    return [wheel for _, wheels in built for wheel in wheels], compared.notes
 
 
 def _project(arguments: Namespace) -> Path:

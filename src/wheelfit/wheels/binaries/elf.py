@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
     from elftools.elf.elffile import ELFFile
 
-__all__ = ["MAGIC", "Section", "Symbols", "executable_sections", "read_elf", "read_symbols"]
+__all__ = [
+    "MAGIC",
+    "Section",
+    "Symbols",
+    "executable_sections",
+    "read_elf",
+    "read_producers",
+    "read_symbols",
+]
 
 
 def __dir__() -> list[str]:
@@ -370,3 +378,33 @@ def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
                 continue
             with suppress(StopIteration):
                 yield version["vd_ndx"], (printable(next(names).name), "")
+
+
+# --- debug information --------------------------------------------------------------------
+
+
+def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
+    """Return the units of compilation that debug information names, with what compiled each.
+
+    :param window: the file, opened with an allowance for whole sections.
+    :return: file name of the source and ``DW_AT_producer``, one pair for each unit; empty where
+        there is no debug information.
+    :raises Unreadable: it cannot be read.
+    :raises NeedsExtra: the library is not installed.
+    """
+    with _taken_at_its_word():
+        file = _open(window)
+        if not file.has_dwarf_info(strict=True):
+            return ()
+        debug = file.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+        found = []
+        for number, unit in enumerate(debug.iter_CUs()):
+            if number == _LISTED:
+                break
+            attributes = unit.get_top_DIE().attributes
+            name, producer = (
+                printable(attributes[key].value) if key in attributes else ""
+                for key in ("DW_AT_name", "DW_AT_producer")
+            )
+            found.append((name.rpartition("/")[2], producer))
+        return tuple(found)

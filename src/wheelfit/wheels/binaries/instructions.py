@@ -23,12 +23,13 @@ from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadabl
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterable
     from typing import BinaryIO
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
 
-__all__ = ["counted_binaries", "with_instructions"]
+__all__ = ["count_frame_accesses", "counted_binaries", "with_instructions"]
 
 
 def __dir__() -> list[str]:
@@ -38,6 +39,8 @@ def __dir__() -> list[str]:
 _PIECE = 4 << 20
 _LONGEST = 15
 """Bytes of an instruction at most."""
+_VARIABLE_SIZES = (1, 2, 4, 8)
+"""Bytes of a variable that is no vector; an address that is only computed has none."""
 _CODE = Allowance(100_000, 4 << 30, _PIECE)
 
 # What each level adds; that of v1 every such processor has. LAHF has no feature of its own.
@@ -259,6 +262,36 @@ def _level(instruction: Any, levels: dict[int, str]) -> str | None:
     found = [levels.get(feature) for feature in instruction.cpuid_features()]
     known = [level for level in found if level is not None]
     return max(known, default="v1")
+
+
+def count_frame_accesses(window: Window, sections: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return how many instructions there are, and how many access a variable on the stack.
+
+    Code without optimisation keeps every variable there, and finds it below the frame pointer.
+    Only accesses of up to eight bytes count: optimised code saves vectors there. Of long code a
+    sample is looked at.
+
+    :param window: the file.
+    :param sections: where its code is.
+    :raises Unreadable: it cannot be read.
+    :raises NeedsExtra: the disassembler is not installed.
+    """
+    library = _library()
+    pointer = library.Register.RBP
+    total = accesses = 0
+    left = _PIECE
+    for start, size in sorted(sections):
+        piece = window.read(start, min(size, left))
+        left -= len(piece)
+        for instruction in library.Decoder(64, piece, ip=0):
+            total += 1
+            if (
+                instruction.memory_base == pointer
+                and instruction.memory_displacement >> 63  # negative
+                and library.MemorySizeExt.size(instruction.memory_size) in _VARIABLE_SIZES
+            ):
+                accesses += 1
+    return total, accesses
 
 
 def _library() -> Any:

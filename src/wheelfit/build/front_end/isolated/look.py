@@ -1,4 +1,4 @@
-"""Say what a build environment has: its backend, what that knows, and some packages.
+"""Say what a build environment has: its backend, what that knows, some packages, its compiler.
 
 Run by the interpreter of the environment, with a question as JSON; the answer is JSON too.
 Nothing of what is looked at is imported. Must run on CPython 3.9.
@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import json
 import sys
+import sysconfig
 from pathlib import Path
 
 
@@ -24,6 +25,7 @@ def main() -> None:
         },
         "has": [one for one in question["has"] if _has(*one)],
         "packages": {name: _version(name) for name in question["packages"]},
+        "compiler": {name: sysconfig.get_config_var(name) or "" for name in ("CC", "CFLAGS")},
     }
     sys.stdout.write(json.dumps(answer))
 

@@ -1,0 +1,140 @@
+"""How a library was compiled: with which optimisation, and with assertions or without.
+
+Debug information names the compiler and its options for each unit (``DW_AT_producer``; GCC writes
+them there, clang only if it is asked). Where that is missing, the instructions of x86-64 tell code
+without any optimisation from other code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass, field
+from wheelfit.wheels.binaries import elf
+from wheelfit.wheels.binaries.facts import Format
+from wheelfit.wheels.binaries.instructions import count_frame_accesses
+from wheelfit.wheels.binaries.reading import read_binary
+from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import BinaryIO
+
+__all__ = ["Optimisation", "read_optimisation"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DEBUG = Allowance(12_000_000, 2 << 30, 256 << 20)
+"""Enough for whole sections of debug information."""
+_CODE = Allowance(100_000, 4 << 30, 1 << 20)
+_PIECE = 1 << 20
+_ASSERTIONS = frozenset({"__assert_fail", "__assert_rtn", "__assert_func", "__assert"})
+"""What C libraries call when an assertion fails."""
+_RANKS = {level: rank for rank, level in enumerate(("0", "g", "1", "z", "s", "2", "3", "fast"))}
+_UNOPTIMISED = 0.12
+"""Share of accesses to the stack frame; gcc and clang reach 0.2 without optimisation, and 0.02
+with -O1 and more."""
+_FEW = 16
+_FACTOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """What a library tells of how it was compiled."""
+
+    levels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By the name of a source file: the lowest level that it was compiled with, as ``3``."""
+    has_assertions: bool = False
+    instructions: int = 0
+    """Those that were looked at."""
+    frame_accesses: int = 0
+    """Those among them that access a variable in a stack frame."""
+    code: str = ""
+    """A digest of the machine code."""
+
+    def losses_against(self, plain: Optimisation) -> tuple[str, ...]:
+        """Return what this library has lost, one sentence without a full stop each.
+
+        :param plain: the same library of the plain build.
+        """
+        return (*self._lost_levels(plain), *self._lost_assertions(plain))
+
+    def _lost_levels(self, plain: Optimisation) -> Iterable[str]:
+        shared = [name for name in self.levels if name in plain.levels]
+        for name in shared:
+            level, expected = self.levels[name], plain.levels[name]
+            if _RANKS[level] < _RANKS[expected]:
+                yield f"{name} is compiled with -O{level}, in the plain wheel with -O{expected}"
+        if shared or self.frame_accesses < _FEW:
+            return
+        share, usual = self._frame_share, plain._frame_share
+        if share >= _UNOPTIMISED and share >= _FACTOR * usual:
+            yield (
+                f"its code is not optimised: {share:.0%} of the instructions access the stack "
+                f"frame, in the plain wheel {usual:.0%}"
+            )
+
+    def _lost_assertions(self, plain: Optimisation) -> Iterable[str]:
+        if self.has_assertions and not plain.has_assertions:
+            yield "it has assertions, in the plain wheel they are off (-DNDEBUG)"
+
+    @property
+    def _frame_share(self) -> float:
+        return self.frame_accesses / max(1, self.instructions)
+
+
+def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
+    """Return how a library was compiled, as far as it tells; None if it is no ELF file.
+
+    :param file: can be sought in.
+    :param name: how it is called.
+    :raises NeedsExtra: a library to read it is not installed.
+    """
+    binary = read_binary(file, name)
+    if binary is None or binary.format is not Format.ELF:
+        return None
+    producers: tuple[tuple[str, str], ...] = ()
+    wanted: frozenset[str] = frozenset()
+    sections: list[tuple[int, int]] = []
+    counted, digest = (0, 0), ""
+    with suppress(Unreadable):
+        producers = elf.read_producers(Window(file, _DEBUG))
+    with suppress(Unreadable):
+        wanted = elf.read_symbols(Window(file, SYMBOLS)).wanted
+    with suppress(Unreadable):
+        sections = elf.executable_sections(Window(file, FACTS))
+        digest = _digest(Window(file, _CODE), sections)
+    levels = _levels(producers)
+    if "x86_64" in binary.machines:
+        with suppress(Unreadable):
+            counted = count_frame_accesses(Window(file, _CODE), sections)
+    has_assertions = not _ASSERTIONS.isdisjoint(name.partition("@")[0] for name in wanted)
+    return Optimisation(levels, has_assertions, *counted, digest)
+
+
+def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the lowest level of each source; of what does not say its options there is none."""
+    found: dict[str, str] = {}
+    for name, producer in producers:
+        options = [word for word in producer.split() if word.startswith("-")]
+        if not options or not producer.startswith("GNU ") or producer.startswith("GNU AS"):
+            continue
+        level = next((word[2:] for word in reversed(options) if word.startswith("-O")), "0")
+        level = level or "1"
+        if level not in _RANKS:
+            continue
+        found[name] = min(level, found.get(name, level), key=_RANKS.__getitem__)
+    return found
+
+
+def _digest(window: Window, sections: Iterable[tuple[int, int]]) -> str:
+    digest = hashlib.sha256()
+    for start, size in sections:
+        for place in range(start, start + size, _PIECE):
+            digest.update(window.read(place, min(_PIECE, start + size - place)))
+    return digest.hexdigest()
