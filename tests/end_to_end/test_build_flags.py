@@ -137,10 +137,11 @@ def test_setuptools(release: str, language: str, build: Build) -> None:
 def test_flags_of_the_user(build: Build) -> None:
     """What stands in the environment holds for the plain wheel and the variant alike."""
     needs("gcc", "readelf")
-    environ = {"CFLAGS": "-g -O1 -funroll-loops"}
+    environ = {"CFLAGS": "-g -O3 -fno-inline"}
     places = build(of_setuptools('"setuptools"'), environ=environ)
     (plain,), (variant,) = (options(places[one]).values() for one in (None, "v3"))
-    assert {"-O1", "-funroll-loops"} <= plain & variant
+    assert {"-O3", "-fno-inline"} <= plain & variant
+    assert "-fwrapv" not in plain | variant  # of the interpreter, which the user has replaced
     assert MARCH in variant - plain
 
 
@@ -247,12 +248,19 @@ pub extern "C" fn scaled(out: &mut [i32; 64], given: &[i32; 64], factor: i32) {
     ],
 )
 def test_languages(files: dict[str, str], programs: list[str], build: Build) -> None:
-    """The variant has vectors of 256 bits, the plain wheel has none, and both are optimised."""
+    """The variant has vectors of 256 bits, the plain wheel has none, and both are optimised alike.
+
+    Without optimisation a fifth of all instructions access the stack frame.
+    """
     needs("objdump", *programs)
     places = build(files)
     plain, variant = disassembled(places[None]), disassembled(places["v3"])
     assert re.search(r"vp(mulld|addd) .*%ymm", variant)
     assert "%ymm" not in plain
-    for text in (plain, variant):
-        lines = [line for line in text.splitlines() if "\t" in line]
-        assert sum("(%rbp)" in line for line in lines) < len(lines) / 20
+    assert frame_accesses(variant) < frame_accesses(plain) + 0.02
+
+
+def frame_accesses(code: str) -> float:
+    """Return which part of all instructions has to do with the frame pointer."""
+    lines = [line for line in code.splitlines() if "\t" in line]
+    return sum("(%rbp)" in line for line in lines) / len(lines)

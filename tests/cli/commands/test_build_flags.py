@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections import Counter
@@ -235,3 +236,24 @@ def test_jobs_of_a_matrix(plain: list[str], yard: Yard) -> None:
     assert yard.labels() == there
     again = Counter(one["status"] for one in yard.build(*words).object["jobs"])
     assert again == {"kept": len(there)}
+
+
+@pytest.mark.parametrize("library", ["elftools", "iced_x86"])
+def test_without_what_compares(library: str, yard: Yard) -> None:
+    """Whoever lacks the extra is told before anything is built, and not behind an hour of it."""
+    project = yard.project()
+    words = ["build", str(project), "--variant", "v3", "--flags", "--no-isolation", "--no-index"]
+    program = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=yard.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "needs-extra" in done.stderr
+    assert not (project / "count").exists()

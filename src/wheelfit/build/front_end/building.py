@@ -35,6 +35,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed, FileProblem, InvalidConfiguration, InvalidDocument
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.values import dataclass, field, replace
+from wheelfit.wheels.binaries.optimisation import require_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -118,6 +119,7 @@ def build_wheels(
         has no table to make a variant from.
     :raises InvalidDocument: a variant may not be written, or a provider does not know it; nothing
         was built.
+    :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
     :raises WheelfitError: what building needs cannot be had.
     """
     with _children() as children:
@@ -419,6 +421,8 @@ class _Work:
         recipe = self._order.recipe
         environ = {**place.environ, **recipe.environment}
         derived = properties if recipe.flags else EMPTY
+        if (derived or recipe.words) and sys.platform.startswith("linux"):
+            require_readers()  # the result is compared with the plain wheel
         flagged = with_flags(
             environ,
             derived,

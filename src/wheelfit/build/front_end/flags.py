@@ -5,7 +5,7 @@ combines ``CFLAGS`` with flags of its own decides what has to stand there:
 
 - Meson, CMake and cargo put them behind those of the build type.
 - Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
-  (since 75.0 and 72.0; before, they went behind them). So they must begin with them, unless the
+  (since 75.7 and 72.2; before, they went behind them). So they must begin with them, unless the
   user has set the variable: then the plain build does without them, too.
 - What backends of a project's own do is not known. Most use setuptools.
 """

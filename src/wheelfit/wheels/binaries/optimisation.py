@@ -8,9 +8,11 @@ without any optimisation from other code.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import NeedsExtra
 from wheelfit.values import dataclass, field
 from wheelfit.wheels.binaries import elf
 from wheelfit.wheels.binaries.facts import Format
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
-__all__ = ["Optimisation", "read_optimisation"]
+__all__ = ["Optimisation", "read_optimisation", "require_readers"]
 
 
 def __dir__() -> list[str]:
@@ -86,6 +88,16 @@ class Optimisation:
     @property
     def _frame_share(self) -> float:
         return self.frame_accesses / max(1, self.instructions)
+
+
+def require_readers() -> None:
+    """See that what reads libraries is installed, before anything is built that is to be read.
+
+    :raises NeedsExtra: it is not.
+    """
+    for library, module in (("pyelftools", "elftools"), ("iced-x86", "iced_x86")):
+        if importlib.util.find_spec(module) is None:
+            raise NeedsExtra("build", library)
 
 
 def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
