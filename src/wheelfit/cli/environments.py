@@ -30,7 +30,11 @@ def __dir__() -> list[str]:
 
 
 def open_environment_of(
-    arguments: Namespace, environ: Mapping[str, str], *, must_exist: bool = False
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    *,
+    must_exist: bool = False,
+    tags: bool = True,
 ) -> Environment:
     """Open the environment that the options name.
 
@@ -38,6 +42,7 @@ def open_environment_of(
     :param environ: the environment of the process.
     :param must_exist: whether a folder that is named has to be there already: of a slip of
         the name nobody may hear that all is well.
+    :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :raises FileProblem: there is no such folder.
     """
     if must_exist:
@@ -57,6 +62,7 @@ def open_environment_of(
         root=folder(arguments.root),
         target=folder(arguments.target),
         store=lambda: _store(arguments, environ),
+        tags=tags,
     )
 
 

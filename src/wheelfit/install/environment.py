@@ -13,9 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.core.target import Target
 from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, UsageError
-from wheelfit.install.installed import Installed, Scan, scan
 from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
@@ -24,6 +22,8 @@ from wheelfit.values import dataclass, field, replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from wheelfit.core.target import Target
+    from wheelfit.install.installed import Installed, Scan
     from wheelfit.sources.cache import Store
 
 __all__ = ["Commands", "Environment", "Kind", "open_environment"]
@@ -108,6 +108,8 @@ class Environment:
     def target(self) -> Target:
         """Return the machine to choose wheels for, as far as the interpreter decides it."""
         if not self._targets:  # a thousand tags are ranked for it
+            from wheelfit.core.target import Target  # noqa: PLC0415 - recovery goes without
+
             interpreter = self.interpreter
             self._targets.append(
                 Target.of(str(interpreter.executable), interpreter.environment, interpreter.tags)
@@ -116,6 +118,8 @@ class Environment:
 
     def scan(self) -> Scan:
         """Read what is installed here, and what looks so but is broken."""
+        from wheelfit.install.installed import scan  # noqa: PLC0415 - recovery goes without
+
         return scan(self.search, own=self.schemes.libraries())
 
     def installed(self) -> tuple[Installed, ...]:
@@ -182,6 +186,7 @@ def open_environment(
     root: Path | None = None,
     target: Path | None = None,
     store: Callable[[], Store] | None = None,
+    tags: bool = True,
 ) -> Environment:
     """Look at an environment; nothing is changed, and the folders need not exist yet.
 
@@ -193,6 +198,7 @@ def open_environment(
         combined with ``prefix``.
     :param target: ``--target``: put everything flat into this folder.
     :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
+    :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :raises UsageError: ``target`` together with another of the three, or one that is no folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
     """
@@ -204,7 +210,8 @@ def open_environment(
             place = _absolute(folder)
             if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
                 raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
-    interpreter = inspect_interpreter(find_interpreter(python, environ), environ, store=store)
+    found = find_interpreter(python, environ)
+    interpreter = inspect_interpreter(found, environ, store=store, tags=tags)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:

@@ -12,9 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-import packaging
-from packaging.tags import Tag
-
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.install.isolated import interpreter as isolated
 from wheelfit.install.schemes import Schemes
@@ -23,6 +20,8 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from packaging.tags import Tag
 
     from wheelfit.sources.cache import Store
 
@@ -181,6 +180,7 @@ def inspect_interpreter(
     deadline: float = DEADLINE,
     store: Callable[[], Store] | None = None,
     clock: Callable[[], int] = time.time_ns,
+    tags: bool = True,
 ) -> Interpreter:
     """Ask an interpreter to describe itself.
 
@@ -193,12 +193,16 @@ def inspect_interpreter(
     :param deadline: seconds the child process has.
     :param store: opens where the answer is kept, and taken from while it cannot have changed.
     :param clock: returns nanoseconds since the epoch.
+    :param tags: whether to find out the supported wheel tags too; without them only the standard
+        library is used, and nothing is kept.
     :raises UnusableInterpreter: it cannot be started, is no Python, is too old, or fails.
     """
     if path is None:
-        own = isolated.describe()
+        own = isolated.describe(tags=tags)
         return _interpreter(own, cast("list[Tag]", own["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
+    if not tags:
+        return _interpreter(_ask(path, environ, deadline, tags=False), (), running=False)
     if store is None:
         return _foreign(_ask(path, environ, deadline))
     from wheelfit.install.known_interpreters import keep, recall  # noqa: PLC0415 - start-up
@@ -215,20 +219,31 @@ def inspect_interpreter(
 
 
 def _foreign(facts: Mapping[str, Any]) -> Interpreter:
+    from packaging.tags import Tag  # noqa: PLC0415 - recovery goes without
+
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
 
 
-def _ask(path: Path, environ: Mapping[str, str], deadline: float) -> Mapping[str, Any]:
+def _ask(
+    path: Path, environ: Mapping[str, str], deadline: float, *, tags: bool = True
+) -> Mapping[str, Any]:
     """Start an interpreter, and return what it says of itself; enough to describe it."""
-    # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
-    own_packaging = next(iter(packaging.__path__))
-    done = _run(path, ["-I", "-S", "-B", isolated.__file__, own_packaging], environ, deadline)
+    own_packaging = []
+    if tags:
+        import packaging  # noqa: PLC0415 - recovery goes without
+
+        # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
+        own_packaging = [next(iter(packaging.__path__))]
+    done = _run(path, ["-I", "-S", "-B", isolated.__file__, *own_packaging], environ, deadline)
     answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]
     if done.returncode == 0 and answers:
         try:
             facts = json.loads(answers[-1][len(isolated.MARK) :])
             _refuse_old(path, tuple(facts["version"]))
-            _foreign(facts)
+            if tags:
+                _foreign(facts)
+            else:
+                _interpreter(facts, (), running=False)
         except (ValueError, KeyError, TypeError):
             pass
         else:

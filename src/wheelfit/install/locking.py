@@ -1,14 +1,17 @@
-"""One process at a time changes an environment."""
+"""One process at a time changes an environment.
+
+The lock is made with the standard library alone: ``wheelfit recover`` needs it where what wheelfit
+depends on is gone. Versions of wheelfit that used ``filelock`` lock the same file in the same way.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import warnings
+import sys
+import time
 from typing import TYPE_CHECKING
-
-from filelock import FileLock, Timeout
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.install.places import LOCK_FILE
@@ -27,7 +30,11 @@ def __dir__() -> list[str]:
 PATIENCE = 10.0
 """Seconds to wait for another process by default."""
 
+_INTERVAL = 0.05
+"""Seconds between two attempts."""
+
 _OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
+_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK})
 
 
 @contextlib.contextmanager
@@ -43,18 +50,17 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     :raises OSError: there is no room for a lock, nor for anything else.
     """
     path = folder / LOCK_FILE
-    lock = FileLock(path, timeout=patience, poll_interval=0.05, fallback_to_soft=False)
+    deadline = time.monotonic() + patience
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            lock.acquire()
-    except Timeout:
-        raise EnvironmentBusy(
-            f"another process is changing the environment (waited {patience:g} s)",
-            where=str(path),
-            hint="try again when it has finished",
-        ) from None
-    except (OSError, NotImplementedError) as error:
+        while (held := _acquire(str(path))) is None:
+            if time.monotonic() >= deadline:
+                raise EnvironmentBusy(
+                    f"another process is changing the environment (waited {patience:g} s)",
+                    where=str(path),
+                    hint="try again when it has finished",
+                )
+            time.sleep(_INTERVAL)
+    except (OSError, ImportError) as error:
         if getattr(error, "errno", None) in _OUT_OF:
             raise
         # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be
@@ -68,4 +74,52 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
         # name any more and starts over with a new one.
         with contextlib.suppress(OSError):
             os.unlink(path)  # noqa: PTH108
-        lock.release()
+        os.close(held)
+        with contextlib.suppress(OSError):  # Windows removes no file that is open
+            if os.name == "nt":
+                os.unlink(path)  # noqa: PTH108
+
+
+def _acquire(path: str) -> int | None:
+    """Return the descriptor of the locked file; None if another process holds the lock.
+
+    :param path: the lock file; made if it does not exist.
+    :raises OSError: there can be no lock.
+    :raises ImportError: this Python has no file locks.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except PermissionError:
+        if sys.platform == "win32":  # it is being removed
+            return None
+        raise
+    is_ours = False
+    try:
+        _lock(descriptor)
+        # Whoever held it before has removed the file: this lock would guard no name.
+        is_ours = os.fstat(descriptor).st_nlink > 0
+    except OSError as error:
+        if error.errno not in _HELD:
+            raise
+    finally:
+        if not is_ours:
+            os.close(descriptor)
+    return descriptor if is_ours else None
+
+
+if sys.platform == "win32":
+
+    def _lock(descriptor: int) -> None:
+        """Lock an open file, or raise an error at once."""
+        import msvcrt  # noqa: PLC0415 - not everywhere
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+
+    def _lock(descriptor: int) -> None:
+        """Lock an open file, or raise an error at once."""
+        import fcntl  # noqa: PLC0415 - not everywhere
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,13 +19,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.utils import canonicalize_name
-
 from wheelfit.errors import InvalidWheel, NotRecoverable
 from wheelfit.install.journal import Stage, read_changes, read_journal, stage_of
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.removal import RealPaths, files_in_record
 from wheelfit.install.steps import Kind
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.file_system import NATIVE
 
@@ -57,6 +56,7 @@ FOLDERS: Final = "folders"
 """The file in the workplace that names what was made elsewhere."""
 
 _SHOWN = 10
+_RUNS = pattern(r"[-_.]+")
 
 
 class Outcome(StrEnum):
@@ -375,7 +375,8 @@ def _recorded(record: str, dist_info: str) -> tuple[str, ...]:
 def _project(record: str) -> str:
     folder = record if record.endswith(".dist-info") else os.path.dirname(record)  # noqa: PTH120
     name = os.path.basename(folder).removesuffix(".dist-info")  # noqa: PTH119
-    return canonicalize_name(name.rpartition("-")[0])
+    # As `packaging` does it, without `packaging`: recovery works where that is gone.
+    return str(_RUNS.sub("-", name.rpartition("-")[0])).lower()
 
 
 def number_of(path: str) -> int:

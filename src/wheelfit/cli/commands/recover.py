@@ -1,7 +1,8 @@
 """Put an environment right whose change was interrupted, as by a power cut.
 
 Every command that changes an environment does so first; this one does nothing else. What was
-decided already is finished, anything else is undone.
+decided already is finished, anything else is undone. It works where packages that wheelfit
+depends on are broken or missing, for that change may be what broke them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.scratch import clear_abandoned
     from wheelfit.install.mending import find_interruption, mend
 
-    environment = open_environment_of(arguments, environ, must_exist=True)
+    environment = open_environment_of(arguments, environ, must_exist=True, tags=False)
     tell_unnamed_environment(arguments, environ, environment, output)
     done = None if arguments.dry_run else mend(environment, alone=True)
     if not arguments.dry_run:

@@ -1,11 +1,11 @@
 """Describe the interpreter that runs this, as JSON.
 
-Started as ``python -I -S -B interpreter.py FOLDER`` with FOLDER the ``packaging`` package of
-whoever asks: only that package is made importable, so that neither the packaging of the
-target environment nor anything else beside ours takes part. Without ``-S`` the interpreter
-would run the ``.pth`` files and ``sitecustomize`` of its environment before anything of this;
-what it does besides is done here. Also imported and called in process when the interpreter
-asked about is the running one.
+Started as ``python -I -S -B interpreter.py [FOLDER]`` with FOLDER the ``packaging`` package of
+whoever asks; without it no tags are described. Only that package is made importable, so that
+neither the packaging of the target environment nor anything else beside ours takes part. Without
+``-S`` the interpreter would run the ``.pth`` files and ``sitecustomize`` of its environment before
+anything of this; what it does besides is done here. Also imported and called in process when the
+interpreter asked about is the running one.
 
 Runs on CPython 3.9 and later; on something older it says its version and no more.
 """
@@ -16,7 +16,7 @@ import json
 import os
 import sys
 
-__all__ = ["MARK", "PREFIX", "describe"]
+__all__ = ["MARK", "PREFIX", "describe", "marker_values"]
 
 MARK = "wheelfit-interpreter:"
 """What the line with the answer starts with; start-up files may print other lines."""
@@ -36,17 +36,16 @@ BASES = (
 )
 
 
-def describe(*, system_site: bool = False) -> dict[str, object]:
+def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, object]:
     """Return what an installer must know of the running interpreter.
 
     The tags are objects of `packaging.tags`, everything else is plain data.
 
     :param system_site: whether a virtual environment sees its base, where `_enter` found out.
+    :param tags: whether to describe the supported wheel tags, which takes ``packaging``.
     """
     import site  # noqa: PLC0415  # nothing is imported before the version is known to do
     import sysconfig  # noqa: PLC0415
-
-    from packaging.tags import sys_tags  # noqa: PLC0415
 
     virtual = sys.prefix != sys.base_prefix
     paths = sysconfig.get_paths()
@@ -72,9 +71,15 @@ def describe(*, system_site: bool = False) -> dict[str, object]:
         "site_packages": _site_packages(site, system_site),
         "launcher": _launcher(),
         "externally_managed": None if virtual else _externally_managed(stdlib),
-        "environment": _marker_values(),
-        "tags": list(sys_tags()),
+        "environment": marker_values(),
+        "tags": _tags() if tags else [],
     }
+
+
+def _tags() -> list[object]:
+    from packaging.tags import sys_tags  # noqa: PLC0415
+
+    return list(sys_tags())
 
 
 def _enter() -> bool:
@@ -108,7 +113,7 @@ def _site_packages(site, system_site) -> list[str]:  # type: ignore[no-untyped-d
     return list(site.getsitepackages(prefixes))
 
 
-def _marker_values() -> dict[str, str]:
+def marker_values() -> dict[str, str]:
     """Return the variables of environment markers; packaging takes 7 ms more to say the same."""
     import platform  # noqa: PLC0415
 
@@ -186,8 +191,10 @@ def _main() -> None:
         answer: dict[str, object] = {"version": list(sys.version_info[:3])}
     else:
         system_site = _enter()
-        _load_packaging(sys.argv[1])
-        answer = describe(system_site=system_site)
+        tags = len(sys.argv) > 1
+        if tags:
+            _load_packaging(sys.argv[1])
+        answer = describe(system_site=system_site, tags=tags)
         answer["files"] = _files(answer["stdlib"])
     sys.stdout.write("\n" + MARK + json.dumps(answer, default=_parts) + "\n")
 
