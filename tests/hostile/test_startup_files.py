@@ -21,9 +21,14 @@ WAYS = [
     "usercustomize.pyc",
     "sitecustomize.cpython-311-x86_64-linux-gnu.so",
     "sitecustomize/__init__.py",
+]
+BY_DATA = [
     "demo-2.data/purelib/demo.pth",
+    "demo-2.data/purelib/usercustomize.py",
     "demo-2.data/platlib/sitecustomize.py",
+    "demo-2.data/platlib/DEMO.PTH",
     f"demo-2.data/data/{LIBRARY}/demo.pth",
+    f"demo-2.data/data/{LIBRARY}/demo.start",
     f"demo-2.data/data/{LIBRARY}/usercustomize/__init__.py",
 ]
 HARMLESS = [
@@ -49,13 +54,31 @@ def test_every_way_is_seen(site: Site, member: str) -> None:
     said = site.refused("demo", "--startup-files", "deny", code=7)
     assert said.error["code"] == "startup-file"
     assert said.error["where"] == NAME
-    assert (
-        member.rpartition("site-packages/")[2].removeprefix("demo-2.data/")[-5:]
-        in (said.error["message"])
-    )
+    assert member in said.error["message"]
     assert not (site.library / "demo").exists()
     said = site.run("install", "demo")
     assert "it runs code whenever Python starts: " in said.err
+
+
+@pytest.mark.parametrize("how", ["warn", "allow", "deny"])
+def test_by_the_data_folder_they_are_refused(site: Site, how: str) -> None:
+    """There is no reason to bring such a file by a ``.data`` folder, and nothing allows it."""
+    for number, member in enumerate(BY_DATA):
+        folder = site.wheels / str(number)
+        folder.mkdir()
+        wheel = build_wheel(folder, "demo", "2")
+        wheel.write_bytes(rebuilt(wheel, {member: b"import demo\n"}))
+        said = site.refused(wheel, "--startup-files", how, code=4)
+        assert said.error["code"] == "invalid-wheel"
+        assert "it runs code whenever Python starts" in said.error["message"]
+
+
+@pytest.mark.parametrize("name", ["demo.pth", "sitecustomize.py"])
+def test_by_the_data_folder_into_a_target(site: Site, name: str) -> None:
+    """The root of a target is its library folder, and its prefix too."""
+    site.flat = True
+    offer(site, f"demo-2.data/data/{name}")
+    site.refused("demo", code=4)
 
 
 @pytest.mark.parametrize("member", HARMLESS)

@@ -207,9 +207,13 @@ class TestStays:
         done = remove(environment, "demo")
         assert len([note for note in done.notes if "changes of the environment" in note]) == 2
 
-    @pytest.mark.parametrize("name", ["bin/python", "bin/python3", "pyvenv.cfg"])
+    @pytest.mark.parametrize(
+        "name", ["bin/python", "bin/python3", "pyvenv.cfg", "bin/activate", "pip.conf", "uv.toml"]
+    )
     def test_environment_itself(self, environment: Environment, name: str) -> None:
-        """A distribution cannot take the environment's own files with it."""
+        """A distribution cannot take the environment's own files with it, nor its settings."""
+        if name in ("pip.conf", "uv.toml"):
+            (environment.interpreter.prefix / name).touch()
         add_rows(environment, f"../../../{name}")
         done = remove(environment, "demo")
         assert os.path.lexists(environment.interpreter.prefix / name)

@@ -138,9 +138,16 @@ def lay_out(
                             f"{start}{name} may not be written: {reason}", where=where
                         )
             if places.are_near(real.folder(folder)):
-                startup += [
+                found = [
                     start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
                 ]
+                if found and group.is_data:
+                    raise InvalidWheel(
+                        f"{found[0]} may not be written: it runs code whenever Python starts, and "
+                        f"{wheel.data} is no place for that",
+                        where=where,
+                    )
+                startup += found
             for name, verdict in ground.take(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
@@ -186,6 +193,8 @@ class _Group:
     names: Sequence[str]
     contents: Sequence[str]
     """For each, ``algorithm=digest`` as in RECORD; empty if it is unknown."""
+    is_data: bool = False
+    """Whether they come from the ``.data`` folder of the wheel."""
 
 
 def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
@@ -195,7 +204,8 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
         contents = list(map(hashes.__getitem__, part.numbers))
         if part.source == wheel.dist_info and wheel.is_rewritten:
             contents[part.names.index("METADATA")] = ""
-        yield _Group(part.scheme, part.path, part.names, contents)
+        is_data = part.source.partition("/")[0] == wheel.data
+        yield _Group(part.scheme, part.path, part.names, contents, is_data)
     own = (*wheel.generated, "RECORD")
     yield _Group(wheel.root, wheel.dist_info, own, [""] * len(own))
     commands = environment.commands

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,10 +18,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.errors import InvalidWheel, NotRemovable
 from wheelfit.install.looking import Looking
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
+from wheelfit.install.reserved_files import (
+    why_reserved_beside_library,
+    why_reserved_in_prefix,
+    why_reserved_in_scripts,
+)
 from wheelfit.install.steps import Listing
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
-from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
 
 if TYPE_CHECKING:
@@ -55,9 +58,7 @@ _BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 # Where rows begin that name something below the library folder, without detours.
 _PLAIN = pattern(r"(?:[^/\\.][^/\\]*/)*")
 _DETOURS = frozenset({"", ".", ".."})
-# What an interpreter reads beside itself, or above, before anything else.
 _RECORDS = (".dist-info", ".egg-info")
-_SETTINGS = pattern(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
 _AT_WORK = "it is where changes of the environment are prepared"
 
 
@@ -342,9 +343,15 @@ class Bounds:
         self._starts = tuple(map(_start, self.roots))
         self._libraries = tuple(_start(of(library)) for library in schemes.libraries())
         self._scripts = of(schemes.scripts)
-        self._prefix = of(environment.interpreter.prefix)
-        self._particular = {self._beside.removesuffix(os.sep), self._prefix, self._scripts}
+        self._prefixes = {of(environment.interpreter.prefix), of(schemes.data)}
         self._stdlib = _start(of(environment.interpreter.stdlib))
+        self._above_stdlib = of(environment.interpreter.stdlib.parent)
+        self._particular = {
+            self._beside.removesuffix(os.sep),
+            *self._prefixes,
+            self._scripts,
+            self._above_stdlib,
+        }
 
     def why_not(self, path: str) -> str | None:
         """Say why a file cannot belong to the distribution; None if it can.
@@ -354,12 +361,18 @@ class Bounds:
         folder, name = os.path.split(path)
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
-        if name.lower().endswith(_RECORDS) and self._real.folder(folder) + os.sep == self._beside:
+        real = self._real.folder(folder)
+        if name.lower().endswith(_RECORDS) and real + os.sep == self._beside:
             return "it is a record of another distribution"
-        if is_interpreter_name(name) and self._real.folder(folder) == self._scripts:
-            return "it is the Python interpreter"
-        if _SETTINGS.fullmatch(name) and self._real.folder(folder) in {self._prefix, self._scripts}:
-            return "it tells the Python interpreter where to look"
+        reason = None
+        if real == self._scripts:
+            reason = why_reserved_in_scripts(name)
+        if reason is None and real in self._prefixes:
+            reason = why_reserved_in_prefix(name)
+        if reason is None and real == self._above_stdlib:
+            reason = why_reserved_beside_library(name)
+        if reason is not None:
+            return reason
         if name.casefold() in {LOCK_FILE, WORKPLACE}:
             return _AT_WORK
         return None

@@ -2,7 +2,8 @@
 
 Such a file is all that an attacker needs: nobody has to import the package. Python looks for
 them in the library folders only, which a wheel can reach in several ways: from its root, from
-``purelib`` and ``platlib``, and from ``data`` by a path below the prefix.
+``purelib`` and ``platlib``, and from ``data`` by a path below the prefix. From its root some wheels
+have them for a reason, as for editable installations; by another way they are refused.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from wheelfit.install.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
@@ -19,10 +22,6 @@ __all__ = ["StartupFiles", "StartupPlaces"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-_ENDINGS = (".pth", ".start")  # `site` reads both, the second kind since Python 3.15 (PEP 829)
-_MODULES = ("sitecustomize", "usercustomize")  # `site` imports them, in whatever form they are
 
 
 class StartupFiles(Enum):
@@ -55,7 +54,9 @@ class StartupPlaces:
         for root in map(str.lower, self._folders):
             if lower == root:
                 return True
-            if lower.startswith(root) and any(name in lower[len(root) :] for name in _MODULES):
+            if lower.startswith(root) and any(
+                name in lower[len(root) :] for name in STARTUP_MODULES
+            ):
                 return True
         return False
 
@@ -65,7 +66,9 @@ class StartupPlaces:
         :param path: where it will lie, absolute.
         """
         lower = path.lower()
-        if not lower.endswith(_ENDINGS) and not any(name in lower for name in _MODULES):
+        if not lower.endswith(STARTUP_ENDINGS) and not any(
+            name in lower for name in STARTUP_MODULES
+        ):
             return False
         folder, name = os.path.split(path)
         if folder not in self._real:
@@ -74,8 +77,8 @@ class StartupPlaces:
         for root in self._folders:
             if real.startswith(root.lower()):
                 first, separator, _ = real[len(root) :].partition(os.sep)
-                if first.partition(".")[0] in _MODULES:
+                if first.partition(".")[0] in STARTUP_MODULES:
                     return True
-                if not separator and first.endswith(_ENDINGS):
+                if not separator and first.endswith(STARTUP_ENDINGS):
                     return True
         return False

