@@ -70,7 +70,9 @@ class TestRefusals:
     def opened(self, target: Path) -> Opened:
         """Return everything that a command opens."""
         words = ("--no-index", "--target", str(target), "demo")
-        return open_for_choice(arguments("install", *words), {}, Output.of(environ={}))
+        return open_for_choice(
+            arguments("install", *words), {}, Output.of(environ={}), changes=True
+        )
 
     def test_so_it_is(self, opened: Opened) -> None:
         """What is still so when nobody is at work is refused."""

@@ -42,6 +42,7 @@ def open_building(
     *,
     requires_hashes: bool,
     hashes_required_by: str,
+    builds_named: bool = True,
 ) -> Building:
     """Return the sources, with what may be built of them.
 
@@ -56,6 +57,7 @@ def open_building(
     :param wanted: what was asked for.
     :param requires_hashes: everything must have a promised hash.
     :param hashes_required_by: who says so besides the user, for errors.
+    :param builds_named: to name a project is consent to build it.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
     from wheelfit.cli.cache_folder import cache_folder
@@ -98,6 +100,7 @@ def open_building(
             never=frozenset(_project(name, "--only-binary") for name in _never(arguments, wanted)),
             requires_hashes=requires_hashes,
             offline=arguments.offline,
+            builds_named=builds_named,
         ),
         environ=environ,
         scratch=scratch_folder,

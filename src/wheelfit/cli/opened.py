@@ -79,12 +79,16 @@ class Opened:
         )
 
 
-def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Opened:
+def open_for_choice(
+    arguments: Namespace, environ: Mapping[str, str], output: Output, *, changes: bool
+) -> Opened:
     """Open what the options name; no source is asked and nothing is detected yet.
 
     :param arguments: every group of options of `wheelfit.cli.options`.
     :param environ: the environment of the process.
     :param output: told of everything that deserves notice.
+    :param changes: something will be installed; else code of a project is run only if
+        ``--allow-source`` allows it.
     """
     wanted = read_wanted(arguments, environ)
     environment = open_environment_of(arguments, environ)
@@ -118,6 +122,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
             wanted,
             requires_hashes=requires_hashes,
             hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
+            builds_named=changes,
         )
     candidates = Candidates(
         building or repository,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core import strict_toml
@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.core.core_metadata import CoreMetadata
 
-__all__ = ["core_metadata_of", "is_project", "metadata_in_file", "of_archive", "of_project_file"]
+__all__ = [
+    "core_metadata_of",
+    "is_project",
+    "metadata_in_file",
+    "name_of",
+    "of_archive",
+    "of_project_file",
+]
 
 
 def __dir__() -> list[str]:
@@ -83,6 +92,19 @@ def of_project_file(folder: Path) -> bytes | None:
     """
     data = _read(folder / "pyproject.toml")
     return None if data is None else metadata_in_file(data)
+
+
+def name_of(folder: Path) -> NormalizedName | None:
+    """Return the name that ``pyproject.toml`` of a project has, which is never dynamic (PEP 621).
+
+    :param folder: the project.
+    :returns: None where only its backend would tell.
+    """
+    try:
+        project = strict_toml.load(_read(folder / "pyproject.toml") or b"")["project"]
+        return canonicalize_name(project["name"], validate=True)
+    except (ValueError, TypeError, KeyError, InvalidName):
+        return None
 
 
 def metadata_in_file(data: bytes) -> bytes | None:

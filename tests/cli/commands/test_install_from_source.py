@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -156,10 +157,44 @@ class TestFolders:
         project = write_project(
             tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTED
         )
-        assert "would install demo 1.0" in workshop.install("--dry-run", project).out
+        allowed = workshop.install("--dry-run", project, "--allow-source", "demo")
+        assert "would install demo 1.0" in allowed.out
         assert count(project) == 0
         workshop.install(project)
         assert set(workshop.packages()) == {"demo", "plain"}
+
+    @pytest.mark.parametrize("how", ["folder", "editable", "archive", "repository", "setup.py"])
+    @pytest.mark.parametrize(
+        "looking", [["install", "--dry-run"], ["explain"], ["explain", "--with-deps"]], ids=" ".join
+    )
+    def test_nothing_is_run_to_look(
+        self, workshop: Workshop, tmp_path: Path, looking: list[str], how: str
+    ) -> None:
+        """To look at a project runs none of its code, where only that would say what it is."""
+        mark = tmp_path / "it ran"
+        poison = f"\nopen({str(mark)!r}, 'w').close()\n"
+        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=poison)
+        words: list[str | Path] = [project]
+        if how == "editable" and looking[0] == "install":
+            words = ["-e", project]
+        elif how == "archive":
+            words = [write_sdist(tmp_path / "sdists", project, "demo", "1.0")]
+        elif how == "repository":
+            commit_all(project)
+            words = [f"demo @ git+{project.as_uri()}"]
+        elif how == "setup.py":
+            shutil.rmtree(project)
+            project.mkdir()
+            (project / "setup.py").write_text(poison)
+        command, *more = looking
+        said = workshop.install(*more, *words, command=command, code=3)
+        assert "[source-off]" in said.err
+        name = ":all:" if how == "setup.py" else "demo"
+        assert f"--allow-source {name} asks it, which runs code of the project" in said.err
+        assert not mark.exists()
+        if how != "setup.py":
+            workshop.install(*more, *words, "--allow-source", "demo", command=command)
+            assert mark.exists()
 
     def test_without_the_metadata_hook(self, workshop: Workshop, tmp_path: Path) -> None:
         """A backend that cannot give metadata alone builds the wheel, once."""

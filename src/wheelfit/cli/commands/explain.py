@@ -68,7 +68,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.errors import NoCompatibleWheel
 
     _check(arguments)
-    opened = open_for_choice(arguments, environ, output)
+    opened = open_for_choice(arguments, environ, output, changes=False)
     tell_interruption(opened.environment, output)
     if arguments.all:
         return _for_everybody(arguments, opened, environ, output)

@@ -95,7 +95,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.changes import carry_out, check_ground, in_peace, report
     from wheelfit.cli.opened import open_for_choice
 
-    opened = open_for_choice(arguments, environ, output)
+    opened = open_for_choice(arguments, environ, output, changes=not arguments.dry_run)
     with opened:
         check_ground(arguments, environ, opened.environment, opened.rules, output)
 

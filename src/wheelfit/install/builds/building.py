@@ -24,13 +24,14 @@ from wheelfit.errors import (
     InvalidRequirement,
     InvalidSource,
     InvalidWheel,
+    SourceOff,
     UserError,
 )
 from wheelfit.install.builds.cache import BuiltWheel, key_of
 from wheelfit.install.builds.projects import open_given, open_listed
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.names import is_archive, release_of
-from wheelfit.projects.static_metadata import core_metadata_of
+from wheelfit.projects.static_metadata import core_metadata_of, name_of
 from wheelfit.resolve.request import GivenWheel
 from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
@@ -87,6 +88,8 @@ class BuildPolicy:
     """Whether what the user names must have a promised hash; nothing of the rest is opened."""
     offline: bool = False
     """Whether no server may be asked."""
+    builds_named: bool = True
+    """Whether to name a project is consent to build it; else it must be allowed too."""
 
     def allows(self, page: ProjectPage) -> bool:
         """Tell whether the source distributions of a page may be built."""
@@ -95,6 +98,15 @@ class BuildPolicy:
         if ALL not in self.allowed or ALL in self.never:
             return False
         return not any(_has_label(file) for file in page.files)
+
+    def allows_named(self, name: str | None) -> bool:
+        """Tell whether the backend of a project that the user named may be run.
+
+        :param name: of the project; None: nobody knows it without asking the backend.
+        """
+        if self.builds_named or name in self.allowed:
+            return True
+        return ALL in self.allowed and name not in self.never and ALL not in self.never
 
 
 def _has_label(file: File) -> bool:
@@ -122,6 +134,7 @@ class _Product:
         self.backend: Backend | None = None
         self.metadata: bytes | None = None
         self.wheel: BuiltWheel | None = None
+        self.is_named = False
 
 
 class Building:
@@ -184,6 +197,7 @@ class Building:
 
         :param source: what the user named.
         :raises BuildFailed: its backend failed.
+        :raises SourceOff: its backend would have to be asked, and that is not allowed.
         :raises FileProblem: there is no project.
         :raises InvalidRequirement: it is another project than the requirement says.
         :raises IntegrityError: it is not what was promised.
@@ -213,6 +227,7 @@ class Building:
         )
         product = _Product(File("", project.url), lambda: project)
         product.project = project
+        product.is_named = True
         core = core_metadata_of(self._metadata(product), project.name)
         if source.name is not None and core.name != source.name:
             raise InvalidRequirement(
@@ -379,6 +394,7 @@ class Building:
             return product.metadata
         project = self._open(product)
         if project.metadata is None:
+            self._check_consent(product, project)
             project = self._ask_for_metadata(product, project)
         if project.metadata is None:
             self._build(product)
@@ -388,6 +404,19 @@ class Building:
         if product.metadata is None:  # pragma: no cover - building sets it
             raise ValueError(product.file)
         return product.metadata
+
+    def _check_consent(self, product: _Product, project: OpenProject) -> None:
+        """Refuse to run the backend of a project that is only looked at."""
+        if not product.is_named:
+            return
+        name = project.promise[0] if project.promise else name_of(project.folder)
+        if not self._policy.allows_named(name):
+            raise SourceOff(
+                "only its build backend knows the metadata of this project, and nothing is built "
+                "to look at it",
+                where=project.name,
+                hint=f"--allow-source {name or ALL} asks it, which runs code of the project",
+            )
 
     def _ask_for_metadata(self, product: _Product, project: OpenProject) -> OpenProject:
         backend = self._backend(product, project)
