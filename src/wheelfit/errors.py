@@ -72,6 +72,7 @@ WheelfitError
 │   └── NotRecoverable                    not-recoverable
 ├── PolicyRefusal                exit 7   allowed by nobody
 │   ├── ExternallyManaged                 externally-managed
+│   ├── OwnRequirementRefused             own-requirement
 │   ├── NoConsent                         no-consent
 │   ├── StartupFileRefused                startup-file
 │   ├── VariantChangeRefused              variant-change
@@ -79,7 +80,8 @@ WheelfitError
 │   └── UnusablePolicy                    unusable-policy
 ├── BadMetadata                  exit 8   bad-metadata
 ├── LockOutdated                 exit 31  lock-outdated
-└── WorkFailed                   exit 70  work-failed
+├── WorkFailed                   exit 70  work-failed
+└── BrokenInstallation           exit 70  broken-installation
 ```
 """
 
@@ -99,6 +101,7 @@ __all__ = [
     "AnotherLibraryLoaded",
     "AttestationProblem",
     "BadMetadata",
+    "BrokenInstallation",
     "BuildFailed",
     "CheckoutFailed",
     "DamagedBundle",
@@ -148,6 +151,7 @@ __all__ = [
     "NotInstalled",
     "NotRecoverable",
     "NotRemovable",
+    "OwnRequirementRefused",
     "PolicyRefusal",
     "ProjectNotFound",
     "SourceOff",
@@ -845,6 +849,12 @@ class ExternallyManaged(PolicyRefusal):
     reference = "externally-managed"
 
 
+class OwnRequirementRefused(PolicyRefusal):
+    """A change that would break wheelfit itself, in the environment that it runs from."""
+
+    reference = "own-requirement"
+
+
 class NoConsent(PolicyRefusal):
     """What was asked needs the user's consent, and nobody was there to give it (P-18)."""
 
@@ -914,4 +924,11 @@ class WorkFailed(WheelfitError):
     """What was done with one of many items failed in a way it should not; the others are done."""
 
     reference = "work-failed"
+    exit_code = 70
+
+
+class BrokenInstallation(WheelfitError):
+    """A package that wheelfit depends on is missing, damaged or of an unsuitable version."""
+
+    reference = "broken-installation"
     exit_code = 70

@@ -10,19 +10,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from end_to_end.homes import make_home, site_of
 
-import wheelfit
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
-NEEDED = (
-    "filelock", "installer", "markdown-it-py", "mdurl", "msgspec", "nab-resolver", "packaging",
-    "pygments", "rich", "tomli-w", "truststore", "urllib3",
-)  # fmt: skip
 SHADOWS = (
     "encodings",
     "json",
@@ -38,12 +33,6 @@ SHADOWS = (
 def trap(mark: Path, name: str) -> str:
     """Return a module that leaves a mark when it is imported."""
     return f"open({str(mark)!r}, 'a').write({name + chr(10)!r})\n"
-
-
-def site_of(environment: Path) -> Path:
-    """Return where the packages of an environment lie."""
-    (site,) = environment.glob("lib/python*/site-packages")
-    return site
 
 
 def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
@@ -164,34 +153,10 @@ def test_from_elsewhere(target: Path, index: RecordingIndex, mark: Path, tmp_pat
 # --- from the environment itself ---------------------------------------------------------------
 
 
-def _copy(found: Distribution, site: Path) -> None:
-    for path in found.files or ():
-        if path.suffix != ".pyc" and ".." not in path.parts:
-            place = site / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(str(found.locate_file(path)), place)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Make an environment that wheelfit itself lives in."""
-    place = tmp_path / "home"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    site = site_of(place)
-    for name in NEEDED:
-        _copy(distribution(name), site)
-    shutil.copytree(
-        Path(wheelfit.__file__).parent,
-        site / "wheelfit",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    info = site / "wheelfit-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: wheelfit\nVersion: 0.1.0\n")
-    files = [path.relative_to(site) for path in (site / "wheelfit").rglob("*.py")]
-    rows = [f"{path},," for path in (*files, info.relative_to(site) / "METADATA")]
-    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
-    return place
+    return make_home(tmp_path / "home")
 
 
 def _later(name: str, home: Path, mark: Path, folder: Path) -> Path:
@@ -224,12 +189,11 @@ def test_what_runs_is_exchanged(
     assert (site_of(home) / f"{name}-99.0.dist-info").is_dir()
 
 
-@pytest.mark.parametrize("name", ["packaging", "wheelfit"])
-def test_what_runs_is_removed(name: str, home: Path) -> None:
-    """A package that is in use can be removed; the command ends well."""
-    said = run(home / "bin" / "python", "uninstall", name)
-    assert f"removed {name}" in said
-    assert not (site_of(home) / name / "__init__.py").exists()
+def test_what_runs_is_removed(home: Path) -> None:
+    """Wheelfit removes itself if it is named; the command ends well."""
+    said = run(home / "bin" / "python", "uninstall", "wheelfit")
+    assert "removed wheelfit" in said
+    assert not (site_of(home) / "wheelfit" / "__init__.py").exists()
 
 
 def test_wheels_that_bring_what_might_be_imported(

@@ -10,6 +10,7 @@ from wheelfit.cli.environments import (
     tell_interruption,
     tell_unnamed_environment,
 )
+from wheelfit.cli.own_modules import check_own_requirements
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
 from wheelfit.errors import (
@@ -183,10 +184,12 @@ def decided(
     :raises UsageError: the environment could not use what would be installed.
     :raises NotRemovable: something that must go was installed without a record of its files.
     :raises VariantChangeRefused: nobody asked for a change of variant.
+    :raises OwnRequirementRefused: wheelfit itself would not work any more.
     :raises Crossed: it would be refused for what is not so any more; see `in_peace`.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
+    check_own_requirements(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
     try:
         if planned.remove:

@@ -388,9 +388,29 @@ def _in_family(error: BaseException) -> WheelfitError:
         return _Interrupted("interrupted from the keyboard")
     if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename is not None:
         return FileProblem(f"it cannot be used: {error.strerror}", where=str(error.filename))
+    if (broken := _broken_installation(error)) is not None:
+        return broken
     return _InternalError(
         f"wheelfit failed in a way it should not: {type(error).__name__}: {error}",
         hint="run it again with --debug and report what it prints",
+    )
+
+
+def _broken_installation(error: BaseException) -> WheelfitError | None:
+    """Return the cause of a strange error if it is a package that wheelfit depends on."""
+    from wheelfit.doctor.own_requirements import unmet_requirements
+    from wheelfit.errors import BrokenInstallation
+
+    try:
+        unmet = unmet_requirements(files=True)
+    except Exception:  # noqa: BLE001 - the first error counts
+        return None
+    if not unmet:
+        return None
+    return BrokenInstallation(
+        f"wheelfit cannot work: {unmet[0]}",
+        note=f"{type(error).__name__}: {error}",
+        hint="wheelfit doctor shows all that is missing, wheelfit doctor --repair installs it",
     )
 
 

@@ -16,6 +16,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 import wheelfit
+from wheelfit.errors import OwnRequirementRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
+    from wheelfit.install.plan import Plan
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["settle_modules", "touches_us"]
+__all__ = ["check_own_requirements", "settle_modules", "touches_us"]
 
 
 def __dir__() -> list[str]:
@@ -47,6 +49,45 @@ _FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "cli")
 """Of which floors something may be needed once the environment is changed."""
 _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 """Folders of these floors of which nothing is."""
+
+
+def check_own_requirements(plan: Plan, environment: Environment) -> None:
+    """Refuse a change after which wheelfit itself would not work any more.
+
+    What is broken before counts for nothing: a change may be one step of a repair. wheelfit
+    itself may be removed or replaced, by those who name it.
+
+    :param plan: what changes.
+    :param environment: where.
+    :raises OwnRequirementRefused: a requirement of wheelfit, or of what it requires, would not be
+        met any more.
+    """
+    if not plan or not _is_ours(environment):
+        return
+    from wheelfit.doctor.own_requirements import unmet_requirements
+
+    changes: dict[str, str | None] = {entry.name: None for entry in plan.remove}
+    changes |= {pin.name: str(pin.version) for pin in plan.install}
+    unmet = unmet_requirements(changes)
+    if not unmet:
+        return
+    broken = {(one.needing, one.requirement) for one in unmet_requirements()}
+    refused = [one for one in unmet if (one.needing, one.requirement) not in broken]
+    if refused:
+        first = refused[0]
+        becomes = (
+            f"{first.name} would be removed"
+            if first.found is None
+            else f"{first.name} would be {first.found}"
+        )
+        raise OwnRequirementRefused(
+            f"this would break wheelfit, which runs from this environment: {becomes}, and "
+            f"{first.needing} requires {first.requirement}",
+            where=environment.name,
+            note="\n".join(map(str, refused)) if len(refused) > 1 else None,
+            hint="nothing was changed; name another environment with --python or --target, and "
+            "keep wheelfit in one of its own (uv tool install wheelfit, or pipx install wheelfit)",
+        )
 
 
 def touches_us(

@@ -230,6 +230,13 @@ WRONG_PLATFORM = Check(
     "packages are installed that were built for another Python or system",
     "install them again: the builds that fit are chosen",
 )
+OWN_REQUIREMENT_UNMET = Check(
+    "own-requirement-unmet",
+    "",
+    _ERROR,
+    "a package that wheelfit itself depends on is missing, damaged or of an unsuitable version",
+    "install what is needed with wheelfit doctor --repair",
+)
 DRIVER_TOO_OLD = Check(
     "driver-too-old",
     "P-92",
@@ -461,6 +468,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             OPENMP_CHECK_OFF,
         ),
         Area.PACKAGES: (
+            OWN_REQUIREMENT_UNMET,
             UNSUPPORTED_HERE,
             BROKEN_BY_DEPENDENCY,
             WRONG_PLATFORM,

@@ -4,6 +4,9 @@ Looks at the machine with all its probes, at environment variables and tools, an
 that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
 running process instead. Nothing is changed, no network is used, and nothing that is installed is
 imported. The report is made to be sent: host names, serial numbers and credentials are left out.
+
+Where packages that wheelfit itself depends on are missing or do not do, it says which; --repair
+installs them.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
+    from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.install.environment import Environment
     from wheelfit.platforms.discovery import Machine
@@ -64,6 +68,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="CODE",
         help="leave out the findings of a kind",
     )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="install what wheelfit itself depends on and does not have, with pip or uv",
+    )
     add_environment(parser)
     add_machine(parser)
     parser.set_defaults(agreement_table=(), allow_mixed=[])  # only a file can set them
@@ -72,17 +81,35 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Examine, say what was found, and return the exit code of the first area with a fault."""
     from wheelfit.cli.diagnosis import lines_of, mapping_of
-    from wheelfit.errors import UsageError
+    from wheelfit.doctor.own_requirements import unmet_requirements
+    from wheelfit.errors import UsageError, WheelfitError
+    from wheelfit.values import replace
 
     _check_codes((*arguments.only, *arguments.ignore))
     if arguments.replay and arguments.host:
         raise UsageError("--replay and --for both name a machine", hint="choose one")
     if arguments.runtime is not None and (arguments.replay or arguments.host):
         raise UsageError("--runtime looks at a process of this machine", hint="name no other one")
-    if arguments.runtime is not None:
-        found = _of_process(arguments.runtime)
-    else:
-        found = _of_environment(arguments, output, environ)
+    unmet = unmet_requirements(files=True)
+    if arguments.repair:
+        if unmet:
+            from wheelfit.doctor.repair import repair
+
+            repair(unmet, environ, output.say)
+            unmet = ()
+        output.say("everything that wheelfit depends on is installed")
+    try:
+        if arguments.runtime is not None:
+            found = _of_process(arguments.runtime)
+        else:
+            found = _of_environment(arguments, output, environ)
+    except WheelfitError:
+        raise
+    except Exception:
+        if not unmet:
+            raise
+        found = _of_nothing(environ)
+    found = replace(found, findings=(*_about_ourselves(unmet), *found.findings))
     found = found.reduced(only=arguments.only, ignore=arguments.ignore)
     output.result_json(mapping_of(found))
     for line, style in lines_of(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
@@ -123,7 +150,23 @@ def _exit_code(findings: Iterable[Finding], *, strict: bool) -> int:
     return min((EXIT_CODES[area] for area in areas), default=0)
 
 
+def _about_ourselves(unmet: Iterable[UnmetRequirement]) -> Iterable[Finding]:
+    """Return the findings about what wheelfit itself depends on."""
+    from wheelfit.check.findings import Place
+    from wheelfit.doctor.diagnoses import OWN_REQUIREMENT_UNMET
+
+    return [Place("wheelfit").found(OWN_REQUIREMENT_UNMET, str(one)) for one in unmet]
+
+
 # --- examining ------------------------------------------------------------------------------
+
+
+def _of_nothing(environ: Mapping[str, str]) -> Diagnosis:
+    """Return an empty report, for where wheelfit is too broken to look at anything."""
+    from wheelfit.cli.diagnosis import Diagnosis
+    from wheelfit.platforms.surroundings import Surroundings
+
+    return Diagnosis("this machine", (), _scrubber(Surroundings(environ=dict(environ)), environ))
 
 
 def _of_process(number: int) -> Diagnosis:

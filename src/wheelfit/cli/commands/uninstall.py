@@ -37,6 +37,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         tell_unnamed_environment,
     )
     from wheelfit.cli.pip_rules import check_changes, read_rules
+    from wheelfit.install.plan import plan_uninstall
     from wheelfit.install.uninstall import uninstall
 
     environment = open_environment_of(arguments, environ, must_exist=True)
@@ -48,12 +49,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         mend_first(environment, output)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
-    if not arguments.dry_run:
-        from wheelfit.cli.own_modules import settle_modules, touches_us
+    from wheelfit.cli.own_modules import check_own_requirements, settle_modules, touches_us
 
-        going = [entry for entry in environment.installed() if entry.name in names]
-        if touches_us(environment, (), going):
-            settle_modules(environment)
+    plan, _ = plan_uninstall(names, environment.installed())
+    check_own_requirements(plan, environment)
+    if not arguments.dry_run and touches_us(environment, (), plan.remove):
+        settle_modules(environment)
     applied = uninstall(
         names,
         environment,

@@ -1,0 +1,183 @@
+"""Whether what wheelfit itself depends on is installed, found out with the standard library alone.
+
+Any of it may be what is broken, so nothing of it is imported here. The metadata of what is
+installed is read where Python finds it, from wheelfit through everything that it requires.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidPage
+from wheelfit.install.isolated.interpreter import marker_values
+from wheelfit.patterns import pattern
+from wheelfit.runtime.libraries.versions import (
+    Requirement,
+    normalized,
+    parse_requirement,
+    parse_version,
+    satisfies,
+)
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["OWN_NAME", "UnmetRequirement", "unmet_requirements"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+OWN_NAME = "wheelfit"
+_CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
+"""Endings of files without which a package cannot be imported as a whole."""
+_RELEASE = pattern(r"v?[0-9]{1,20}(?:\.[0-9]{1,20})*")
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetRequirement:
+    """A requirement of wheelfit, or of what it requires, that no installed package meets."""
+
+    needing: str
+    """Name and version of the distribution that has the requirement."""
+    requirement: str
+    """What it requires, as ``urllib3>=2.8,<3``."""
+    found: str | None
+    """The installed version; None: the package is not installed."""
+    lost: str | None = None
+    """A file of the installed package that is missing."""
+
+    @property
+    def name(self) -> str:
+        """The normalised name of the required package."""
+        return parse_requirement(self.requirement).project
+
+    @property
+    def remedy(self) -> str:
+        """The requirement that an installer has to be given, as ``urllib3>=2.8,<3``."""
+        if self.lost is not None and self.found is not None:
+            return f"{self.name}=={self.found}"
+        return self.requirement
+
+    def __str__(self) -> str:
+        if self.lost is not None:
+            return f"{self.name} {self.found} has lost files, as {self.lost}"
+        there = "is not installed" if self.found is None else f"{self.found} is installed"
+        return f"{self.needing} requires {self.requirement}, and {self.name} {there}"
+
+
+def unmet_requirements(
+    changes: Mapping[str, str | None] | None = None,
+    *,
+    search: Sequence[str] | None = None,
+    files: bool = False,
+) -> tuple[UnmetRequirement, ...]:
+    """Return which requirements of wheelfit are not met, in the order in which they are found.
+
+    Optional requirements (extras) do not count: the commands that use them report their absence.
+
+    :param changes: versions to assume in place of those installed, by normalised name; None: the
+        package is removed. What a package that changes requires itself is not known here; where
+        wheelfit itself changes, nothing is.
+    :param search: folders to look for distributions in; default: ``sys.path``.
+    :param files: whether to look for lost files too.
+    """
+    return tuple(_unmet({} if changes is None else changes, search, files=files))
+
+
+def _unmet(
+    changes: Mapping[str, str | None], search: Sequence[str] | None, *, files: bool
+) -> Iterator[UnmetRequirement]:
+    markers = marker_values()
+    own = _find(OWN_NAME, search)
+    if own is None or OWN_NAME in changes:  # None: it runs from a source tree
+        return
+    # Each distribution once for each set of extras that something requires it with.
+    pending: list[tuple[Distribution, frozenset[str]]] = [(own, frozenset())]
+    seen = {(OWN_NAME, frozenset[str]())}
+    whole: set[str] = set()
+    if files:
+        yield from _lost(own, OWN_NAME, whole)
+    while pending:
+        needing, extras = pending.pop(0)
+        for requirement in _requirements(needing, extras, markers):
+            name = requirement.project
+            there = _find(name, search)
+            installed = None if there is None else there.version
+            version = changes.get(name, installed)
+            if not _meets(version, requirement.specifier):
+                source = f"{_name(needing)} {needing.version}"
+                yield UnmetRequirement(source, str(requirement), version)
+            elif there is not None and name not in changes:
+                if files:
+                    yield from _lost(there, name, whole)
+                key = (name, frozenset(requirement.extras))
+                if key not in seen:
+                    seen.add(key)
+                    pending.append((there, key[1]))
+
+
+def _find(name: str, search: Sequence[str] | None) -> Distribution | None:
+    """Return the distribution that Python finds first; None if there is none with a version."""
+    try:
+        if search is None:
+            found = distribution(name)
+        else:
+            found = next(iter(Distribution.discover(name=name, path=list(search))))
+    except (PackageNotFoundError, StopIteration, ValueError):
+        return None
+    # Without METADATA it is a remainder of a removal.
+    return found if found.metadata and found.metadata["Version"] else None
+
+
+def _name(found: Distribution) -> str:
+    return normalized(found.metadata["Name"] or "")
+
+
+def _requirements(
+    needing: Distribution, extras: frozenset[str], markers: Mapping[str, str]
+) -> Iterator[Requirement]:
+    """Yield the requirements that apply here; one that is not understood is left out."""
+    for text in needing.requires or ():
+        try:
+            requirement = parse_requirement(text)
+            applies = any(
+                requirement.applies({**markers, "extra": extra}) for extra in ("", *sorted(extras))
+            )
+        except InvalidPage:
+            continue
+        if applies:
+            yield requirement
+
+
+def _meets(version: str | None, specifier: str) -> bool:
+    """Tell whether a version meets a specifier; what is not understood does."""
+    if version is None:
+        return False
+    # A pre-release or a local version counts as the release that it is of.
+    match = _RELEASE.match(version)
+    numbers = None if match is None else parse_version(match[0])
+    if numbers is None:
+        return True
+    try:
+        return satisfies(numbers, specifier)
+    except InvalidPage:
+        return True
+
+
+def _lost(found: Distribution, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
+    """Yield a distribution that has lost a file of its code, each once."""
+    if name in whole:
+        return
+    whole.add(name)
+    for row in csv.reader((found.read_text("RECORD") or "").splitlines()):
+        if row and row[0].endswith(_CODE) and not os.path.exists(str(found.locate_file(row[0]))):  # noqa: PTH110
+            yield UnmetRequirement(
+                f"{_name(found)} {found.version}", f"{name}=={found.version}", found.version, row[0]
+            )
+            return

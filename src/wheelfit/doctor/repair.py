@@ -1,0 +1,99 @@
+"""Reinstall what wheelfit depends on, with an installer that does not depend on it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from wheelfit.doctor.own_requirements import unmet_requirements
+from wheelfit.errors import BrokenInstallation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wheelfit.doctor.own_requirements import UnmetRequirement
+
+__all__ = ["install_command", "repair"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ROUNDS = 10
+"""A package that was missing brings requirements of its own, and these others."""
+_SHOWN = 4000
+"""Characters of what an installer printed last."""
+
+
+def install_command(unmet: Sequence[UnmetRequirement], environ: Mapping[str, str]) -> list[str]:
+    """Return the command that installs what is unmet, and nothing else.
+
+    It is pip's where this environment has pip, else uv's where there is uv.
+
+    :param unmet: the requirements.
+    :param environ: environment variables; ``PATH`` counts.
+    """
+    wanted = list(dict.fromkeys(requirement.remedy for requirement in unmet))
+    options = ["--no-deps", "--force-reinstall", "--", *wanted]
+    if not _has_pip() and (uv := shutil.which("uv", path=environ.get("PATH", os.defpath))):
+        return [uv, "pip", "install", "--python", sys.executable, *options]
+    # Not -I, which takes the user's own packages away; -P: no pip.py of the current folder.
+    return [sys.executable, "-P", "-m", "pip", "install", *options]
+
+
+def _has_pip() -> bool:
+    command = [sys.executable, "-P", "-m", "pip", "--version"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def repair(
+    unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], say: Callable[[str], None]
+) -> None:
+    """Install what is unmet, and what that requires in turn.
+
+    :param unmet: the requirements.
+    :param environ: environment variables, for the installer.
+    :param say: called with a line of progress.
+    :raises BrokenInstallation: it cannot be repaired; what the installer said is in the note.
+    """
+    for _ in range(_ROUNDS):
+        command = install_command(unmet, environ)
+        if command[0] == sys.executable and not _has_pip():
+            say(f"running {sys.executable} -m ensurepip")
+            _run([sys.executable, "-P", "-m", "ensurepip"], environ)
+        say(f"running {' '.join(command)}")
+        _run(command, environ)
+        importlib.invalidate_caches()
+        before, unmet = unmet, unmet_requirements(files=True)
+        if not unmet:
+            return
+        if unmet == before:
+            break
+    raise BrokenInstallation(
+        f"an installer was run, and still: {unmet[0]}",
+        hint="install wheelfit anew, into an environment of its own",
+    )
+
+
+def _run(command: list[str], environ: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        command,
+        env=dict(environ),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if done.returncode:
+        raise BrokenInstallation(
+            f"the repair failed: {' '.join(command[:6])} ended with status {done.returncode}",
+            note=done.stdout.strip()[-_SHOWN:] or None,
+            hint="correct what it says, or install wheelfit anew, into an environment of its own",
+        )

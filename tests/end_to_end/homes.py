@@ -1,0 +1,74 @@
+"""Environments that wheelfit itself is installed in, with everything that it requires."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import wheelfit
+
+__all__ = ["make_home", "required", "site_of"]
+
+
+def site_of(environment: Path) -> Path:
+    """Return where the packages of an environment lie."""
+    (site,) = environment.glob("lib/python*/site-packages")
+    return site
+
+
+def required() -> dict[str, Distribution]:
+    """Return what wheelfit requires, without extras, by name."""
+    found: dict[str, Distribution] = {}
+    pending = [distribution("wheelfit")]
+    while pending:
+        for text in pending.pop().requires or ():
+            requirement = Requirement(text)
+            name = canonicalize_name(requirement.name)
+            if name in found or (
+                requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
+            ):
+                continue
+            found[name] = distribution(name)
+            pending.append(found[name])
+    return found
+
+
+def make_home(place: Path) -> Path:
+    """Make an environment that wheelfit itself lives in, by copying what is installed here.
+
+    :param place: the folder of the environment; made.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    site = site_of(place)
+    for found in required().values():
+        _copy(found, site)
+    shutil.copytree(
+        Path(wheelfit.__file__).parent,
+        site / "wheelfit",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    info = site / "wheelfit-0.1.0.dist-info"
+    info.mkdir()
+    needs = [text for text in distribution("wheelfit").requires or () if "extra ==" not in text]
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.4\nName: wheelfit\nVersion: 0.1.0\n"
+        + "".join(f"Requires-Dist: {text}\n" for text in needs)
+    )
+    files = [path.relative_to(site) for path in (site / "wheelfit").rglob("*.py")]
+    rows = [f"{path},," for path in (*files, info.relative_to(site) / "METADATA")]
+    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
+    return place
+
+
+def _copy(found: Distribution, site: Path) -> None:
+    for path in found.files or ():
+        if path.suffix != ".pyc" and ".." not in path.parts:
+            place = site / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(found.locate_file(path)), place)

@@ -1,0 +1,257 @@
+"""wheelfit does not break itself, and what others have broken can be found out and repaired."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from end_to_end.homes import make_home, required, site_of
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an environment that wheelfit itself lives in; no test may change it."""
+    home = make_home(tmp_path_factory.mktemp("own") / "home")
+    run(home, "list")  # keeps its bytecode
+    return home
+
+
+@pytest.fixture
+def home(whole: Path, tmp_path: Path) -> Path:
+    """Make another one, to be changed; its files are links to those of the first."""
+    shutil.copytree(whole, tmp_path / "home", symlinks=True, copy_function=os.link)
+    return tmp_path / "home"
+
+
+def run(
+    home: Path, *words: str | Path, code: int = 0, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the wheelfit of an environment."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "PYTHON", "UV_", "WHEELFIT_")) and name != "VIRTUAL_ENV"
+    }
+    kept |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(home.parent / "cache")}
+    done = subprocess.run(
+        [home / "bin" / "python", "-m", "wheelfit", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=home.parent,
+        env=kept | (environ or {}),
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def in_a_line(text: str) -> str:
+    """Return a text that was broken into lines as one."""
+    return " ".join(text.split())
+
+
+def remove(home: Path, names: Iterable[str]) -> None:
+    """Remove the files of distributions and what records them, as no installer would."""
+    site = site_of(home)
+    for name in names:
+        found = required()[name]
+        tops = {path.parts[0] for path in found.files or () if path.parts[0] != ".."}
+        for top in tops:
+            if (site / top).is_dir():
+                shutil.rmtree(site / top)
+            else:
+                (site / top).unlink(missing_ok=True)
+
+
+def listing(home: Path) -> list[str]:
+    """Return what is installed."""
+    return sorted(path.name for path in site_of(home).glob("*.dist-info"))
+
+
+# --- it does not break itself --------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Make releases that wheelfit does not work with, and some that do not matter to it."""
+    folder = tmp_path / "wheels"
+    build_wheel(folder, "urllib3", "1.26.20", files={"urllib3/__init__.py": ""})
+    build_wheel(folder, "mdurl", "0.0.1", files={"mdurl/__init__.py": ""})
+    build_wheel(folder, "old-client", "1.0", requires=["urllib3<2"])
+    build_wheel(folder, "harmless", "1.0", files={"harmless.py": ""})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["urllib3<2"], "urllib3 would be 1.26.20, and wheelfit 0.1.0 requires urllib3<3,>=2.8"),
+        (["old-client"], "urllib3 would be 1.26.20, and wheelfit 0.1.0 requires"),
+        (["mdurl<0.1"], "mdurl would be 0.0.1, and markdown-it-py"),
+        (["--no-deps", "urllib3<2", "harmless"], "urllib3 would be 1.26.20"),
+        (["--dry-run", "urllib3<2"], "urllib3 would be 1.26.20"),
+    ],
+    ids=["itself", "as a dependency", "two levels down", "without dependencies", "dry run"],
+)
+def test_install_refuses(whole: Path, wheels: Path, words: list[str], reason: str) -> None:
+    """An installation that would break wheelfit changes nothing, and says why and what to do."""
+    before = listing(whole)
+    done = run(whole, "install", "--no-index", "-f", wheels, *words, code=7)
+    assert "[own-requirement]" in done.stderr
+    assert reason in in_a_line(done.stderr)
+    assert "--python or --target" in in_a_line(done.stderr)
+    assert listing(whole) == before
+
+
+def test_other_installations_go_on(home: Path, wheels: Path, tmp_path: Path) -> None:
+    """What does not matter to wheelfit is installed, and anything at all elsewhere."""
+    run(home, "install", "--no-index", "-f", wheels, "harmless")
+    run(home, "install", "--no-index", "-f", wheels, "old-client", "--target", tmp_path / "there")
+    assert (tmp_path / "there" / "urllib3-1.26.20.dist-info").is_dir()
+    run(home, "uninstall", "harmless")
+    assert "harmless-1.0.dist-info" not in listing(home)
+
+
+def test_what_is_broken_already_stops_nobody(home: Path, wheels: Path) -> None:
+    """A requirement that was not met before is no reason to refuse anything."""
+    build_wheel(wheels, "truststore", "0.1", files={"truststore/__init__.py": ""})
+    remove(home, ["truststore"])
+    run(home, "install", "--no-index", "-f", wheels, "harmless", "truststore==0.1")
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]], ids=["really", "dry run"])
+@pytest.mark.parametrize("name", ["packaging", "mdurl"])
+def test_uninstall_refuses(whole: Path, name: str, words: list[str]) -> None:
+    """What wheelfit works with is not removed by it."""
+    done = run(whole, "uninstall", name, *words, code=7)
+    assert f"{name} would be removed" in in_a_line(done.stderr)
+
+
+def test_sync_refuses(whole: Path, wheels: Path, tmp_path: Path) -> None:
+    """A lock that names a release which breaks wheelfit is not synced into its environment."""
+    with RecordingIndex(wheels) as index:
+        lock = tmp_path / "pylock.toml"
+        run(whole, "lock", "-i", index.url, "-o", lock, "urllib3")
+        done = run(whole, "sync", lock, code=7)
+        assert "urllib3 would be 1.26.20" in in_a_line(done.stderr)
+        run(whole, "sync", lock, "--target", tmp_path / "there")
+
+
+# --- what others have broken ---------------------------------------------------------------------
+
+
+def test_doctor_and_recover_need_the_standard_library_alone(home: Path) -> None:
+    """With everything gone that wheelfit requires, both start and say what they have to say."""
+    remove(home, required())
+    done = run(home, "recover")
+    assert "no change was interrupted" in done.stdout
+    run(home, "recover", "--python", sys.executable, "--dry-run")
+    done = run(home, "doctor", code=13)
+    for name in ("packaging", "urllib3", "msgspec", "rich"):
+        assert f"wheelfit 0.1.0 requires {name}" in in_a_line(done.stdout)
+    assert "wheelfit doctor --repair" in done.stdout
+    said = json.loads(run(home, "doctor", "--json", code=13).stdout)
+    assert {one["code"] for one in said["findings"]} == {"own-requirement-unmet"}
+    assert said["summary"]["errors"] == len(said["findings"]) >= 8
+    run(home, "doctor", "--runtime", "self", code=13)
+    run(home, "--version")
+    run(home, "recover", "--help")
+
+
+def test_other_commands_point_to_doctor(home: Path) -> None:
+    """They end with an error of the family, not with that of an import."""
+    remove(home, required())
+    for words in (["install", "a"], ["list"], ["check-env"], ["lock", "a"], ["uninstall", "a"]):
+        done = run(home, *words, code=70)
+        assert "[broken-installation]" in done.stderr
+        assert "wheelfit doctor" in done.stderr
+
+
+def test_recovery_where_everything_is_gone(home: Path, wheels: Path, tmp_path: Path) -> None:
+    """An interrupted change is undone although nothing that wheelfit requires is there."""
+    target = tmp_path / "target"
+    run(home, "install", "--no-index", "-f", wheels, "harmless", "--target", target)
+    before = sorted(path.name for path in target.iterdir())
+    build_wheel(wheels, "harmless", "2.0", files={"harmless.py": "2", "more.py": ""})
+    # A kill at the last step, when all files are in their places.
+    program = (
+        "import os, sys\n"
+        "from wheelfit.cli.main import main\n"
+        "def watch(event, arguments):\n"
+        "    if event == 'os.rename' and str(arguments[1]).endswith('committed'):\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "sys.addaudithook(watch)\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    killed = subprocess.run(
+        [home / "bin/python", "-c", program, "install", "--no-index", "-f", wheels, "-U",
+         "harmless", "--target", target],
+        check=False, capture_output=True, timeout=120,
+        env={"PATH": os.environ["PATH"], "WHEELFIT_CACHE_DIR": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert killed.returncode == -9, killed
+    assert (target / "more.py").exists()
+    remove(home, required())
+    done = run(home, "recover", "--target", target)
+    assert "an interrupted change was undone" in done.stdout
+    assert sorted(path.name for path in target.iterdir()) == before
+    assert (target / "harmless.py").read_text() == ""
+
+
+def test_an_older_release_of_a_library(home: Path) -> None:
+    """An unsuitable release is named: urllib3 1.x, whose import may succeed."""
+    site = site_of(home)
+    remove(home, ["urllib3"])
+    (site / "urllib3").mkdir()
+    (site / "urllib3/__init__.py").write_text("")
+    info = site / "urllib3-1.26.20.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: urllib3\nVersion: 1.26.20\n")
+    done = run(home, "install", "-i", "http://127.0.0.1:9/simple", "anything", code=70)
+    assert "urllib3<3,>=2.8, and urllib3 1.26.20 is installed" in in_a_line(done.stderr)
+    done = run(home, "doctor", code=13)
+    assert "urllib3 1.26.20 is installed" in in_a_line(done.stdout)
+
+
+def test_files_that_are_lost(home: Path) -> None:
+    """A package whose folder was deleted is named, though its record is there."""
+    shutil.rmtree(site_of(home) / "packaging")
+    done = run(home, "doctor", code=13)
+    assert "has lost files, as packaging/__init__.py" in in_a_line(done.stdout)
+    done = run(home, "list", code=70)
+    assert "packaging" in done.stderr
+
+
+# --- repair --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.network
+def test_repair(home: Path) -> None:
+    """With pip, which Python brings along, all is installed again; a failure of pip is shown."""
+    remove(home, ["packaging", "urllib3", "mdurl", "rich"])
+    shutil.rmtree(site_of(home) / "msgspec")
+    environ = {"PATH": os.defpath}  # without uv
+    environ |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    offline = {**environ, "PIP_NO_INDEX": "1"}
+    done = run(home, "doctor", "--repair", code=70, environ=offline)
+    assert "-m ensurepip" in done.stderr
+    assert "the repair failed" in done.stderr
+    assert "No matching distribution found for packaging" in in_a_line(done.stderr)
+    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet", environ=environ)
+    assert "-m pip install --no-deps --force-reinstall" in done.stderr
+    run(home, "list")
+    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet")
+    assert "everything that wheelfit depends on is installed" in done.stderr
+    assert "pip install" not in done.stderr
