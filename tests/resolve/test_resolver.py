@@ -67,6 +67,15 @@ def add_torch(world: World, version: str, labels: Sequence[str], *, plain: bool 
     world.repository.add_file(f"torch-{version}-variants.json", document)
 
 
+def numbers_on_offer() -> World:
+    """Return a world with two old releases of something, and others that limit it."""
+    world = World()
+    world.add("numbers 0.5", "numbers 1", "picky 1", "picky 2")
+    world.add("old-numbers 1", requires=["numbers<1"])
+    world.add("picky 3", requires=["numbers<2"])
+    return world
+
+
 @pytest.fixture
 def world() -> World:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
@@ -528,6 +537,38 @@ class TestInstalled:
         resolution = world.resolve("torch", installed=installed, upgrade=True)
         assert {str(pin) for pin in resolution.pins} == {"torch 2.8 (cu128)", "cuda-runtime 1"}
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
+
+    @pytest.mark.parametrize(
+        ("there", "words", "pins"),
+        [
+            ("numbers 9.0", ["numbers"], {}),
+            ("numbers 9.0", ["numbers>=1"], {}),
+            ("numbers 9.0rc1", ["numbers"], {}),
+            ("numbers 9.0.dev3", ["numbers"], {}),
+            ("numbers 1.0+local", ["numbers"], {}),
+            ("numbers 9.0", ["numbers<9"], {"numbers": "1"}),
+            ("numbers 9.0", ["numbers==0.5"], {"numbers": "0.5"}),
+            ("numbers 9.0", ["numbers", "old-numbers"], {"numbers": "0.5", "old-numbers": "1"}),
+            ("numbers 0.5", ["numbers"], {"numbers": "1"}),
+        ],
+    )
+    def test_an_upgrade_never_goes_back(
+        self, there: str, words: list[str], pins: dict[str, str]
+    ) -> None:
+        """What is older than what is there is taken only where what is asked for demands it."""
+        world = numbers_on_offer()
+        assert world.pins(*words, installed=[present(there)], upgrade=True) == pins
+        resolution = world.resolve(*words, installed=[present(there)], upgrade=True)
+        assert [str(kept) for kept in resolution.kept] == ([] if pins else [there])
+        said = f"{there} stays: it is newer than numbers 1, the newest on offer"
+        assert any(note.startswith(said) for note in resolution.notes) is (not pins)
+
+    @pytest.mark.parametrize("order", [["numbers", "picky"], ["picky", "numbers"]])
+    def test_an_upgrade_goes_back_for_no_other_upgrade(self, order: list[str]) -> None:
+        """Of what is named together, one does not get newer at the cost of the other."""
+        world = numbers_on_offer()
+        installed = [present("numbers 9.0"), present("picky 1")]
+        assert world.pins(*order, installed=installed, upgrade=True) == {"picky": "2"}
 
     @pytest.mark.parametrize(("supported", "stays"), [("12.9", True), ("12.8", False)])
     def test_a_variant_that_fits(self, world: World, supported: str, *, stays: bool) -> None:

@@ -10,7 +10,6 @@ from wheelfit.cli.environments import (
     tell_interruption,
     tell_unnamed_environment,
 )
-from wheelfit.cli.own_modules import check_own_requirements
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
 from wheelfit.errors import (
@@ -189,7 +188,10 @@ def decided(
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
-    check_own_requirements(planned, ground.environment)
+    if planned:
+        from wheelfit.cli.own_modules import check_own_requirements
+
+        check_own_requirements(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
     try:
         if planned.remove:
@@ -544,7 +546,10 @@ def _tell_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
     old = {entry.name: entry for entry in planned.remove}
     for pin in planned.install:
         gone = old.pop(pin.name, None)
-        replaced = "" if gone is None else f", replacing {gone.version}"
+        replaced = ""
+        if gone is not None:
+            newer = "the newer " if gone.version > pin.version else ""
+            replaced = f", replacing {newer}{gone.version}"
         if gone is not None and gone.label != pin.label:
             replaced += f" ({gone.label or PLAIN})"
         # One line for each package that had a choice; for the others there is nothing to say.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import reduce
 from operator import and_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
+
+from packaging.version import Version
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
@@ -38,10 +41,9 @@ from wheelfit.sources.urls import redact
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
@@ -68,6 +70,8 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     Asking again costs only what changed: rejecting a wheel (`Candidates.reject`)
     and resolving anew takes the next one (F-93).
 
+    An upgrade never goes back behind what is installed, unless what is asked for demands it.
+
     :param request: what is asked.
     :param candidates: what there is, and how to choose.
     :param threads: how many questions to the sources travel at once.
@@ -80,17 +84,82 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.
     """
-    resolution = _Resolving(request, candidates).resolve(threads)
+    resolution = _not_back(request, candidates, threads)
     if not any(candidates.bridge(pin.name) for pin in resolution.pins):
         return resolution
     from wheelfit.resolve.bridges import alone  # noqa: PLC0415 - start-up
 
     return alone(
         resolution,
-        lambda: _Resolving(request, candidates).resolve(threads),
+        lambda: _not_back(request, candidates, threads),
         candidates,
         request.around,
     )
+
+
+def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolution:
+    """Resolve such that an upgrade leaves nothing older than it was, if that is possible.
+
+    What would go back stays as it is installed, and nothing below counts; where the needs cannot be
+    met then, they demand the older release.
+    """
+    resolution = _Resolving(request, candidates).resolve(threads)
+    held: dict[NormalizedName, Pin] = {}
+    while lower := _gone_back(request, candidates, resolution, held):
+        held |= lower
+        floors = {name: request.installed[name].version for name in held}
+        named = {asked.requirement.name for asked in request.requirements}
+        upgraded = (named if request.upgrade else set()) | request.upgrade_only
+        try:
+            resolution = _Resolving(
+                replace(request, upgrade=False, upgrade_only=frozenset(upgraded - held.keys())),
+                candidates,
+                floors,
+            ).resolve(threads)
+        except NoFit:
+            return _Resolving(request, candidates).resolve(threads)
+    stays = {present.name: present for present in resolution.kept}
+    notes = [
+        f"{stays[name]} stays: it is newer than {pin.name} {pin.version}, the newest on offer that "
+        "could be taken"
+        for name, pin in held.items()
+        if name in stays
+    ]
+    return replace(resolution, notes=(*notes, *resolution.notes)) if notes else resolution
+
+
+def _gone_back(
+    request: Request,
+    candidates: Candidates,
+    resolution: Resolution,
+    held: Container[NormalizedName],
+) -> dict[NormalizedName, Pin]:
+    """Return what an upgrade would leave older than it is, though the user admits what it is."""
+    found = {}
+    said = (*request.requirements, *request.constraints, *request.overrides)
+    named = {asked.requirement.name for asked in request.requirements}
+    upgraded = (named if request.upgrade else set()) | request.upgrade_only
+    for pin in resolution.pins:
+        present = request.installed.get(pin.name)
+        if present is None or pin.is_given or pin.name not in upgraded or pin.name in held:
+            continue
+        if not _is_older(pin, present, candidates):
+            continue
+        if all(
+            asked.requirement.specifier.contains(present.version, prereleases=True)
+            for asked in said
+            if asked.requirement.name == pin.name
+            and asked.requirement.applies(candidates.target.environment)
+        ):
+            found[pin.name] = pin
+    return found
+
+
+def _is_older(pin: Pin, present: Present, candidates: Candidates) -> bool:
+    if candidates.bridge(pin.name) is not None:
+        # The local version of a bridged family names the build; which one is another question.
+        return Version(pin.version.public) < Version(present.version.public)
+    return pin.version < present.version
 
 
 class _Found(NamedTuple):
@@ -109,10 +178,21 @@ class _Unsolved(NamedTuple):
 
 
 class _Resolving:
-    """Carry one request through."""
+    """Carry one request through.
 
-    def __init__(self, request: Request, candidates: Candidates) -> None:
+    :param request: what is asked.
+    :param candidates: what there is, and how to choose.
+    :param floors: versions below which a project has none, whatever is listed.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        candidates: Candidates,
+        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+    ) -> None:
         self._candidates = candidates
+        self._lowest = floors
         self._details: list[str] = []
         self._replacements = Replacements(
             request.overrides, request.excluded, candidates.target.environment
@@ -163,7 +243,10 @@ class _Resolving:
         """
         self._candidates.agree(agreed)
         needs = [*roots, *self._exchanged(roots)]
-        floors = {package.name: version for package, version in self._freely.items()}
+        floors = dict(self._lowest)
+        if effort is Effort.AS_NEW:
+            for package, version in self._freely.items():
+                floors[package.name] = max(version, floors.get(package.name, version))
         prereleases = self._request.prereleases
         with Lookahead(
             self._candidates,
@@ -176,7 +259,7 @@ class _Resolving:
                 self._candidates,
                 lookahead,
                 roots,
-                floors if effort is Effort.AS_NEW else {},
+                floors,
                 is_any_divided=effort is Effort.ANY_BUILD,
             )
             try:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +117,42 @@ def test_replaced(shop: Shop) -> None:
     said = shop.install("--no-variants", "fast")
     assert said.out.startswith("installed fast 1.0, replacing 1.0 (open): the plain wheel")
     assert shop.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
+
+
+def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
+    """Where an index has older releases only, what is installed stays, and that is said."""
+    newer = build_wheel(shop.folder / "elsewhere", "plain", "2.5.dev1")
+    shop.install(newer)
+    for words in (["-U", "plain"], ["-U", "needs", "plain"], ["-P", "plain", "needs"]):
+        said = shop.install(*words)
+        assert "plain 2.5.dev1 stays: it is newer than plain 2.0" in said.err
+        assert shop.installed()["plain"] == ("2.5.dev1", None)
+    said = shop.install("-U", "plain<2.5.dev0")
+    assert said.out == "installed plain 2.0, replacing the newer 2.5.dev1\n"
+    lock = shop.folder / "pylock.toml"
+    run("lock", "-i", shop.index.url, "-o", lock, "plain==1.0")
+    said = run("sync", lock, "--target", shop.target)
+    assert "installed plain 1.0, replacing the newer 2.0" in said.out
+
+
+def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
+    """Of the same environment and the same index pip leaves the same release."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", shop.target], check=True)
+    place = ["--python", shop.target]
+    for version, expected in (("2.5", "2.5"), ("1.9+local", "2.0"), ("2.0+cu128", "2.0+cu128")):
+        newer = build_wheel(shop.folder / "elsewhere", "plain", version)
+        shop._run("install", "--no-index", "--force-reinstall", newer, *place)
+        shop._run("install", "-i", shop.index.url, "-U", "plain", *place)
+        packages = shop._run("list", "--json", *place).object["packages"]
+        assert [one["version"] for one in packages] == [expected]
+        shop._run("install", "--no-index", "--force-reinstall", newer, *place)
+        subprocess.run(
+            [pip, *place, "install", "-q", "-i", shop.index.url, "-U", "plain"],
+            check=True,
+            env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
+        )
+        packages = shop._run("list", "--json", *place).object["packages"]
+        assert [one["version"] for one in packages] == [expected]
 
 
 def test_upgrade_one(shop: Shop) -> None:

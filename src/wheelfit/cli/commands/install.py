@@ -44,7 +44,10 @@ def configure(parser: ArgumentParser) -> None:
     add_groups(parser)
     group = parser.add_argument_group("installation")
     group.add_argument(
-        "-U", "--upgrade", action="store_true", help="take the newest versions of what is named"
+        "-U",
+        "--upgrade",
+        action="store_true",
+        help="take the newest versions of what is named; none is older than what is installed",
     )
     group.add_argument(
         "-P",
