@@ -92,5 +92,5 @@ class NamedFiles:
             self._skip(folder, "there is nothing to check in the folder")
 
     def _skip(self, path: Path, reason: str) -> None:
-        hint = "name wheels, *-variants.json files, folders of them, or projects of an index"
+        hint = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
         self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))

@@ -121,6 +121,15 @@ def check_project(
         wanted = {file for listed in releases.values() for file in listed.files}
         meant = tuple(file for file in page.files if file in wanted)
     work = _Work(repository, page.source, profiles, full=full, seen=seen)
+    if not (chosen or everything):
+        work.unchecked.append(
+            Unchecked(
+                page.source,
+                "nothing-checked",
+                f"no release of {name} has variants, so none was looked into",
+                f"name versions, as project:{name}>=0, to look into their wheels",
+            )
+        )
     work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
     return work.report(name, chosen, now, progress)
 
@@ -204,6 +213,7 @@ class _Work:
         self._without_ranges: set[object] = set()
         """Servers that give no parts of files."""
         self.findings: list[Finding] = []
+        self.unchecked: list[Unchecked] = []
 
     def report(
         self,
@@ -212,7 +222,7 @@ class _Work:
         now: datetime,
         progress: Progress,
     ) -> Report:
-        unchecked: list[Unchecked] = []
+        unchecked = self.unchecked
         count = Count(releases=len(releases))
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:

@@ -166,8 +166,60 @@ def test_nothing_to_look_at(run: Runner, tmp_path: Path) -> None:
     """F-131: of a project without variants nothing was looked at, and that is said."""
     build_wheel(tmp_path, "plain", "1.0")
     with RecordingIndex(tmp_path) as index:
-        said = run("check", "plain", "-i", index.url)
-    assert said.out == "no faults: there are no variants to look at\n"
+        said = run("check", "plain", "-i", index.url, code=INCOMPLETE)
+        assert "no release of plain has variants, so none was looked into" in said.out
+        run("check", "plain>=0", "-i", index.url)
+
+
+@pytest.mark.parametrize("options", [(), ("--strict",), ("--full", "--strict")])
+@pytest.mark.parametrize(
+    "word",
+    ["dist", "Dist", "build", "wheelhouse", "wheels", "out", "my/wheels", "a.whl", "a.tar.gz",
+     "pylock.toml", "fast", "fast-wheels", "fast==1.0"],
+)  # fmt: skip
+def test_what_is_not_there_is_asked_of_nobody(
+    run: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    word: str,
+    options: tuple[str, ...],
+) -> None:
+    """A slip of a folder's name ends with 10, though there is a project of that name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("dist", "build", "fast", "wheels"):
+        build_wheel(tmp_path / "index", name, "1.0")
+    with RecordingIndex(tmp_path / "index") as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        said = run("check", *options, word, code=INCOMPLETE)
+        assert index.requests == []
+    assert "there is no such file or folder" in said.out
+    assert "project:NAME" in said.out
+
+
+def test_a_project_that_is_named(
+    dist: Path, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``project:`` asks the index in use; with an index that is named a name alone will do."""
+    monkeypatch.chdir(tmp_path / "..")
+    build_wheel(dist, "wheels", "1.0")
+    with RecordingIndex(dist) as index:
+        run("check", "fast", "-i", index.url, "--strict", "--ignore", "no-index-file")
+        said = run("check", "wheels", "-i", index.url, code=INCOMPLETE)
+        assert "there is no such file or folder" in said.out
+        run("check", "project:wheels>=0", "-i", index.url)
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        run("check", "project:fast", "--strict", "--ignore", "no-index-file")
+        run("check", "project:wheels==1.0")
+        run("check", "project:slow", code=INCOMPLETE)
+    assert "names no project" in run("check", "project:../x", code=2).err
+
+
+def test_an_empty_folder(run: Runner, tmp_path: Path) -> None:
+    """Where nothing was checked nothing is well."""
+    (tmp_path / "dist").mkdir()
+    for command in (["check"], ["wheel", "check"], ["index", "check"]):
+        said = run(*command, tmp_path / "dist", code=INCOMPLETE)
+        assert "there is nothing to check in the folder" in said.out
 
 
 def test_an_index_that_is_away(dist: Path, run: Runner) -> None:
@@ -201,7 +253,7 @@ def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
         ([], 2, "usage"),
         (["x.whl", "--ignore", "no-plain-wheels"], 2, "usage"),
         (["x.whl", "--sarif", "--json"], 2, "usage"),
-        (["fast[extra]"], 2, "usage"),
+        (["project:fast[extra]"], 2, "usage"),
         (["fast @ https://x/y.whl"], 10, None),
         (["x.whl", "--profile", "conda"], 2, "usage"),
         ([""], 2, "usage"),

@@ -245,13 +245,14 @@ class _Asked:
     def _of(self, text: str) -> Iterator[Release]:
         from pathlib import Path
 
-        from wheelfit.cli.targets import named_project
+        from wheelfit.cli.targets import has_versions, is_index_named, named_project
         from wheelfit.core.versions import parse_version
 
+        may_be_project = has_versions(text) or is_index_named(self._arguments)
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
             yield _release(_version(version, parse_version), Path(file))
-        elif (project := named_project(text)) is not None:
+        elif (project := named_project(text, may_be_project=may_be_project)) is not None:
             yield from self._published(project)
         else:
             yield from self._files(Path(text))

@@ -2,8 +2,10 @@
 
 Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
 wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
-such a file, or a project of an index: `torch`, `torch==2.8.0`. --environment looks at what is
-installed instead, or as well.
+such a file, or a project of an index: `project:torch`, `project:torch==2.8.0`. Where an index is
+named (--index-url, --extra-index-url, --find-links), `torch` is a project too, unless it is there
+as a file or folder, or is called as folders usually are. Any other word is a path. --environment
+looks at what is installed instead, or as well.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def configure(parser: ArgumentParser) -> None:
         nargs="*",
         type=given,
         metavar="TARGET",
-        help="a wheel, an index file, a folder, a URL, or a project of an index (name==version)",
+        help="a wheel, an index file, a folder, a URL, or a project of an index "
+        "(project:name==version)",
     )
     parser.add_argument(
         "--environment",
@@ -86,16 +89,18 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import Bar
     from wheelfit.cli.executing import each_wheel
-    from wheelfit.cli.targets import named_project
+    from wheelfit.cli.targets import is_index_named, named_project
 
     profiles = frozenset(map(Profile, arguments.profile))
     paths: list[Path] = []
     urls: list[str] = []
     projects: list[Requirement] = []
+    # A path that is not there must not become a question to an index that nobody has named.
+    may_be_project = is_index_named(arguments)
     for text in arguments.targets:
         if text.startswith(("https://", "http://")):
             urls.append(text)
-        elif (project := named_project(text)) is not None:
+        elif (project := named_project(text, may_be_project=may_be_project)) is not None:
             projects.append(project)
         else:
             paths.append(Path(text))
