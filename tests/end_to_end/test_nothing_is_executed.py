@@ -201,5 +201,7 @@ def test_wheels_that_bring_what_might_be_imported(
 ) -> None:
     """Modules that wheelfit would use if they were there are not used once a wheel brings them."""
     python = home / "bin" / "python"
+    shutil.rmtree(site_of(home) / "isal")
+    shutil.rmtree(next(site_of(home).glob("isal-*.dist-info")))
     run(python, "install", "-i", index.url, "--startup-files", "allow", "trapped")
     assert not mark.exists(), mark.read_text()

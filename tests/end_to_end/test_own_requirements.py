@@ -248,7 +248,7 @@ def test_repair(home: Path) -> None:
     done = run(home, "doctor", "--repair", code=70, environ=offline)
     assert "-m ensurepip" in done.stderr
     assert "the repair failed" in done.stderr
-    assert "No matching distribution found for packaging" in in_a_line(done.stderr)
+    assert "No matching distribution found for " in in_a_line(done.stderr)
     done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet", environ=environ)
     assert "-m pip install --no-deps --force-reinstall" in done.stderr
     run(home, "list")
