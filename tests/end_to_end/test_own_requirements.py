@@ -90,6 +90,7 @@ def wheels(tmp_path: Path) -> Path:
     build_wheel(folder, "mdurl", "0.0.1", files={"mdurl/__init__.py": ""})
     build_wheel(folder, "old-client", "1.0", requires=["urllib3<2"])
     build_wheel(folder, "harmless", "1.0", files={"harmless.py": ""})
+    build_wheel(folder, "rich", "99", requires=["brand-new"])
     return folder
 
 
@@ -101,8 +102,9 @@ def wheels(tmp_path: Path) -> Path:
         (["mdurl<0.1"], "mdurl would be 0.0.1, and markdown-it-py"),
         (["--no-deps", "urllib3<2", "harmless"], "urllib3 would be 1.26.20"),
         (["--dry-run", "urllib3<2"], "urllib3 would be 1.26.20"),
+        (["--no-deps", "rich==99"], "brand-new would be missing, and rich 99 requires brand-new"),
     ],
-    ids=["itself", "as a dependency", "two levels down", "without dependencies", "dry run"],
+    ids=["itself", "as a dependency", "two levels", "without dependencies", "dry run", "more"],
 )
 def test_install_refuses(whole: Path, wheels: Path, words: list[str], reason: str) -> None:
     """An installation that would break wheelfit changes nothing, and says why and what to do."""

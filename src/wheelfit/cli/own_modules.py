@@ -64,10 +64,12 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     """
     if not plan or not _is_ours(environment):
         return
-    from wheelfit.doctor.own_requirements import unmet_requirements
+    from wheelfit.doctor.own_requirements import ComingRelease, unmet_requirements
 
-    changes: dict[str, str | None] = {entry.name: None for entry in plan.remove}
-    changes |= {pin.name: str(pin.version) for pin in plan.install}
+    changes: dict[str, ComingRelease | None] = {entry.name: None for entry in plan.remove}
+    for pin in plan.install:
+        requires = () if pin.core is None else pin.core.requires_texts
+        changes[pin.name] = ComingRelease(str(pin.version), tuple(requires))
     unmet = unmet_requirements(changes)
     if not unmet:
         return
@@ -75,14 +77,10 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     refused = [one for one in unmet if (one.needing, one.requirement) not in broken]
     if refused:
         first = refused[0]
-        becomes = (
-            f"{first.name} would be removed"
-            if first.found is None
-            else f"{first.name} would be {first.found}"
-        )
+        becomes = first.found or ("removed" if first.name in changes else "missing")
         raise OwnRequirementRefused(
-            f"this would break wheelfit, which runs from this environment: {becomes}, and "
-            f"{first.needing} requires {first.requirement}",
+            f"this would break wheelfit, which runs from this environment: "
+            f"{first.name} would be {becomes}, and {first.needing} requires {first.requirement}",
             where=environment.name,
             note="\n".join(map(str, refused)) if len(refused) > 1 else None,
             hint="nothing was changed; name another environment with --python or --target, and "

@@ -16,7 +16,6 @@ from wheelfit.install.isolated.interpreter import marker_values
 from wheelfit.patterns import pattern
 from wheelfit.runtime.libraries.versions import (
     Requirement,
-    normalized,
     parse_requirement,
     parse_version,
     satisfies,
@@ -26,7 +25,7 @@ from wheelfit.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["OWN_NAME", "UnmetRequirement", "unmet_requirements"]
+__all__ = ["OWN_NAME", "ComingRelease", "UnmetRequirement", "unmet_requirements"]
 
 
 def __dir__() -> list[str]:
@@ -37,6 +36,15 @@ OWN_NAME = "wheelfit"
 _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
 """Endings of files without which a package cannot be imported as a whole."""
 _RELEASE = pattern(r"v?[0-9]{1,20}(?:\.[0-9]{1,20})*")
+
+
+@dataclass(frozen=True, slots=True)
+class ComingRelease:
+    """A release that is about to be installed."""
+
+    version: str
+    requires: tuple[str, ...] = ()
+    """Its requirements, as metadata has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class UnmetRequirement:
 
 
 def unmet_requirements(
-    changes: Mapping[str, str | None] | None = None,
+    changes: Mapping[str, ComingRelease | None] | None = None,
     *,
     search: Sequence[str] | None = None,
     files: bool = False,
@@ -81,9 +89,8 @@ def unmet_requirements(
 
     Optional requirements (extras) do not count: the commands that use them report their absence.
 
-    :param changes: versions to assume in place of those installed, by normalised name; None: the
-        package is removed. What a package that changes requires itself is not known here; where
-        wheelfit itself changes, nothing is.
+    :param changes: releases to assume in place of those installed, by normalised name; None: the
+        package is removed.
     :param search: folders to look for distributions in; default: ``sys.path``.
     :param files: whether to look for lost files too.
     """
@@ -91,35 +98,70 @@ def unmet_requirements(
 
 
 def _unmet(
-    changes: Mapping[str, str | None], search: Sequence[str] | None, *, files: bool
+    changes: Mapping[str, ComingRelease | None], search: Sequence[str] | None, *, files: bool
 ) -> Iterator[UnmetRequirement]:
     markers = marker_values()
-    own = _find(OWN_NAME, search)
-    if own is None or OWN_NAME in changes:  # None: it runs from a source tree
+    releases = _Releases(changes, search)
+    own = releases.release(OWN_NAME)
+    if own is None:  # it runs from a source tree that is not installed, or is removed
         return
-    # Each distribution once for each set of extras that something requires it with.
-    pending: list[tuple[Distribution, frozenset[str]]] = [(own, frozenset())]
+    # Each release once for each set of extras that something requires it with.
+    pending: list[tuple[str, ComingRelease, frozenset[str]]] = [(OWN_NAME, own, frozenset())]
     seen = {(OWN_NAME, frozenset[str]())}
     whole: set[str] = set()
     if files:
-        yield from _lost(own, OWN_NAME, whole)
+        yield from releases.lost(OWN_NAME, whole)
     while pending:
-        needing, extras = pending.pop(0)
-        for requirement in _requirements(needing, extras, markers):
+        needing, release, extras = pending.pop(0)
+        for requirement in _requirements(release, extras, markers):
             name = requirement.project
-            there = _find(name, search)
-            installed = None if there is None else there.version
-            version = changes.get(name, installed)
-            if not _meets(version, requirement.specifier):
-                source = f"{_name(needing)} {needing.version}"
-                yield UnmetRequirement(source, str(requirement), version)
-            elif there is not None and name not in changes:
-                if files:
-                    yield from _lost(there, name, whole)
-                key = (name, frozenset(requirement.extras))
-                if key not in seen:
-                    seen.add(key)
-                    pending.append((there, key[1]))
+            found = releases.release(name)
+            if found is None or not _meets(found.version, requirement.specifier):
+                version = None if found is None else found.version
+                yield UnmetRequirement(f"{needing} {release.version}", str(requirement), version)
+                continue
+            if files:
+                yield from releases.lost(name, whole)
+            key = (name, frozenset(requirement.extras))
+            if key not in seen:
+                seen.add(key)
+                pending.append((name, found, key[1]))
+
+
+class _Releases:
+    """The releases that Python finds, or will once something has changed."""
+
+    def __init__(
+        self, changes: Mapping[str, ComingRelease | None], search: Sequence[str] | None
+    ) -> None:
+        self._changes = changes
+        self._search = search
+
+    def release(self, name: str) -> ComingRelease | None:
+        """Return a release; None if there is none."""
+        if name in self._changes:
+            return self._changes[name]
+        found = _find(name, self._search)
+        return None if found is None else ComingRelease(found.version, tuple(found.requires or ()))
+
+    def lost(self, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
+        """Yield a distribution that has lost a file of its code, each once.
+
+        :param whole: those that were looked at; grows.
+        """
+        found = None if name in whole or name in self._changes else _find(name, self._search)
+        whole.add(name)
+        if found is None:
+            return
+        for row in csv.reader((found.read_text("RECORD") or "").splitlines()):
+            if (
+                row
+                and row[0].endswith(_CODE)
+                and not os.path.exists(str(found.locate_file(row[0])))  # noqa: PTH110
+            ):
+                version = found.version
+                yield UnmetRequirement(f"{name} {version}", f"{name}=={version}", version, row[0])
+                return
 
 
 def _find(name: str, search: Sequence[str] | None) -> Distribution | None:
@@ -135,15 +177,11 @@ def _find(name: str, search: Sequence[str] | None) -> Distribution | None:
     return found if found.metadata and found.metadata["Version"] else None
 
 
-def _name(found: Distribution) -> str:
-    return normalized(found.metadata["Name"] or "")
-
-
 def _requirements(
-    needing: Distribution, extras: frozenset[str], markers: Mapping[str, str]
+    release: ComingRelease, extras: frozenset[str], markers: Mapping[str, str]
 ) -> Iterator[Requirement]:
     """Yield the requirements that apply here; one that is not understood is left out."""
-    for text in needing.requires or ():
+    for text in release.requires:
         try:
             requirement = parse_requirement(text)
             applies = any(
@@ -155,10 +193,8 @@ def _requirements(
             yield requirement
 
 
-def _meets(version: str | None, specifier: str) -> bool:
+def _meets(version: str, specifier: str) -> bool:
     """Tell whether a version meets a specifier; what is not understood does."""
-    if version is None:
-        return False
     # A pre-release or a local version counts as the release that it is of.
     match = _RELEASE.match(version)
     numbers = None if match is None else parse_version(match[0])
@@ -168,16 +204,3 @@ def _meets(version: str | None, specifier: str) -> bool:
         return satisfies(numbers, specifier)
     except InvalidPage:
         return True
-
-
-def _lost(found: Distribution, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
-    """Yield a distribution that has lost a file of its code, each once."""
-    if name in whole:
-        return
-    whole.add(name)
-    for row in csv.reader((found.read_text("RECORD") or "").splitlines()):
-        if row and row[0].endswith(_CODE) and not os.path.exists(str(found.locate_file(row[0]))):  # noqa: PTH110
-            yield UnmetRequirement(
-                f"{_name(found)} {found.version}", f"{name}=={found.version}", found.version, row[0]
-            )
-            return

@@ -138,7 +138,7 @@ def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
 def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
     """Of the same environment and the same index pip leaves the same release."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", shop.target], check=True)
-    place = ["--python", shop.target]
+    place: list[str | Path] = ["--python", shop.target]
     for version, expected in (("2.5", "2.5"), ("1.9+local", "2.0"), ("2.0+cu128", "2.0+cu128")):
         newer = build_wheel(shop.folder / "elsewhere", "plain", version)
         shop._run("install", "--no-index", "--force-reinstall", newer, *place)

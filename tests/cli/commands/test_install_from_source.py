@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cli.running import Runner, Said
 
+from wheelfit.cli.main import main
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.projects import commit_all, write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -801,6 +802,32 @@ def test_explain(workshop: Workshop, project: Path) -> None:
     assert said["chosen"]["filename"] == said["candidates"][0]["filename"] == str(project)
     assert f"{project}: " in workshop.install(project, "-v", command="explain").out
     assert count(project) == 0
+
+
+def test_no_command_that_looks_runs_anything(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever takes a folder, and does not install or build, runs no code of the project in it."""
+    mark = tmp_path / "it ran"
+    poison = f"open({str(mark)!r}, 'w').close()\n"
+    project = write_project(tmp_path / "p", "demo", dynamic=True, backend=poison)
+    (project / "setup.py").write_text(poison)
+    monkeypatch.chdir(project)
+    index = ["-i", workshop.index.url]
+    for words in (
+        ["explain", *index, "."], ["explain", *index, "--all", "."],
+        ["explain", *index, "--with-deps", "."], ["explain", *index, "-r", "pyproject.toml"],
+        ["install", *index, "--dry-run", "."], ["install", *index, "--dry-run", "-e", "."],
+        ["lock", *index, "."], ["lock", *index], ["lock", *index, "-r", "pyproject.toml"],
+        ["tree", "."], ["sync", "."], ["sync", ".", "--dry-run"], ["export", "."],
+        ["bundle", ".", "-o", "bundled"], ["check", "."], ["wheel", "check", "."],
+        ["wheel", "inspect", "."], ["wheel", "show", "."], ["matrix", "."],
+        ["init", ".", "--dry-run"], ["init", ".", "--static", "x.y=z", "--variant", "a=x::y::z"],
+        ["publish", ".", "--dry-run"], ["index", "check", "."], ["index", "generate", "."],
+        ["config", "show"], ["doctor"], ["list"], ["check-env"], ["bridges"], ["providers"],
+    ):  # fmt: skip
+        main(words)
+        assert not mark.exists(), words
 
 
 def test_for_another_machine(workshop: Workshop, project: Path) -> None:
