@@ -77,7 +77,7 @@ def open_build_places(
     by = rules.said_by("require-hashes") if rules.require_hashes else ""
     with ExitStack() as stack:
         repository: Repository = stack.enter_context(
-            open_indexes(arguments, settings, environ, output)
+            open_indexes(arguments, settings, environ, output, by_content=required)
         )
         # What the project's backend is told is nothing to those of what it needs.
         others = type(arguments)(**{**vars(arguments), "config_settings": []})

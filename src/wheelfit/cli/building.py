@@ -64,7 +64,6 @@ def open_building(
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
-    from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.cache import Store
 
     interpreter, target = environment.interpreter, environment.target()
@@ -85,11 +84,10 @@ def open_building(
         hashes_required_by=hashes_required_by,
     )
     folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
-    store = Store(usable_cache_folder(folder, output.warn), note=output.warn)
     building = Building(
         repository,
         places,
-        BuiltWheels(store),
+        BuiltWheels(Store(folder)),  # the sources, which have the same one, tell of its faults
         BuildPolicy(
             frozenset(_project(name, "--allow-source") for name in arguments.allow_source),
             settings=read_config_settings(arguments.config_settings),

@@ -69,12 +69,10 @@ def open_environment_of(
 def _store(arguments: Namespace, environ: Mapping[str, str]) -> Store:
     """Return where is kept what interpreters said of themselves."""
     from wheelfit.cli.cache_folder import cache_folder_in_use
-    from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.cache import Store
 
     # Who keeps more than this says why nothing can be kept.
-    folder = cache_folder_in_use(arguments, environ)
-    return Store(usable_cache_folder(folder, note=lambda _text: None))
+    return Store(cache_folder_in_use(arguments, environ))
 
 
 def tell_unnamed_environment(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.cli.cache_folder import cache_folder
 from wheelfit.cli.configuration import home
 from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.values import replace
@@ -75,6 +76,8 @@ def open_indexes(
     environ: Mapping[str, str],
     output: Output,
     given_urls: Iterable[str] = (),
+    *,
+    by_content: bool = False,
 ) -> Remembered:
     """Open the sources; nobody is asked yet.
 
@@ -83,18 +86,24 @@ def open_indexes(
     :param environ: the environment of the process.
     :param output: told what people should know about the sources.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
+    :param by_content: whether kept wheels are verified byte by byte before they are used.
     """
+    # Looked at here, and not by each that is opened, so that its faults are told once.
+    kept_in = usable_cache_folder(
+        cache_folder(arguments.cache_dir, environ) if settings.cache else None, output.warn
+    )
 
     def opened(own: SourceSettings) -> Remembered:
         return open_sources(
             own,
-            cache_folder=cache_folder(arguments.cache_dir, environ) if own.cache else None,
+            cache_folder=kept_in,
             environ=environ,
             home=home(),
             given_urls=given_urls,
             offline=arguments.offline,
             note=output.warn,
             most=getattr(arguments, "max_download", None),
+            by_content=by_content,
         )
 
     repository = opened(settings)

@@ -114,7 +114,8 @@ def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) 
         output.warn(note)
     environment = open_environment_of(arguments, environ)
     settings = read_settings(arguments, environ, prefix=environment.interpreter.prefix)
-    repository = open_indexes(arguments, settings, environ, output)
+    # A lock promises a hash of every wheel.
+    repository = open_indexes(arguments, settings, environ, output, by_content=True)
     return OpenedLock(lock, path, environment, repository, settings, arguments, environ, output)
 
 

@@ -272,9 +272,12 @@ def _choose(
 def _memory(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
     """Return the folder for what drivers answered; None where nothing may be kept (P-22)."""
     from wheelfit.cli.cache_folder import cache_folder_in_use
+    from wheelfit.platforms.cache_folder import unsafe_cache_folder
 
     folder = cache_folder_in_use(arguments, environ)
-    return None if folder is None else str(folder / "probes")
+    if folder is None or unsafe_cache_folder(str(folder)):
+        return None
+    return str(folder / "probes")
 
 
 def options_in_effect(arguments: Namespace) -> tuple[str, ...]:

@@ -102,10 +102,12 @@ def open_for_choice(
     settings = read_settings(
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
     )
-    repository = open_indexes(arguments, settings, environ, output, wanted.given_urls)
     requires_hashes = (
         getattr(arguments, "require_hashes", False) or rules.require_hashes
     ) or wanted.requires_hashes
+    repository = open_indexes(
+        arguments, settings, environ, output, wanted.given_urls, by_content=requires_hashes
+    )
     building = None
     if wanted.sources or arguments.allow_source:  # the user agreed that something is built
         from wheelfit.cli.building import open_building

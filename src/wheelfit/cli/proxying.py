@@ -19,6 +19,7 @@ from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
+from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.proxy.application import Proxy
@@ -224,7 +225,10 @@ class _Upstreams:
         is_folder = _folder(url) is not None
         return open_web(
             replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
-            cache_folder=cache_folder_in_use(arguments, self._environ),
+            cache_folder=usable_cache_folder(
+                cache_folder_in_use(arguments, self._environ),
+                lambda _text: None,  # `open_indexes` tells of its faults, once
+            ),
             environ=self._environ,
             home=home(),
             offline=arguments.offline,

@@ -61,6 +61,7 @@ def open_whole_index(
     from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.cli.configuration import home
     from wheelfit.cli.indexes import read_settings
+    from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.open import open_sources, open_web
     from wheelfit.sources.project_list import fetch_project_list
     from wheelfit.values import replace
@@ -74,7 +75,9 @@ def open_whole_index(
         compare_sources=False,
     )
     how: dict[str, Any] = {
-        "cache_folder": cache_folder(arguments.cache_dir, environ) if settings.cache else None,
+        "cache_folder": usable_cache_folder(
+            cache_folder(arguments.cache_dir, environ) if settings.cache else None, note
+        ),
         "environ": environ,
         "home": home(),
         "offline": arguments.offline,

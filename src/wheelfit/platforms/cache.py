@@ -10,7 +10,7 @@ Nothing here fails. An entry that cannot be read, is damaged, or belongs to some
 is no entry; a folder that cannot be written keeps nothing.
 """
 # Names are the machine's, as in `wheelfit.platforms.surroundings`.
-# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
+# ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
+from wheelfit.platforms.cache_folder import (
+    is_own,
+    make_folders,
+    unsafe_cache_folder,
+    unsafe_folder,
+)
 from wheelfit.platforms.children import from_mapping, to_mapping
 from wheelfit.platforms.surroundings import LOADER_CACHE
 
@@ -133,6 +139,8 @@ class RememberingProcesses:
         if not boot or not top:
             return self._processes.ask(question)
         folder = os.path.join(top, _host(self._seen), _digest([boot]))
+        if not _is_safe(top, folder):
+            return self._processes.ask(question)
         key = _digest(circumstances(question, self._seen))
         path = os.path.join(folder, f"{key}.json")
         answer = _read(path, key) if self._recall else None
@@ -140,7 +148,7 @@ class RememberingProcesses:
             self.recalled.append(question.name)
             return answer
         answer = self._processes.ask(question)
-        if not answer.succeeded or answer.is_uncertain or not _is_ours(folder):
+        if not answer.succeeded or answer.is_uncertain:
             return answer
         # What changed while the child was looking belongs to neither side.
         if _digest(circumstances(question, self._seen)) == key:
@@ -244,9 +252,7 @@ def _read(path: str, key: str) -> Answer | None:
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             found = os.fstat(file.fileno())
-            if hasattr(os, "getuid") and found.st_uid != os.getuid():
-                return None
-            if not stat.S_ISREG(found.st_mode):
+            if not is_own(found) or not stat.S_ISREG(found.st_mode):
                 return None
             told = json.loads(file.read(_LARGEST))
         if told["format"] != _FORMAT or told["key"] != key:
@@ -262,11 +268,11 @@ def _open_at_once(name: str, flags: int) -> int:
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _is_ours(folder: str) -> bool:
-    """Say whether a folder, or what it will be made in, belongs to the user: root may differ."""
-    while not os.path.exists(folder):  # noqa: PTH110
-        folder = os.path.dirname(folder)
-    return not hasattr(os, "getuid") or os.stat(folder).st_uid == os.getuid()  # noqa: PTH116
+def _is_safe(top: str, folder: str) -> bool:
+    """Return whether nobody else could have put anything into the folder of a boot."""
+    return unsafe_cache_folder(top) is None and not any(
+        map(unsafe_folder, (os.path.dirname(folder), folder))
+    )
 
 
 def _write(path: str, key: str, question: Question, answer: Answer) -> None:
@@ -277,7 +283,7 @@ def _write(path: str, key: str, question: Question, answer: Answer) -> None:
     told = {"format": _FORMAT, "key": key, "question": question.name, "answer": to_mapping(answer)}
     with suppress(OSError):
         folder = os.path.dirname(path)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folders(folder)
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:

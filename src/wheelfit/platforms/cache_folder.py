@@ -1,12 +1,19 @@
-"""Where things are kept between two runs."""
+"""Where things are kept between two runs, and which folders may be trusted for that.
+
+Who can write to a cache chooses what is installed and run from it. So one rule holds for the cache
+folder, for every folder in it that is looked up by name, and for the library store: it belongs to
+this user or to root, and nobody else can write to it. What is in a folder that breaks the rule is
+neither read nor changed.
+"""
 
 # A later start of a program that has libraries comes here: nothing is imported that it could do
 # without.
-# ruff: noqa: PTH111, PTH117, PTH118
+# ruff: noqa: PTH111, PTH116, PTH117, PTH118
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -14,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["cache_folder_of", "default_cache_folder", "usable_cache_folder"]
+__all__ = [
+    "UnsafeFolder",
+    "cache_folder_of",
+    "default_cache_folder",
+    "is_own",
+    "make_folders",
+    "unsafe_cache_folder",
+    "unsafe_folder",
+    "usable_cache_folder",
+]
 
 
 def __dir__() -> list[str]:
@@ -53,16 +69,162 @@ def cache_folder_of(environ: Mapping[str, str]) -> str:
     return os.path.abspath(default_cache_folder(environ, home, sys.platform))  # noqa: PTH100
 
 
+class UnsafeFolder:
+    """A folder that somebody else could have changed, or could change any moment.
+
+    :param path: the folder.
+    :param reason: what is wrong with it, as a clause about it.
+    :param remedy: what the user can do, as an imperative.
+    :param is_open: whether others can write to it, whoever owns it.
+    """
+
+    __slots__ = ("is_open", "path", "reason", "remedy")
+
+    def __init__(self, path: str, reason: str, remedy: str, *, is_open: bool = False) -> None:
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+        self.is_open = is_open
+
+    def __str__(self) -> str:
+        return f"{self.path} is not used, as {self.reason}; {self.remedy}"
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Return whether a file or folder belongs to this user or to root.
+
+    :param status: of the file; where users have no numbers every file counts as their own.
+    """
+    return os.name != "posix" or status.st_uid in (0, os.geteuid())
+
+
+def unsafe_folder(
+    path: str,
+    *,
+    group_may_write: bool = False,
+    any_owner: bool = False,
+    link_allowed: bool = False,
+) -> UnsafeFolder | None:
+    """Return what is wrong with a folder of a cache; None if it is safe, or not there.
+
+    A group counts as somebody else, unless it is the private group that many systems give every
+    user: named like the user, without another member.
+
+    :param path: the folder.
+    :param group_may_write: whether any group may write to it.
+    :param any_owner: whether it may belong to anybody.
+    :param link_allowed: whether it may be a link of this user to a folder elsewhere.
+    """
+    if os.name != "posix":
+        return None
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            if not link_allowed:
+                return UnsafeFolder(path, "it is a link", f"remove it: rm {_quoted(path)}")
+            if any_owner or is_own(status):  # else whoever made the link chose the folder
+                status = os.stat(path)
+    except OSError:
+        return None  # whoever opens it says why that is not possible
+    if not (any_owner or is_own(status)):
+        user = os.geteuid()
+        if user == 0:
+            return UnsafeFolder(
+                path, "it belongs to another user", "with sudo, use sudo -H or --no-cache-dir"
+            )
+        return UnsafeFolder(
+            path,
+            "it belongs to another user",
+            f"name a folder of your own with --cache-dir, or make this one yours if you trust what "
+            f"is in it: sudo chown -R {user} {_quoted(path)}",
+        )
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    others = status.st_mode & 0o022
+    if others & 0o020 and (group_may_write or _is_private_group(path, status)):
+        others &= ~0o020
+    if others:
+        return UnsafeFolder(
+            path,
+            "others can write to it",
+            f"close it (chmod go-w {_quoted(path)}) and delete what they may have put there, or "
+            "name another folder with --cache-dir",
+            is_open=True,
+        )
+    return None
+
+
+def _is_private_group(path: str, status: os.stat_result) -> bool:
+    """Return whether only this user is in the group of a folder, as far as the system knows."""
+    if status.st_uid == 0 or status.st_uid != os.geteuid():
+        return False
+    import grp  # noqa: PLC0415 - rarely needed
+    import pwd  # noqa: PLC0415 - rarely needed
+
+    try:
+        if "system.posix_acl_access" in os.listxattr(path):
+            return False  # then these permissions are those of anybody the list names
+    except (OSError, AttributeError):
+        pass  # a file system or a system without such lists
+    try:
+        name = pwd.getpwuid(status.st_uid).pw_name
+        group = grp.getgrgid(status.st_gid)
+    except KeyError:
+        return False
+    return group.gr_name == name and set(group.gr_mem) <= {name}
+
+
+def _quoted(path: str) -> str:
+    import shlex  # noqa: PLC0415 - rarely needed
+
+    return shlex.quote(path)
+
+
+def unsafe_cache_folder(folder: str) -> UnsafeFolder | None:
+    """Return why a cache folder may not be used; None if it may.
+
+    :param folder: where things would be kept; need not be there.
+    """
+    found = unsafe_folder(folder, link_allowed=True)
+    if found is not None or os.name != "posix" or os.geteuid() != 0:
+        return found
+    # Root leaves nothing in a place of another user, who could not remove it.
+    above = os.path.abspath(folder)  # noqa: PTH100
+    while not os.path.exists(above):  # noqa: PTH110
+        above = os.path.dirname(above)  # noqa: PTH120
+    if os.stat(above).st_uid == 0:
+        return None
+    return UnsafeFolder(folder, f"{above} belongs to another user", "with sudo, use sudo -H")
+
+
+def make_folders(path: str) -> None:
+    """Make a folder, and those above it that are missing, each for this user alone.
+
+    The umask may allow more than is good for a cache.
+
+    :param path: the folder.
+    :raises OSError: it cannot be made.
+    """
+    if os.path.isdir(path):  # noqa: PTH112
+        return
+    above = os.path.dirname(path)  # noqa: PTH120
+    if above and above != path:
+        make_folders(above)
+    try:
+        os.mkdir(path, 0o700)  # noqa: PTH102
+    except FileExistsError:
+        if not os.path.isdir(path):  # noqa: PTH112
+            raise
+
+
 def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Path | None:
-    """Return the cache folder, unless root would leave files in somebody else's.
+    """Return the cache folder; None if somebody else could change what lies in it.
 
     :param folder: where things would be kept; None: nowhere.
     :param note: told why it is not used.
     """
-    if folder is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+    found = None if folder is None else unsafe_cache_folder(str(folder))
+    if found is None:
         return folder
-    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-    if there is None or there.stat().st_uid == 0:
-        return folder
-    note(f"{folder} belongs to another user, so nothing is kept; with sudo, use sudo -H")
+    note(f"the cache {found}")
     return None

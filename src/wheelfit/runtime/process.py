@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.cache import RememberingProcesses
-from wheelfit.platforms.cache_folder import cache_folder_of
+from wheelfit.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.facts import Capability, NvidiaDriver
@@ -101,9 +101,12 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
     :param environ: environment variables.
     """
     here = Surroundings(environ=dict(environ))
-    processes = RememberingProcesses(
-        RealProcesses(), lambda: os.path.join(cache_folder_of(environ), "probes"), here
-    )
+
+    def memory() -> str | None:
+        folder = cache_folder_of(environ)
+        return None if unsafe_cache_folder(folder) else os.path.join(folder, "probes")
+
+    processes = RememberingProcesses(RealProcesses(), memory, here)
     return Surroundings(environ=here.environ, processes=processes)
 
 

@@ -3,13 +3,16 @@
 Any number of processes may use one folder at once. An entry appears complete or
 not at all (temporary file, then rename), and carries its own checksum, so that
 one damaged by a crash or a full disk reads as absent. Nothing here fails: a
-store that cannot be read or written behaves as if it were empty, and says so.
+store that cannot be read or written behaves as if it were empty, and says so. So
+does one that somebody else could have changed (`wheelfit.platforms.cache_folder`).
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -18,8 +21,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import IntegrityError
+from wheelfit.platforms.cache_folder import (
+    is_own,
+    make_folders,
+    unsafe_folder,
+    usable_cache_folder,
+)
 from wheelfit.sources.hashes import check_file
 from wheelfit.sources.holding import Holder, hold_open
+from wheelfit.sources.page import NO_HASHES
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -37,6 +47,13 @@ _DAY = 24 * 3600.0
 _MAGIC = b"wheelfit cache 1\n"
 _DIGEST = 32
 _HEAD = len(_MAGIC) + _DIGEST + 4
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of an entry would wait for a writer
+)
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This folder is a cache of wheelfit; it may be deleted at any time.\n"
@@ -56,15 +73,17 @@ class Entry:
 class Store:
     """Keep small entries by key, and wheels by hash.
 
-    :param folder: where; made when something is written. None keeps nothing.
-    :param note: told, once, when something cannot be written.
+    :param folder: where; made when something is written. None keeps nothing, and so does a folder
+        that somebody else could have changed.
+    :param note: told, once, when something cannot be written, or may not be used.
     """
 
     def __init__(
         self, folder: Path | None, *, note: Callable[[str], None] = lambda _text: None
     ) -> None:
-        self._folder = folder
+        self._folder = usable_cache_folder(folder, note)
         self._note = note
+        self._kinds: dict[str, str | None] = {}
         self.holder = Holder()
         """Holds what was found, so that whoever cleans up leaves it alone."""
         self._has_complained = False
@@ -86,10 +105,38 @@ class Store:
         """
         assert self._folder is not None  # noqa: S101 - for the type checker
         if not self._folder.exists():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folders(str(self._folder))
             with suppress(OSError):
                 (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(str(folder))
+
+    def kind_folder(self, kind: str) -> str | None:
+        """Return the folder of one kind of entries; None if nothing of that kind is kept.
+
+        :param kind: what they are, as ``pages``.
+        """
+        if self._folder is None:
+            return None
+        if kind not in self._kinds:
+            folder = os.path.join(self._folder, f"{kind}-1")  # noqa: PTH118 - hundreds in one run
+            found = unsafe_folder(folder)
+            if found is not None:
+                self._note(f"the cache {found}")
+            self._kinds[kind] = None if found is not None else folder
+        return self._kinds[kind]
+
+    def place(self, kind: str, sha256: str) -> Path | None:
+        """Return where something lies, or would, that is kept by its hash.
+
+        :param kind: what it is, as ``wheels``.
+        :param sha256: the hash, hexadecimal.
+        :return: None if nothing of that kind is kept, or somebody else could exchange it there.
+        """
+        folder = self.kind_folder(kind)
+        if folder is None or len(sha256) != 64 or not sha256.isalnum():
+            return None
+        around = os.path.join(folder, sha256[:2])  # noqa: PTH118 - for every wheel
+        return None if unsafe_folder(around) else Path(around, sha256[2:])
 
     def close(self) -> None:
         """Let go of what was found: whoever cleans up may remove it from now on."""
@@ -107,7 +154,9 @@ class Store:
         if path is None:
             return None
         try:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - hundreds in one run
+            with open(os.open(path, _READ), "rb", buffering=0) as file:  # noqa: PTH123
+                if not is_own(os.fstat(file.fileno())):
+                    return None
                 data = file.read()
                 mark_used(file.fileno())
         except OSError:
@@ -128,10 +177,11 @@ class Store:
             self.complain(error)
 
     def _entry_path(self, kind: str, key: str) -> str | None:
-        if self._folder is None:
+        folder = self.kind_folder(kind)
+        if folder is None:
             return None
         name = sha256_of(key.encode(errors="surrogateescape")).hex()
-        return os.path.join(self._folder, f"{kind}-1", name[:2], name[2:])  # noqa: PTH118
+        return os.path.join(folder, name[:2], name[2:])  # noqa: PTH118
 
     # --- wheels --------------------------------------------------------------------
 
@@ -140,22 +190,29 @@ class Store:
 
         :param sha256: its digest, hexadecimal.
         """
-        path = self._wheel_path(sha256)
-        if path is None or not path.is_file() or not self.holder.hold(path):
+        path = self.place("wheels", sha256)
+        if path is None:
+            return None
+        try:
+            found = path.lstat()
+        except OSError:
+            return None
+        if not (stat.S_ISREG(found.st_mode) and is_own(found) and self.holder.hold(path)):
             return None
         mark_used(path)
         return path
 
-    def sound_wheel(self, sha256: str) -> Path | None:
+    def sound_wheel(self, sha256: str, hashes: Mapping[str, str] = NO_HASHES) -> Path | None:
         """Return the path of a kept wheel whose bytes are still right; a damaged one is removed.
 
         :param sha256: its digest, hexadecimal.
+        :param hashes: what is promised of it besides.
         """
         path = self.wheel(sha256)
         if path is None:
             return None
         try:
-            check_file(path, {"sha256": sha256}, None, where=str(path))
+            check_file(path, {**hashes, "sha256": sha256}, None, where=str(path))
         except (OSError, IntegrityError):
             self.forget_wheel(sha256)
             return None
@@ -167,20 +224,21 @@ class Store:
         :param least: bytes of the smallest one.
         """
         found = []
-        folder = None if self._folder is None else self._folder / "wheels-1"
-        for part in os.scandir(folder) if folder is not None and folder.is_dir() else ():
-            if len(part.name) == 2 and part.is_dir(follow_symlinks=False):
+        folder = self.kind_folder("wheels")
+        for part in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
+            if len(part.name) == 2 and part.is_dir() and not unsafe_folder(part.path):
                 for entry in os.scandir(part):
                     with suppress(OSError):
                         status = entry.stat(follow_symlinks=False)
-                        if len(entry.name) == 62 and status.st_size >= least:
+                        is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
+                        if is_wheel and len(entry.name) == 62 and status.st_size >= least:
                             found.append((status.st_mtime, part.name + entry.name, entry.path))
         for _, sha256, path in sorted(found, reverse=True):
             yield sha256, Path(path)
 
     def forget_wheel(self, sha256: str) -> None:
         """Remove a wheel that turned out to be damaged."""
-        path = self._wheel_path(sha256)
+        path = self.place("wheels", sha256)
         if path is not None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -193,9 +251,10 @@ class Store:
         """
         temporary = None
         with ExitStack() as stack:
-            if self._folder is not None:
+            folder = self.kind_folder("wheels")
+            if folder is not None:
                 try:
-                    temporary = stack.enter_context(self._temporary(self._folder / "wheels-1"))
+                    temporary = stack.enter_context(self._temporary(Path(folder)))
                 except OSError as error:
                     self.complain(error)
             yield temporary
@@ -205,11 +264,11 @@ class Store:
 
         :param temporary: from `new_wheel`, synchronised and closed.
         """
-        path = self._wheel_path(sha256)
+        path = self.place("wheels", sha256)
         if path is None:
             return None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.prepare(path.parent)
             self.holder.hold(temporary)  # under its later name, too
             temporary.replace(path)
         except OSError as error:
@@ -226,16 +285,14 @@ class Store:
                 f"{error.strerror or type(error).__name__}"
             )
 
-    def _wheel_path(self, sha256: str) -> Path | None:
-        if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
-            return None
-        return self._folder / "wheels-1" / sha256[:2] / sha256[2:]
-
     # --- files ----------------------------------------------------------------------
 
     def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
         import tempfile  # noqa: PLC0415 - start-up
 
+        if unsafe_folder(str(folder)):
+            why = "others can write to it, or it is a link"
+            raise PermissionError(errno.EPERM, why, str(folder))
         make = partial(tempfile.mkstemp, prefix=".", suffix=".part", dir=folder)
         try:
             descriptor, name = make()

@@ -103,7 +103,7 @@ class LocalFiles:
             )
             progress.done()
             with self._wheels.alone(sha256, progress):
-                wheel = self._wheels.find(sha256, filename, where=where)
+                wheel = self._wheels.find(sha256, filename, where=where, archive=path)
                 if wheel is None:
                     wheel = self._wheels.unpacked(
                         path, filename, sha256, folder, where=where, progress=progress

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
-from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
@@ -61,6 +60,7 @@ def open_sources(
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
     most: int | None = None,
+    by_content: bool = False,
 ) -> Remembered:
     """Return the repository that settings describe.
 
@@ -76,6 +76,7 @@ def open_sources(
     :param note: told, once each, what people should know (F-136).
     :param progress: told of wheels that must be fetched for their metadata alone.
     :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
+    :param by_content: whether kept wheels are verified byte by byte before they are used.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is
         named by something that is no URL.
     """
@@ -91,6 +92,7 @@ def open_sources(
         note=note,
         progress=progress,
         most=most,
+        by_content=by_content,
     )
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
@@ -154,6 +156,7 @@ def open_web(
     admits: Callable[[str, str], bool] = lambda _host, _address: True,
     may_ask: Callable[[str], bool] = lambda _url: True,
     patience: float | None = None,
+    by_content: bool = False,
 ) -> Web:
     """Return what fetches pages and files under some settings; the parameters of `open_sources`.
 
@@ -172,7 +175,7 @@ def open_web(
         is_trusted=trusted.contains,
     )
     client = _client(settings, trusted, logins, environ, admits, may_ask, patience)
-    store = Store(usable_cache_folder(cache_folder, note) if settings.cache else None, note=note)
+    store = Store(cache_folder if settings.cache else None, note=note)
     pages = CachedPages(
         client,
         store,
@@ -180,7 +183,7 @@ def open_web(
         refresh=refresh,
         may_keep=lambda url: _is_protected(url, trusted),
     )
-    wheels = WheelStore(store, note=note)
+    wheels = WheelStore(store, note=note, by_content=by_content)
     remote = RemoteFiles(
         pages,
         store,

@@ -309,12 +309,12 @@ class RemoteFiles:
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
-            kept = self._wheels.find(sha256, filename, where=where)
+            kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
             if kept is not None:
                 return kept
             with self._wheels.alone(sha256, progress):
                 # Another process may have fetched it meanwhile.
-                kept = self._wheels.find(sha256, filename, where=where)
+                kept = self._wheels.find(sha256, filename, where=where, hashes=file.hashes)
                 return kept or self._unpacked_anew(file, folder, progress)
         return self._unpacked_anew(file, folder, progress)
 
@@ -420,7 +420,7 @@ class RemoteFiles:
     def _kept_wheel(self, file: File) -> Path | None:
         """Return the kept wheel if its bytes are still right."""
         sha256 = file.hashes.get("sha256")
-        return None if sha256 is None else self._store.sound_wheel(sha256)
+        return None if sha256 is None else self._store.sound_wheel(sha256, file.hashes)
 
     def _hand_over(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = kept.stat().st_size

@@ -3,7 +3,8 @@
 An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is filled under another
 name and gets its own when it is complete, verified and on the disk. Its files are linked into
 environments, where somebody may edit them: an entry of which a file has changed is dropped
-and never used again.
+and never used again. That is found out by their sizes and times, or, where hashes are required,
+by holding every byte against the archive, the hash of which is what was promised.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ import errno
 import os
 import time
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
+from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidWheel
+from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.sources.cache import mark_used
+from wheelfit.sources.hashes import Check
+from wheelfit.sources.page import NO_HASHES
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
+from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from filelock import BaseFileLock
     from packaging.utils import NormalizedName
@@ -45,8 +50,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_KIND = "unpacked-1"
+_KIND = "unpacked"
 _PARTIAL = ".part"
+_BLOCK = 1 << 20
 _ATTEMPTS = 50
 _PAUSE = 0.01
 _STEM = 16
@@ -73,6 +79,8 @@ class WheelStore:
 
     :param store: the cache they belong to.
     :param note: told what users may want to know.
+    :param by_content: whether a kept wheel is held against its archive, byte by byte, before it is
+        used; one whose archive is not there is not used.
     :param files: the file system.
     :param clock: seconds since the epoch.
     """
@@ -82,22 +90,33 @@ class WheelStore:
         store: Store,
         *,
         note: Callable[[str], None] = lambda _text: None,
+        by_content: bool = False,
         files: FileSystem = NATIVE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._folder = None if store.folder is None else store.folder / _KIND
         self._note = note
+        self._by_content = by_content
         self._files = files
         self._clock = clock
         self._holder = store.holder
 
-    def find(self, sha256: str, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
+    def find(
+        self,
+        sha256: str,
+        filename: WheelFilename,
+        *,
+        where: str,
+        hashes: Mapping[str, str] = NO_HASHES,
+        archive: Path | None = None,
+    ) -> UnpackedWheel | None:
         """Return a wheel that is kept; one that was edited is dropped.
 
         :param sha256: of the archive.
         :param filename: what it is called.
         :param where: what errors shall name.
+        :param hashes: what is promised of the archive besides.
+        :param archive: where the archive lies; by default among the kept ones.
         :raises InvalidWheel: it is that of another release than its name says.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked  # noqa: PLC0415 - start-up
@@ -106,14 +125,26 @@ class WheelStore:
         if entry is None or not self._holder.hold(entry / MANIFEST):
             return None
         mark_used(entry / MANIFEST)
-        wheel = read_unpacked(entry, filename, where=where)
+        unsafe = unsafe_folder(str(entry))
+        wheel = None if unsafe else read_unpacked(entry, filename, where=where)
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
             return None
         seen = wheel.look()
-        if seen.changed is not None:
+        changed = seen.changed
+        if changed is None and self._by_content:
+            kept = archive or self._store.wheel(sha256)
+            try:
+                changed = _differing(wheel, kept, {**hashes, "sha256": sha256}, where)
+            except (OSError, IntegrityError):
+                self._note(
+                    f"hashes are required, and the archive of {filename.text} is not in the cache "
+                    "(any more), so it is fetched again"
+                )
+                return None
+        if changed is not None:
             self._note(
-                f"{seen.changed} of the unpacked {filename.text} in the cache was changed by "
+                f"{changed} of the unpacked {filename.text} in the cache was changed by "
                 "somebody, so the wheel is unpacked anew"
             )
             self._drop(entry)
@@ -212,7 +243,8 @@ class WheelStore:
                 unpack,
                 archive,
                 sha256=checked,
-                known=known,
+                # A file of another wheel is what it was by its size and time, and not by content.
+                known=None if self._by_content else known,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
             )
@@ -278,6 +310,9 @@ class WheelStore:
             try:
                 self._files.move(inside, entry)
             except FileExistsError:
+                if self._by_content:  # nobody has looked into that one
+                    self._drop(entry)
+                    continue
                 if self._holder.hold(entry / MANIFEST):
                     return
                 # It is about to go away, or is none.
@@ -312,11 +347,14 @@ class WheelStore:
     def digest_of(self, path: Path, found: os.stat_result) -> str | None:
         """Return the SHA-256 of a file on this machine, if it was read before and kept.
 
-        What is found by it is what has this hash, whatever became of the file since.
+        What is found by it is what has this hash, whatever became of the file since; so nothing
+        is, where contents count.
 
         :param path: the file.
         :param found: how it looks now.
         """
+        if self._by_content:
+            return None
         entry = self._store.read("members", _digest_key(path, found))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
@@ -353,9 +391,30 @@ class WheelStore:
                 shutil.rmtree(away, ignore_errors=True)
 
     def _entry(self, sha256: str) -> Path | None:
-        if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
-            return None
-        return self._folder / sha256[:2] / sha256[2:]
+        return self._store.place(_KIND, sha256)
+
+
+def _differing(
+    wheel: UnpackedWheel, archive: Path | None, hashes: Mapping[str, str], where: str
+) -> str | None:
+    """Return the name of a file that is not what an archive has; None if all are.
+
+    :raises FileNotFoundError: there is no archive.
+    :raises IntegrityError: the archive is not what was promised.
+    """
+    from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.unchanged_content import differing_file  # noqa: PLC0415 - start-up
+
+    if archive is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+    with closing(open_local(archive)) as source:
+        check = Check(hashes, None, where=where)
+        for start in range(0, source.size, _BLOCK):
+            check.update(source.read_at(start, _BLOCK))
+        check.finish()
+        plain = parse_wheel_filename(wheel.filename.plain)
+        with WheelArchive(source, plain, where=where) as opened:
+            return differing_file(wheel, opened)
 
 
 def _digest_key(path: Path, found: os.stat_result) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel
+from wheelfit.platforms.cache_folder import is_own
 from wheelfit.values import dataclass, field
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
@@ -48,6 +49,8 @@ MANIFEST = "manifest"
 """Name of the file that describes them; a folder without it is no unpacked wheel."""
 
 _MAGIC = b"wheelfit unpacked 1"
+_LEADING_OUT = ("\t/", "\t../", "/../", "/..\t", "\t..\t")
+"""What no line of names between tabs has; an archive with such names is refused."""
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 
 
@@ -226,9 +229,12 @@ class UnpackedWheel:
     def look(self) -> Seen:
         """Look at every file.
 
-        Size, time and kind are compared, which shows every edit of a linked file but one that
-        sets the time back; the contents themselves are not read.
+        Size, time, kind and owner are compared, which shows every edit of a linked file but one
+        that sets the time back; the contents themselves are not read.
         """
+        folder = self._strange_folder()
+        if folder is not None:
+            return Seen(folder)
         tree = str(self.folder / TREE) + os.sep
         files = self.files
         numbers: list[int] = []
@@ -239,10 +245,31 @@ class UnpackedWheel:
             except OSError:
                 return Seen(name)
             is_same = found.st_mtime_ns == time and found.st_size == size
-            if not is_same or not stat.S_ISREG(found.st_mode):
+            if not is_same or not stat.S_ISREG(found.st_mode) or not is_own(found):
                 return Seen(name)
             note(found.st_ino)
         return Seen(None, numbers)
+
+    def _strange_folder(self) -> str | None:
+        """Return a folder that is a link, or not this user's; files are found through it.
+
+        Nobody else can reach what is below the folder of the wheel, which is checked where it is
+        found; but somebody could have been in it before.
+        """
+        tree = str(self.folder / TREE)
+        folders = {""}
+        for name in self.files.folders:
+            while name not in folders:
+                folders.add(name)
+                name = name.rpartition("/")[0]  # noqa: PLW2901 - up to what is known
+        for name in folders:
+            try:
+                found = os.lstat(f"{tree}/{name}" if name else tree)
+            except OSError:
+                return name
+            if not stat.S_ISDIR(found.st_mode) or not is_own(found):
+                return name
+        return None
 
 
 def write_manifest(wheel: UnpackedWheel) -> None:
@@ -296,20 +323,29 @@ def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> Unpac
     :raises InvalidWheel: the wheel is that of another release than its name says.
     """
     try:
-        data = (folder / MANIFEST).read_bytes()
+        with (folder / MANIFEST).open("rb") as manifest:
+            if not is_own(os.fstat(manifest.fileno())):
+                return None
+            data = manifest.read()
     except OSError:
         return None
     head, _, body = data.partition(b"\n")
     if head != b"%s %s" % (_MAGIC, hashlib.sha256(body).hexdigest().encode()):
         return None
-    first, names, hashes, sizes, marks, times = body.decode().split("\n")
-    sha256, dist_info, umask = first.split("\t")
-    files = FileTable(
-        names.split("\t"),
-        hashes.split("\t"),
-        list(map(int, sizes.split("\t"))),
-        marks,
-        list(map(int, times.split("\t"))),
-    )
+    try:
+        first, names, hashes, sizes, marks, times = body.decode().split("\n")
+        sha256, dist_info, umask = first.split("\t")
+        files = FileTable(
+            names.split("\t"),
+            hashes.split("\t"),
+            list(map(int, sizes.split("\t"))),
+            marks,
+            list(map(int, times.split("\t"))),
+        )
+        mask = int(umask, 8)
+    except ValueError:
+        return None  # somebody else has written it
+    if any(piece in f"\t{names}\t" for piece in _LEADING_OUT):
+        return None
     dist_info_folder([f"{dist_info}/METADATA"], filename, where=where)
-    return UnpackedWheel(folder, filename, sha256, dist_info, files, int(umask, 8), where)
+    return UnpackedWheel(folder, filename, sha256, dist_info, files, mask, where)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["Known", "KnownFile", "unpack"]
+__all__ = ["Known", "KnownFile", "promised_rows", "unpack"]
 
 
 def __dir__() -> list[str]:
@@ -71,7 +71,7 @@ def unpack(
     :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises.
     :raises OSError: the folder cannot be written.
     """
-    promises = _promises(archive)
+    promises = promised_rows(archive)
     tree = folder / TREE
     _make_folders(tree, (member.name for member in archive.members if not member.is_folder))
     umask = current_umask()
@@ -93,8 +93,12 @@ def unpack(
     return wheel
 
 
-def _promises(archive: WheelArchive) -> dict[str, RecordRow]:
-    """Return the row of every file that needs one; each has a strong hash and the right size."""
+def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
+    """Return the row of every file that needs one; each has a strong hash and the right size.
+
+    :param archive: the wheel.
+    :raises InvalidWheel: there is no such row.
+    """
     dist_info = archive.dist_info
     rows: dict[str, RecordRow] = {}
     faults = []

@@ -75,6 +75,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     folder = Path(arguments.cache_dir or cache_folder_of(environ)).absolute()
     if arguments.action == "dir":
         return _dir(folder, output)
+    _check_safe(folder, arguments, output)
     from wheelfit.cli import cache_report
     from wheelfit.sources.inventory import Inventory
 
@@ -96,6 +97,25 @@ def _dir(folder: Path, output: Output) -> int:
     output.result_json({"version": 1, "action": "dir", "folder": str(folder)})
     output.result(str(folder))
     return 0
+
+
+def _check_safe(folder: Path, arguments: Namespace, output: Output) -> None:
+    """Refuse to change a folder that somebody else could change meanwhile, and warn of it.
+
+    :raises FileProblem: a link put into it in the right moment would lead elsewhere.
+    """
+    from wheelfit.errors import FileProblem
+    from wheelfit.platforms.cache_folder import unsafe_cache_folder
+
+    found = unsafe_cache_folder(str(folder))
+    if found is None:
+        return
+    if arguments.action in ("info", "list") or arguments.keep_damaged or arguments.dry_run:
+        output.warn(f"the cache {found}")
+        return
+    raise FileProblem(
+        f"nothing is removed from the cache, as {found.reason}", where=found.path, hint=found.remedy
+    )
 
 
 def _check(arguments: Namespace) -> None:

@@ -23,6 +23,8 @@ from wheelfit.install.plugins.tree import OnlyTrusted, resolve_plugin
 from wheelfit.platforms.features import Detection, Evidence, PluginOrigin, Status
 from wheelfit.platforms.plugin_process import ask
 from wheelfit.resolve.once import Once
+from wheelfit.sources.local_files import LocalFiles
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.install.plugins.environments import PluginEnvironment, PluginEnvironments
     from wheelfit.platforms.plugin_process import PluginReport
     from wheelfit.resolve.resolution import Pin
+    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
 
@@ -167,7 +170,7 @@ class TrustedPlugins:
                     folder = Path(
                         stack.enter_context(tempfile.TemporaryDirectory(prefix="wheelfit-"))
                     )
-                    wheels = {pin.name: repository.unpacked(pin.file, folder) for pin in pins}
+                    wheels = {pin.name: _unpacked(pin.file, repository, folder) for pin in pins}
                     files = files or _found(pins, wheels)
                     there = environments.build(self._interpreter, pins, wheels, files)
             except (NoFit, HashMismatch) as error:
@@ -194,6 +197,12 @@ class TrustedPlugins:
                 f"find out why, then: {again}"
             )
         return error
+
+
+def _unpacked(file: File, repository: Repository, folder: Path) -> UnpackedWheel:
+    """Return a wheel unpacked afresh: what is trusted by its hash is not taken from a cache."""
+    path = repository.download(file, folder)
+    return LocalFiles().unpacked(replace(file, url=path.as_uri()), folder)
 
 
 class _ChangedError(Exception):

@@ -25,6 +25,12 @@ from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, HashMismatc
 from wheelfit.install.apply import apply
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plan import Plan
+from wheelfit.platforms.cache_folder import (
+    is_own,
+    make_folders,
+    unsafe_cache_folder,
+    unsafe_folder,
+)
 from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
 from wheelfit.values import dataclass, field, replace
@@ -297,12 +303,8 @@ def fault_of_folder(folder: Path) -> str | None:
         return f"it cannot be looked at: {error.strerror}"
     if not stat.S_ISDIR(found.st_mode):
         return "it is no folder"
-    if hasattr(os, "geteuid"):
-        if found.st_uid != os.geteuid():
-            return "it belongs to another user"
-        if found.st_mode & 0o022:
-            return "others can write to it"
-    return None
+    unsafe = unsafe_folder(str(folder))
+    return None if unsafe is None else unsafe.reason
 
 
 def digest_of(path: Path) -> str:
@@ -316,13 +318,10 @@ def digest_of(path: Path) -> str:
 
 def _make_private(folder: Path) -> str | None:
     """Make a folder that only this user can change; return why that is not possible."""
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-        if there is not None and there.stat().st_uid != 0:
-            return f"{there} belongs to another user; with sudo, use sudo -H"
+    if (unsafe := unsafe_cache_folder(str(folder.parent))) is not None:
+        return f"{unsafe.path} is not safe: {unsafe.reason}; {unsafe.remedy}"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folders(str(folder))
     except OSError as error:
         return f"it cannot be made: {error.strerror}"
     fault = fault_of_folder(folder)
@@ -353,6 +352,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     """Return an object that was written here; nothing where it cannot be understood."""
     try:
         with path.open("rb") as file:
+            if not is_own(os.fstat(file.fileno())):
+                return {}
             value = json.loads(file.read(_MOST))
     except (OSError, ValueError, RecursionError):
         return {}

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 
+from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.runtime.libraries.files import read_fields, stays_below
 
 __all__ = ["Entry", "Store", "is_hash"]
@@ -28,7 +29,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_WRITABLE_BY_ALL = 0o002
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -139,28 +139,25 @@ class Store:
         :raises StoreUnavailable: every user of the machine may write there, or it is another
             user's.
         """
-        if os.name != "posix":
-            return
         for root in self.roots:
             for folder in (root, f"{root}/store", f"{root}/selections"):
-                try:
-                    status = os.stat(folder)
-                except OSError:
+                # A group may care for the store of a site, or share one.
+                found = unsafe_folder(
+                    folder, group_may_write=True, any_owner=root != self.root, link_allowed=True
+                )
+                if found is None:
                     continue
-                if status.st_mode & _WRITABLE_BY_ALL:
-                    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
+                from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
 
+                if found.is_open:
                     raise StoreUnavailable(
                         "every user of this machine can write to the library store",
                         where=folder,
                         hint=f"chmod o-w {folder}",
                     )
-                if root == self.root and status.st_uid not in (0, os.geteuid()):
-                    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
-
-                    raise StoreUnavailable(
-                        "the library store belongs to another user, who could exchange libraries",
-                        where=folder,
-                        hint="set WHEELFIT_LIBRARY_STORE to a folder of your own; name this one in "
-                        "WHEELFIT_LIBRARY_SITES if you trust its owner",
-                    )
+                raise StoreUnavailable(
+                    "the library store belongs to another user, who could exchange libraries",
+                    where=folder,
+                    hint="set WHEELFIT_LIBRARY_STORE to a folder of your own; name this one in "
+                    "WHEELFIT_LIBRARY_SITES if you trust its owner",
+                )

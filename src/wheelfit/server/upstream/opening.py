@@ -188,7 +188,7 @@ def open_mirror(
         sources,
         cache_folder=cache_folder,
         environ={name: text for name, text in environ.items() if name != "NETRC"},
-        home=cache_folder or _NOWHERE,
+        home=_NOWHERE,
         note=note,
         most=0,
         admits=reach.admits,

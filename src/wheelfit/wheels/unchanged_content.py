@@ -1,0 +1,101 @@
+"""Hold an unpacked wheel against its archive, byte by byte.
+
+Sizes and times tell every edit of an honest program. Where somebody promised a hash, that is not
+enough: the hash is that of the archive, so the archive says what each file has to be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.cache_folder import is_own
+from wheelfit.wheels.record import encode_digest
+from wheelfit.wheels.unpacked import TREE
+from wheelfit.wheels.unpacking import promised_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.unpacked import UnpackedFile, UnpackedWheel
+
+__all__ = ["differing_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OPEN = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+_THREADS = 4
+
+
+def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
+    """Return the name of a file that is not what the archive has; None if all are.
+
+    Names, contents and permissions are compared with the archive, and what is known of the wheel
+    too, so that nothing of it need be believed.
+
+    :param wheel: the unpacked wheel.
+    :param archive: the archive, the hash of which was verified.
+    :raises InvalidWheel: the archive is not sound.
+    """
+    members = [member for member in archive.members if not member.is_folder]
+    names = tuple(member.name for member in members)
+    if wheel.dist_info != archive.dist_info:
+        return wheel.dist_info
+    if tuple(wheel.files.names) != names:
+        return next(iter(set(names).symmetric_difference(wheel.files.names)), names[0])
+    promises = promised_rows(archive)
+    described: dict[str, UnpackedFile] = {}
+    for member in members:
+        file = described[member.name] = wheel.files[member.name]
+        promise = promises.get(member.name)
+        if promise is None:  # RECORD itself, and signatures
+            digest = encode_digest(hashlib.sha256(archive.read(member.name)).digest())
+            promised = f"sha256={digest}"
+        else:
+            promised = promise.hash
+        if (file.row.hash, file.size, file.executable) != (
+            promised,
+            member.size,
+            member.is_executable,
+        ):
+            return member.name
+    # The largest first, so that no thread begins with one when the others are done.
+    ordered = sorted(names, key=lambda name: described[name].size, reverse=True)
+    tree = str(wheel.folder / TREE) + os.sep
+
+    def first(part: Iterable[str]) -> str | None:
+        return next(
+            (name for name in part if not _holds(tree + name, described[name], wheel.umask)), None
+        )
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        found = list(threads.map(first, (ordered[start::_THREADS] for start in range(_THREADS))))
+    return next((name for name in found if name is not None), None)
+
+
+def _holds(path: str, file: UnpackedFile, umask: int) -> bool:
+    """Return whether a file has the content and the permissions with which it was written."""
+    algorithm, _, digest = file.row.hash.partition("=")
+    open_to = 0o7022 & ~(0o666 & ~umask)  # what a hard link would give to others with the file
+    try:
+        with open(os.open(path, _OPEN), "rb", buffering=0) as content:  # noqa: PTH123
+            found = os.fstat(content.fileno())
+            if not stat.S_ISREG(found.st_mode) or not is_own(found) or found.st_size != file.size:
+                return False
+            if os.name == "posix" and stat.S_IMODE(found.st_mode) & open_to:
+                return False
+            return encode_digest(hashlib.file_digest(content, algorithm).digest()) == digest
+    except OSError:
+        return False
