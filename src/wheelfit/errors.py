@@ -26,6 +26,7 @@ WheelfitError
 │   │   └── AmbiguousCases                ambiguous-cases
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
+│   │   └── LinkInTheWay                  link-in-the-way
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotInstalled                      not-installed
 │   ├── NotRemovable                      not-removable
@@ -133,6 +134,7 @@ __all__ = [
     "InvalidSource",
     "InvalidWheel",
     "LibraryNotLoadable",
+    "LinkInTheWay",
     "LockOutdated",
     "LostOptimisation",
     "MetadataDisagreement",
@@ -454,6 +456,12 @@ class FileProblem(UserError):
     """A file named by the user cannot be read or written."""
 
     reference = "file-problem"
+
+
+class LinkInTheWay(FileProblem):
+    """A link leads out of a folder that may not be left; it is not followed."""
+
+    reference = "link-in-the-way"
 
 
 class UnusableInterpreter(UserError):

@@ -12,7 +12,7 @@ import platform
 import struct
 import sys
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ __all__ = [
     "exchange",
     "make_room",
     "move_exclusively",
+    "open_below",
     "share_bytes",
     "start_writing",
     "sync_file_system",
@@ -37,38 +38,78 @@ _UNSUPPORTED = frozenset(
 )
 """What a file system answers that does not know a call, or the way in which it was called."""
 
-_HERE = -100  # AT_FDCWD of Linux
+_HERE = -2 if sys.platform == "darwin" else -100  # AT_FDCWD
 _LINUX_NO_REPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
 _FICLONE, _FICLONERANGE = 0x40049409, 0x4020940D
 _FALLOC_FL_KEEP_SIZE = 1
 _BLOCK = 1 << 16  # a multiple of the blocks of any file system
 _SYNC_FILE_RANGE_WRITE = 2
+_RENAMING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+"""The arguments of ``renameat2`` and ``renameatx_np``."""
+_OPENING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+"""The arguments of ``openat2``."""
+_OPENAT2 = 437  # of every architecture
+_NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 2, 4, 8  # RESOLVE_…
+_MOVED_MEANWHILE = 100  # attempts while others rename folders on the way
 # For C libraries without a function of that name.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
 
 
-def exchange(one: str, other: str) -> bool:
+def exchange(
+    one: str, other: str, folder: int | None = None, other_folder: int | None = None
+) -> bool:
     """Give two files or folders each other's names in one step.
 
     :param one: what exists.
     :param other: what exists, in the same file system.
+    :param folder: number of the open folder in which the first name is; None: it is a path.
+    :param other_folder: the same of the second.
     :return: False where the system or the file system cannot; then nothing has happened.
     :raises OSError: it can, but not these two.
     """
-    return _renamed(one, other, linux=_LINUX_EXCHANGE, macos=_MACOS_SWAP)
+    flags = _MACOS_SWAP if sys.platform == "darwin" else _LINUX_EXCHANGE
+    return _renamed(one, other, folder, other_folder, flags)
 
 
-def move_exclusively(source: str, target: str) -> bool:
+def move_exclusively(
+    source: str, target: str, folder: int | None = None, other_folder: int | None = None
+) -> bool:
     """Rename a file or folder, but never onto something.
 
     :param source: what exists.
     :param target: its new name, in the same file system.
+    :param folder: number of the open folder in which the first name is; None: it is a path.
+    :param other_folder: the same of the second.
     :return: False where the system or the file system cannot; then nothing has happened.
     :raises FileExistsError: something has that name.
     :raises OSError: it cannot be moved.
     """
-    return _renamed(source, target, linux=_LINUX_NO_REPLACE, macos=_MACOS_EXCLUSIVE)
+    flags = _MACOS_EXCLUSIVE if sys.platform == "darwin" else _LINUX_NO_REPLACE
+    return _renamed(source, target, folder, other_folder, flags)
+
+
+def open_below(folder: int, name: str, flags: int) -> int | None:
+    """Open something below a folder, on a way without any link that never leaves the folder.
+
+    :param folder: number of the open folder.
+    :param name: relative, with ``/``.
+    :param flags: as for ``os.open``; nothing is created.
+    :return: the number of what was opened; None where the system cannot.
+    :raises OSError: it cannot be opened; ``ELOOP`` if there is a link on the way.
+    """
+    if sys.platform != "linux" or not _has_openat2():
+        return None
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
+    encoded = os.fsencode(name)
+    for _ in range(_MOVED_MEANWHILE):
+        number = _system_call(*_OPENING)(_OPENAT2, folder, encoded, how, len(how))
+        if number >= 0:
+            return int(number)
+        if ctypes.get_errno() != errno.EAGAIN:
+            break
+    error = ctypes.get_errno()
+    raise OSError(error, os.strerror(error), name)
 
 
 def clone_file(source: str, target: str) -> None:
@@ -180,23 +221,16 @@ def start_writing(number: int, start: int, length: int) -> None:
         call(number, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
 
 
-def _renamed(source: str, target: str, *, linux: int, macos: int) -> bool:
-    if sys.platform == "linux":
-        call = _renameat2()
-        result = (
-            None
-            if call is None
-            else call(_HERE, os.fsencode(source), _HERE, os.fsencode(target), linux)
-        )
-    elif sys.platform == "darwin":
-        call = _function("renamex_np", 3)
-        result = None if call is None else call(os.fsencode(source), os.fsencode(target), macos)
-    else:
-        result = None
-    if result is None:
+def _renamed(
+    source: str, target: str, folder: int | None, other_folder: int | None, flags: int
+) -> bool:
+    call = {"linux": _renameat2, "darwin": _renameatx}.get(sys.platform, lambda: None)()
+    if call is None:
         return False
+    one = _HERE if folder is None else folder
+    other = _HERE if other_folder is None else other_folder
     try:
-        _check(result, source, target)
+        _check(call(one, os.fsencode(source), other, os.fsencode(target), flags), source, target)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             return False
@@ -247,15 +281,39 @@ def _sync_file_range() -> Callable[..., int] | None:
 
 @cache
 def _renameat2() -> Callable[..., int] | None:
-    kinds = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    if (found := getattr(_library(), "renameat2", None)) is not None:
-        found.argtypes = kinds
-        found.restype = ctypes.c_int
-        return found  # type: ignore[no-any-return]
+    if (found := _renaming("renameat2")) is not None:
+        return found
     number = _RENAMEAT2.get(platform.machine())
-    if number is None:
-        return None
-    call = _library().syscall
-    call.argtypes = [ctypes.c_long, *kinds]
-    call.restype = ctypes.c_long
-    return partial(call, number)
+    return None if number is None else partial(_system_call(*_RENAMING), number)
+
+
+@cache
+def _renameatx() -> Callable[..., int] | None:
+    return _renaming("renameatx_np")
+
+
+def _renaming(name: str) -> Callable[..., int] | None:
+    found = getattr(_library(), name, None)
+    if found is not None:
+        found.argtypes = list(_RENAMING)
+        found.restype = ctypes.c_int
+    return found
+
+
+@cache
+def _system_call(*kinds: Any) -> Callable[..., int]:
+    """Return the function that makes any system call, for arguments of some kinds."""
+    found = ctypes.CDLL(None, use_errno=True).syscall  # each library has functions of its own
+    found.argtypes = [ctypes.c_long, *kinds]
+    found.restype = ctypes.c_long
+    return found
+
+
+@cache
+def _has_openat2() -> bool:
+    """Tell whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
+    number = _system_call(*_OPENING)(_OPENAT2, _HERE, b".", how, len(how))
+    if number >= 0:
+        os.close(number)
+    return bool(number >= 0)
