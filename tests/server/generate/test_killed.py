@@ -88,11 +88,11 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
     program = (
         "import os, signal\n"
         "real, count = os.replace, 0\n"
-        "def replace(*words):\n"
+        "def replace(*words, **named):\n"
         "    global count\n"
         f"    if count == {step}: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    count += 1\n"
-        "    return real(*words)\n"
+        "    return real(*words, **named)\n"
         "os.replace = replace\n"
         + CHILD.format(
             tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)

@@ -120,6 +120,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             f"the pages would go into {place / SIMPLE}",
             hint=f"name the folder above: --to {place.parent}",
         )
+    if arguments.site:
+        from wheelfit.server.site.static_pages import check_pages
+
+        with target.opened():
+            check_pages(target)  # before anything is published
     generated = _generate(arguments, folder, target, place, output)
     if arguments.site and generated.is_published:
         generated = _with_site(generated, arguments, target)

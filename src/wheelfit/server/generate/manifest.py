@@ -7,6 +7,7 @@ what nobody names any more.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name
@@ -15,7 +16,7 @@ from wheelfit.sources.page import File, OtherPages
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 __all__ = ["MANIFEST", "Manifest", "read_manifest", "write_manifest"]
@@ -28,6 +29,13 @@ def __dir__() -> list[str]:
 MANIFEST = "simple/wheelfit.json"
 """Where it lies: with the pages, so that who removes them removes it."""
 _VERSION = 1
+_NAME = r"(?!\.)[^/\\\0]+"
+_PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
+_PART = re.compile(
+    rf"files/[0-9a-f]{{16}}/{_NAME}|simple/{_NAME}/[0-9a-f]{{16}}/{_NAME}|(?:{_NAME}/)*{_NAME}\.metadata"
+)
+"""What an index calls its files: nothing else is ever removed. The last are beside wheels that stay
+where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
     try:
         document = json.loads(data)
         known = {_VERSION: document}[document["version"]]
+        _check_paths(known["pages"], _PAGE)
+        _check_paths(known["parts"], _PART)
         return Manifest(
             {
                 project: tuple(_file(one) for one in files)
@@ -90,6 +100,16 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
             where=where,
             hint="remove that file to publish everything anew",
         ) from None
+
+
+def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
+    """Refuse paths that no index has: who wrote them wants something else to be removed.
+
+    :raises ValueError: there is one.
+    """
+    for path in paths:
+        if not pattern.fullmatch(path):
+            raise ValueError(f"it names {path!r}, which is no file of an index")
 
 
 def write_manifest(manifest: Manifest) -> bytes:

@@ -7,18 +7,19 @@ new one lead to files that are both there.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
+import stat
+import sys
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import EnvironmentBusy, FileProblem
+from wheelfit.errors import EnvironmentBusy, FileProblem, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.values import dataclass
-from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,11 @@ SIMPLE = "simple"
 """The folder of all pages."""
 FILES = "files"
 """The folder of a target into which files are copied."""
+_STAGING = f"{SIMPLE}/.staging"
+_LOCK = f"{SIMPLE}/.lock"
+_LARGEST = 1 << 30
+"""Bytes of a page that is read."""
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +108,15 @@ class Target(Protocol):
 class FolderTarget:
     """Hold the files of an index in a folder (it implements `Target`).
 
-    :param folder: the folder; made if it is not there.
+    What lies in the folder may have been put there by somebody else: nothing is read, written or
+    removed through a link in it.
+
+    :param folder: the folder; made if it is not there. It may be a link.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._staging = folder / SIMPLE / ".staging"
+        self._opened: RootedFolder | None = None
         self._count = 0
 
     @property
@@ -117,41 +126,51 @@ class FolderTarget:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Hold the folder against other processes; what a killed one left half done is removed."""
+        """Hold the folder against other processes; what a killed one left half done is removed.
+
+        :raises LinkInTheWay: a folder of the index is a link.
+        """
         pages = self._folder / SIMPLE
         try:
-            pages.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            root = RootedFolder(self._folder)
         except OSError as error:
             raise _problem(pages, error) from error
-        if not (self._folder / MANIFEST).exists():
-            self._refuse_foreign(pages)
-        with _locked(pages / ".lock") as is_held:
-            if not is_held:
-                raise EnvironmentBusy(
-                    "another process is publishing there",
-                    where=str(self._folder),
-                    hint="try again when it has finished",
-                )
-            self._clear()
+        with root:
             try:
-                yield
-            finally:
-                self._clear()
+                root.make_folders(SIMPLE)
+                if not root.exists(MANIFEST):
+                    self._refuse_foreign(pages, root.names(SIMPLE))
+                _refuse_links(root)
+            except OSError as error:
+                raise _problem(pages, error) from error
+            with _locked(root) as is_held:
+                if not is_held:
+                    raise EnvironmentBusy(
+                        "another process is publishing there",
+                        where=str(self._folder),
+                        hint="try again when it has finished",
+                    )
+                self._clear(root)
+                self._opened = root
+                try:
+                    yield
+                finally:
+                    self._opened = None
+                    self._clear(root)
 
-    def _clear(self) -> None:
+    def _clear(self, root: RootedFolder) -> None:
         """Remove what was staged, by this process or by one that was killed."""
         self._count = 0
-        if self._staging.exists():
-            import shutil  # noqa: PLC0415 - start-up
+        with suppress(OSError):
+            root.remove_tree(_STAGING)
 
-            shutil.rmtree(self._staging, ignore_errors=True)
-
-    def _refuse_foreign(self, pages: Path) -> None:
+    @staticmethod
+    def _refuse_foreign(pages: Path, names: Sequence[str]) -> None:
         """Refuse to write over pages that somebody else has made.
 
         A run that was killed before the first manifest leaves pages too, and they are ours.
         """
-        names = os.listdir(pages)  # noqa: PTH208 - closed at once
         if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
                 "there are pages already that wheelfit has not generated",
@@ -159,16 +178,28 @@ class FolderTarget:
                 hint="remove them, or name another folder with --to",
             )
 
+    @property
+    def _root(self) -> RootedFolder:
+        if self._opened is None:
+            raise ValueError("the target is not opened")
+        return self._opened
+
     def turning(self) -> AbstractContextManager[None]:
         """Hold nothing more: the folder is held already."""
         return nullcontext()
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file; None if there is none."""
+        """Return a small file; None if there is none.
+
+        :raises LinkInTheWay: a link is in its place, or on the way to it.
+        """
         try:
-            return (self._folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            if self._opened is not None:
+                return self._opened.read(path, _LARGEST)
+            with RootedFolder(self._folder) as root:
+                return root.read(path, _LARGEST)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None  # a path that leads out names nothing of the index
         except OSError as error:
             raise _problem(self._folder / path, error) from error
 
@@ -178,101 +209,155 @@ class FolderTarget:
         return [part for part in parts if not self._has(part)]
 
     def _has(self, part: Part) -> bool:
-        path = f"{self._folder}/{part.path}"
         try:
-            if os.stat(path).st_size != part.size:  # noqa: PTH116 - thousands of them
-                return False
-        except OSError:
+            found = self._root.lstat(part.path)
+        except (OSError, ValueError):
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_size != part.size:
             return False
         if part.sha256[:16] in part.path:
             return True
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest() == part.sha256
+        with open(self._root.open(part.path), "rb") as file:  # noqa: PTH123 - by its handle
+            return hashlib.file_digest(file, "sha256").hexdigest() == part.sha256
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Tell whether a page is there as it was written."""
-        data = self.read(path)
+        try:
+            data = self.read(path)
+        except LinkInTheWay:
+            return False  # who writes it finds out whether that is possible
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
     def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
         """Put files there; those of a folder of the same file system share their bytes."""
+        self._check_way(part.path for part in parts)
         staged: list[tuple[str, str]] = []
         progress.start(sum(part.size for part in parts))
         for part in parts:
             temporary = self._stage(part.source if isinstance(part.source, Path) else part.source())
-            staged.append((temporary, f"{self._folder}/{part.path}"))
+            staged.append((temporary, part.path))
             progress.advance(part.size)
         self._settle(staged)
         progress.done()
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
         """Put small files there, in this order."""
-        self._settle([(self._stage(data), f"{self._folder}/{path}") for path, data in pages])
+        self._check_way(path for path, _ in pages)
+        self._settle([(self._stage(data), path) for path, data in pages])
+
+    def _check_way(self, paths: Iterable[str]) -> None:
+        """Find links on the way to files before the first of them is written.
+
+        :raises LinkInTheWay: there is one.
+        """
+        for folder in {path.rpartition("/")[0] for path in paths} - {""}:
+            try:
+                os.close(self._root.open_folder(folder))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise _problem(self._folder / folder, error) from error
 
     def _stage(self, source: Path | bytes) -> str:
+        root = self._root
         try:
             if not self._count:
-                self._staging.mkdir(parents=True, exist_ok=True)
+                root.make_folder(_STAGING)
             self._count += 1
-            temporary = f"{self._staging}/{self._count}"
+            temporary = f"{_STAGING}/{self._count}"
             if isinstance(source, Path):
-                try:
-                    NATIVE.reflink(source, temporary)
-                except OSError as error:
-                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                        raise
-                    import shutil  # noqa: PLC0415 - start-up
-
-                    with suppress(OSError):
-                        os.unlink(temporary)  # noqa: PTH108 - as all paths here
-                    shutil.copyfile(source, temporary)
+                _copy(source, root, temporary)
             else:
-                with open(temporary, "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
-                    write_all(file, source)
+                root.write(temporary, source)
         except OSError as error:
-            raise _problem(self._staging, error) from error
+            raise _problem(self._folder / _STAGING, error) from error
         return temporary
 
     def _settle(self, staged: Sequence[tuple[str, str]]) -> None:
         """Give files their names, once their bytes are on the disk."""
         if not staged:
             return
+        root = self._root
         try:
-            NATIVE.sync_tree(self._staging)
+            NATIVE.sync_tree(self._folder / _STAGING)
             made: set[str] = set()
             for temporary, path in staged:
-                parent = os.path.dirname(path)  # noqa: PTH120 - thousands of them
+                parent = path.rpartition("/")[0]
                 if parent not in made:
-                    os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+                    if parent:
+                        root.make_folders(parent)
                     made.add(parent)
-                os.replace(temporary, path)  # noqa: PTH105 - thousands of them
+                root.replace(temporary, path)
             for folder in made:
-                NATIVE.sync_folder(folder)
+                root.sync_folder(folder)
         except OSError as error:
             raise _problem(self._folder, error) from error
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files, and folders that are empty then."""
+        root = self._root
         for path in paths:
-            file = self._folder / path
             try:
-                file.unlink(missing_ok=True)
+                root.remove_file(path)
+            except FileNotFoundError:
+                pass
             except NotADirectoryError:
                 continue
             except OSError as error:
-                raise _problem(file, error) from error
-            with suppress(OSError):
-                file.parent.rmdir()
+                raise _problem(self._folder / path, error) from error
+            folder = path.rpartition("/")[0]
+            if folder:
+                with suppress(OSError):
+                    root.remove_folder(folder)
+
+
+def _refuse_links(root: RootedFolder) -> None:
+    """Refuse an index in which a link is where the folder of a project should be.
+
+    Found out before anything is changed, so that no page is exchanged without the others.
+    """
+    number = root.open_folder(SIMPLE)
+    try:
+        with os.scandir(number if os.scandir in os.supports_fd else root.path_of(SIMPLE)) as found:
+            link = next(
+                (one.name for one in found if one.is_symlink() and not one.name.startswith(".")),
+                None,
+            )
+    finally:
+        os.close(number)
+    if link is not None and not link.startswith("index."):
+        raise LinkInTheWay(
+            "a link is where the pages of a project should be, and is not followed",
+            where=root.path_of(f"{SIMPLE}/{link}"),
+            hint="remove the link",
+        )
+
+
+def _copy(source: Path, root: RootedFolder, name: str) -> None:
+    """Copy a file into a folder; on a file system that can, both share their bytes."""
+    with source.open("rb") as reading:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        with open(root.open(name, flags), "wb") as writing:  # noqa: PTH123 - by its handle
+            if sys.platform == "linux":
+                from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # ctypes
+
+                with suppress(OSError):  # what is wrong with the disk the next call says
+                    share_bytes(reading.fileno(), writing.fileno())
+                    return
+            import shutil  # noqa: PLC0415 - start-up
+
+            shutil.copyfileobj(reading, writing, _PIECE)
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
+def _locked(root: RootedFolder) -> Iterator[bool]:
     """Hold a lock file for the length of a ``with`` block; gives False if somebody else does."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
 
-        lock = FileLock(path, timeout=0, fallback_to_soft=False)
+        lock = FileLock(root.path_of(_LOCK), timeout=0, fallback_to_soft=False)
         try:
             lock.acquire()
         except Timeout:
@@ -284,9 +369,9 @@ def _locked(path: Path) -> Iterator[bool]:
             lock.release()
         return
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = root.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     except OSError as error:
-        raise _problem(path, error) from error
+        raise _problem(Path(root.path_of(_LOCK)), error) from error
     try:
         is_held = True
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.server.index import Index
 
 
-__all__ = ["publish_pages", "static_pages"]
+__all__ = ["check_pages", "publish_pages", "static_pages"]
 
 
 def __dir__() -> list[str]:
@@ -33,6 +34,9 @@ _PAGE = "index.html"
 _STYLE = "site.css"
 _LIST = "project/pages.json"
 """What was written, so that what is gone from the index goes from here too."""
+
+_OURS = re.compile(r"index\.html|site\.css|project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html")
+"""What pages for people are called: nothing else is ever removed."""
 
 _AT_ONCE = 100
 """Pages that are in memory together, and reach the disk together."""
@@ -70,13 +74,7 @@ def publish_pages(index: Index, target: Target, *, public_url: str | None = None
     :raises FileProblem: the front page there is somebody else's.
     :raises NeedsExtra: the extra `server` is not installed.
     """
-    before = _read_list(target)
-    if before is None and target.read(_PAGE) is not None:
-        raise FileProblem(
-            f"there is an {_PAGE} already that wheelfit has not generated",
-            where=target.name,
-            hint="remove it, or name another folder with --to",
-        )
+    before = check_pages(target)
     digests: dict[str, str] = {}
     written: list[str] = []
     if before is None:  # whatever happens from now on, what is written is known to be ours
@@ -99,15 +97,35 @@ def publish_pages(index: Index, target: Target, *, public_url: str | None = None
     return written
 
 
-def _read_list(target: Target) -> dict[str, str] | None:
+def check_pages(target: Target) -> dict[str, str] | None:
+    """Return what pages were written before, by path the digest of each; None for none.
+
+    :param target: where to; opened.
+    :raises FileProblem: the front page there is somebody else's; or the list of pages names
+        something that is no page.
+    """
     data = target.read(_LIST)
     if data is None:
+        if target.read(_PAGE) is not None:
+            raise FileProblem(
+                f"there is an {_PAGE} already that wheelfit has not generated",
+                where=target.name,
+                hint="remove it, or name another folder with --to",
+            )
         return None
     try:
         found = json.loads(data)["pages"]
-        return {str(path): str(digest) for path, digest in found.items()}
+        pages = {str(path): str(digest) for path, digest in found.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}  # it was ours, and says nothing: all is written anew
+    for path in pages:
+        if not _OURS.fullmatch(path):
+            raise FileProblem(
+                f"{_LIST} names {path[:100]!r}, which is no page",
+                where=target.name,
+                hint="remove that file to write all pages anew",
+            )
+    return pages
 
 
 def _list(digests: dict[str, str]) -> bytes:
