@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.running import RunningIndex, basic, clean_environ
+from server.running import RunningIndex, bearer, clean_environ
 from server.signed import signed_files
 from server.uploading import DOCUMENT
 
@@ -170,13 +170,13 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
     said = publish(tmp_path, *words, token=index.token, code=1)
     assert "inconsistent-variants" in str(said["error"])
     assert index.get("/simple/steady/")[2] == before
-    _, _, body = index.get("/-/api/stages", authorization=basic(index.token))
+    _, _, body = index.get("/-/api/stages", authorization=bearer(index.token))
     assert json.loads(body) == {"stages": []}
 
 
 def waiting(index: RunningIndex) -> list[list[str]]:
     """Return the names of the files that wait in each stage."""
-    _, _, body = index.get("/-/api/stages", authorization=basic(index.token))
+    _, _, body = index.get("/-/api/stages", authorization=bearer(index.token))
     stages = json.loads(body)["stages"]
     return [[file["filename"] for file in stage["files"]] for stage in stages]
 

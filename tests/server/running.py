@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-__all__ = ["RunningIndex", "basic", "clean_environ", "post", "raw"]
+__all__ = ["RunningIndex", "basic", "bearer", "clean_environ", "post", "raw"]
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
@@ -58,7 +58,8 @@ class RunningIndex:
         command = [sys.executable, "-m", "wheelfit", "index", "serve", str(folder), "--json"]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--port", "0", *options],
+                # Requests that tests write by hand ask for this name.
+                [*command, "--port", "0", "--answer-to", "x", *options],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=clean_environ(folder) | dict(environ or {}),
@@ -143,8 +144,13 @@ class RunningIndex:
         self.stop(signal.SIGKILL if kind else signal.SIGTERM)
 
 
+def bearer(token: str) -> str:
+    """Return the header that shows a token to the API."""
+    return f"Bearer {token}"
+
+
 def basic(token: str) -> str:
-    """Return the header that shows a token."""
+    """Return the header that shows a token, as publishing tools send it."""
     import base64
 
     return "Basic " + base64.b64encode(f"__token__:{token}".encode()).decode()

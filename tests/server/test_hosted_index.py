@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from server.balancing import Balancer, find_nginx
 from server.debian import Unavailable
-from server.running import RunningIndex, basic, clean_environ, post, raw
+from server.running import RunningIndex, basic, bearer, clean_environ, post, raw
 from server.services import ObjectStorage, Postgresql
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
@@ -134,8 +134,8 @@ def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
 ) -> None:
     """A staged release is installed from its own URL, seen by nobody else, and then by all."""
     files = variants(tmp_path / "wheels", "staged")
-    me = basic(index.token)
-    status, _, body = index.ask("POST", "/-/api/stages", b'{"lasts": "1h"}', authorization=me)
+    me = {"authorization": bearer(index.token), "content_type": "application/json"}
+    status, _, body = index.ask("POST", "/-/api/stages", b'{"lasts": "1h"}', **me)
     assert status == 200
     stage = json.loads(body)
     base = f"/stage/{stage['id']}"
@@ -158,7 +158,7 @@ def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
 
     thread = threading.Thread(target=look)
     thread.start()
-    status, _, body = index.ask("POST", f"/-/api/stages/{stage['id']}/publish", authorization=me)
+    status, _, body = index.ask("POST", f"/-/api/stages/{stage['id']}/publish", None, **me)
     while len(seen) < 3:
         time.sleep(0.01)
     over.set()
@@ -283,7 +283,7 @@ def test_what_operators_see(index: RunningIndex) -> None:
     """Health is for all, metrics for whoever has the token of the operator."""
     assert index.get("/-/health/live")[0] == index.get("/-/health/ready")[0] == 200
     assert index.get("/-/metrics")[0] == 401
-    _, _, body = index.get("/-/metrics", authorization=basic(index.token))
+    _, _, body = index.get("/-/metrics", authorization=bearer(index.token))
     assert b'wheelfit_requests_total{route="health",status="200"}' in body
 
 
@@ -498,7 +498,8 @@ def test_replicas_behind_a_load_balancer(
         program = find_nginx()
     except Unavailable as error:
         pytest.skip(str(error))
-    place = ("--database", postgresql.database(), "--storage", object_storage.bucket())
+    place = ["--database", postgresql.database(), "--storage", object_storage.bucket()]
+    place += ["--answer-to", "replicas"]  # how the balancer calls them
     rivals = [
         build_wheel(tmp_path / str(number), "raced", "1.0", requires=[f"other{number}"])
         for number in range(8)

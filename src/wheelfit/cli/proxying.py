@@ -22,6 +22,7 @@ from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
 from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.origins import Addressed
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.folder_upstream import FolderUpstream
 from wheelfit.server.proxy.mounting import Mounted
@@ -147,15 +148,18 @@ def open_proxy(
     )
 
 
-def serving(application: Application, *, port: int = 0) -> LoopbackServer:
+def serving(
+    application: Application, *, port: int = 0, names: Iterable[str] = ()
+) -> LoopbackServer:
     """Return a small server for this machine that is to be entered.
 
     :param application: what it serves.
+    :param names: as for `wheelfit.server.origins.Names`.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
     """
     try:
-        return LoopbackServer(application, port=port)
+        return LoopbackServer(Addressed(application, names), port=port)
     except OSError as error:
         raise InvalidConfiguration(
             f"nothing can be served there: {error.strerror or type(error).__name__}",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.server.origins import Addressed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +127,7 @@ class LoopbackIndex(LoopbackServer):
     """
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
-        super().__init__(FolderIndex(folder), port=port)
+        super().__init__(Addressed(FolderIndex(folder)), port=port)
 
     @property
     def url(self) -> str:

@@ -24,6 +24,7 @@ STRICT = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
 }

@@ -11,15 +11,17 @@ from typing import Any, cast
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.running import basic
+from server.running import basic, bearer
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-from wheelfit.errors import StorageUnavailable
+from wheelfit.errors import StorageUnavailable, UnexpectedStatus
 from wheelfit.server.hosting.application import HostedIndex, route_of
+from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.messages import Answer, Request
+from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import Scope
@@ -47,8 +49,11 @@ class Host:
         return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
 
     def ask(self, method: str, path: str, token: str = "", said: object = None) -> Answer:
-        """Ask for something."""
-        headers = {"authorization": basic(token)} if token else {}
+        """Ask for something; the API as it wants to be asked."""
+        show = bearer if path.startswith("/-/") else basic
+        headers = {"authorization": show(token)} if token else {}
+        if said is not None or method == "POST":
+            headers["content-type"] = "application/json"
         body = io.BytesIO(b"" if said is None else json.dumps(said).encode())
         return self.index(Request(method, path, headers, body=body))
 
@@ -309,22 +314,134 @@ class FailingBlobs:
         return fail
 
 
-def test_strangers_learn_no_addresses(tmp_path: Path) -> None:
-    """Where the storage is stands in the log, and is told to who may upload."""
+def test_clients_learn_no_addresses(tmp_path: Path) -> None:
+    """Where the storage is stands in the log; nobody else is told, whatever he may do."""
     with open_store(tmp_path / "store") as store:
         host = Host(store, Rules())
-        token = host.token("upload")
+        token = host.token("upload", "admin")
         wheel = build_wheel(tmp_path, "some", "1.0")
         assert host.upload(wheel, token).status == 200
         broken = Host(store._replace(blobs=cast("Blobs", FailingBlobs(store.blobs))), Rules())
         health = broken.ask("GET", "/-/health/ready")
         assert (health.status, "internal" in text(health)) == (503, False)
-        told = broken.upload(build_wheel(tmp_path, "some", "2.0"), token)
-        assert (told.status, "storage.internal" in text(told)) == (503, True)
-        assert "storage.internal" in told.reason
+        for accept in ("", "application/json"):
+            told = broken.upload(build_wheel(tmp_path, "some", "2.0"), token, accept=accept)
+            assert (told.status, "internal" in text(told) + told.reason) == (503, False)
+            assert "storage-unavailable" in text(told) or not accept
         broken.log.close()
         host.log.close()
         assert broken.written.getvalue().count("storage.internal") >= 2
+
+
+class UnreachableIndex:
+    """An index whose upstream has an address that is nobody's business."""
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*_arguments: object) -> None:
+            raise UnexpectedStatus(
+                "10.1.2.3 answered with status 500",
+                status=500,
+                where="http://10.1.2.3:3141/simple/",
+                hint="see 10.1.2.3",
+            )
+
+        return fail
+
+
+def test_pages_learn_no_addresses(tmp_path: Path) -> None:
+    """Neither pages of installers nor those for people name what is behind the index."""
+    with open_store(tmp_path / "store") as store:
+        written = io.StringIO()
+        log = Log(written, "json")
+        index = DiscreetIndex(UnreachableIndex(), log)
+        hosted = HostedIndex(store, log=log, metrics=Metrics(), index=index, site=Site(index))
+        for path in ("/", "/project/some/", "/simple/", "/simple/some/", "/files/some-1.0.tar.gz"):
+            for accept in ("text/html", "application/json"):
+                answer = hosted(Request("GET", path, {"accept": accept}))
+                assert answer.status in (406, 502, 503), path
+                assert "10.1.2.3" not in text(answer) + answer.reason
+                assert "does not answer" in text(answer) or answer.status == 406
+        log.close()
+        assert "http://10.1.2.3:3141/simple/" in written.getvalue()
+
+
+# --- browsers -------------------------------------------------------------------------------
+
+
+def test_what_pages_of_others_send_is_not_read(host: Host, tmp_path: Path) -> None:
+    """Whatever credentials go with it: a request that a page made changes nothing."""
+    token = host.token("upload", "admin")
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    assert host.upload(wheel, token).status == 200
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lasts": "1d"})))["id"]
+    unread = Unread()
+    for page in (
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "https://evil.test"},
+        {"origin": "null"},
+    ):
+        for method, path, kind in (
+            ("POST", "/legacy/", CONTENT_TYPE),
+            ("POST", f"/stage/{stage}/legacy/", CONTENT_TYPE),
+            ("POST", "/-/api/delete", "application/json"),
+            ("POST", f"/-/api/stages/{stage}/publish", "application/json"),
+            ("DELETE", f"/-/api/stages/{stage}", ""),
+        ):
+            for show in (basic, bearer):
+                headers = {"authorization": show(token), "content-type": kind, **page}
+                answer = host.index(Request(method, path, headers, body=unread))
+                assert answer.status == 403, (page, path)
+    assert host.ask("GET", f"/files/{wheel.name}").status == 200
+
+
+class Unread:
+    """A body that nobody may look at."""
+
+    def read(self, _size: int = -1) -> bytes:
+        """Fail."""
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text/plain", "application/x-www-form-urlencoded", CONTENT_TYPE, "text/json"]
+)
+def test_what_a_form_can_send_is_nothing_for_the_api(host: Host, tmp_path: Path, kind: str) -> None:
+    """The API takes one type of body: the one that pages of others cannot send unasked."""
+    token = host.token("upload", "admin")
+    assert host.upload(build_wheel(tmp_path, "some", "1.0"), token).status == 200
+    headers = {"authorization": bearer(token), "content-type": kind}
+    request = Request("POST", "/-/api/delete", headers, body=Unread())
+    assert host.index(request).status == 415
+    for good in ("application/json", "Application/JSON; charset=utf-8"):
+        body = io.BytesIO(b'{"what": ["some"], "reason": ""}')
+        headers = {"authorization": bearer(token), "content-type": good}
+        assert host.index(Request("POST", "/-/api/yank", headers, body=body)).status == 200
+
+
+def test_no_browser_asks_for_a_token_that_changes_something(host: Host) -> None:
+    """Basic is asked for where something is read, and taken where tools upload; nowhere else."""
+    token = host.token("upload", "admin")
+    for method, path in (
+        ("GET", "/-/metrics"),
+        ("GET", "/-/api/tokens"),
+        ("POST", "/-/api/delete"),
+        ("POST", "/legacy/"),
+        ("POST", "/stage/0123456789abcdef/legacy/"),
+    ):
+        asked = host.ask(method, path)
+        assert asked.status == 401
+        assert asked.headers["www-authenticate"].startswith("Bearer"), path
+    asked = host.ask("GET", "/stage/0123456789abcdef/simple/")
+    assert asked.headers["www-authenticate"].startswith("Basic")
+    for path in ("/-/metrics", "/-/api/tokens"):
+        shown = Request("GET", path, {"authorization": basic(token)})
+        assert host.index(shown).status == 401
+        assert host.ask("GET", path, token).status == 200
+    # What a browser has kept all the same is not taken even for its own pages.
+    headers = {"authorization": basic(token), "content-type": CONTENT_TYPE,
+               "sec-fetch-site": "same-origin"}  # fmt: skip
+    assert host.index(Request("POST", "/legacy/", headers, body=Unread())).status == 401
 
 
 def test_routes_are_a_small_set() -> None:

@@ -18,7 +18,8 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.mounting import Addressed, Guarded
+from wheelfit.server.origins import Addressed
+from wheelfit.server.proxy.mounting import Guarded
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 

@@ -62,9 +62,10 @@ class Browser:
     """Run Chromium with a profile of its own; ends with the block.
 
     :param program: its path.
+    :param flags: further words of its command line.
     """
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, *flags: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="wheelfit-chromium-")
         theirs_in, self._write = os.pipe()
         self._read, theirs_out = os.pipe()
@@ -78,6 +79,7 @@ class Browser:
                 str(theirs_out),
                 program,
                 *_FLAGS,
+                *flags,
                 f"--user-data-dir={self._profile}",
             ],
             pass_fds=(theirs_in, theirs_out),
@@ -173,6 +175,15 @@ class Tab:
         self._call("Emulation.setDeviceMetricsOverride", metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def send_headers(self, headers: Mapping[str, str]) -> None:
+        """Let every request of the page have further headers."""
+        self._call("Network.enable")
+        self._call("Network.setExtraHTTPHeaders", {"headers": dict(headers)})
+
+    def drop_policies(self) -> None:
+        """Let pages do what their content security policies forbid: as if others had sent them."""
+        self._call("Page.setBypassCSP", {"enabled": True})
 
     def open(self, url: str) -> None:
         """Load a page."""

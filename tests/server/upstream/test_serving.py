@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.running import RunningIndex, basic, clean_environ
+from server.running import RunningIndex, bearer, clean_environ
 
 from wheelfit.server.messages import Answer, Request
 from wheelfit.sources.open import open_sources
@@ -133,8 +133,8 @@ def test_what_waits_in_a_stage_is_ones_own(
     """F-126: who registers a staged name upstream supplies nothing; a dropped stage frees it."""
     build_wheel(wheels, "secret", "99")
     wheel = build_wheel(tmp_path / "dist", "secret", "1.0")
-    me = basic(serving.token)
-    _, _, said = serving.ask("POST", "/-/api/stages", b"{}", authorization=me)
+    me = {"authorization": bearer(serving.token), "content_type": "application/json"}
+    _, _, said = serving.ask("POST", "/-/api/stages", b"{}", **me)
     stage = json.loads(said)["id"]
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}  # and is kept written
     assert serving.upload(wheel, at=f"/stage/{stage}/legacy/") == 200
@@ -144,10 +144,10 @@ def test_what_waits_in_a_stage_is_ones_own(
     assert files_of(serving, "secret") == set()
     assert serving.get("/files/secret-99-py3-none-any.whl")[0] == 404
     assert serving.get("/files/secret-99-py3-none-any.whl.metadata")[0] == 404
-    status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, authorization=me)
+    status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, **me)
     assert status == 200
     assert [one["filename"] for one in json.loads(page)["files"]] == [wheel.name]
-    assert serving.ask("DELETE", f"/-/api/stages/{stage}", authorization=me)[0] == 200
+    assert serving.ask("DELETE", f"/-/api/stages/{stage}", None, **me)[0] == 200
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}
 
 

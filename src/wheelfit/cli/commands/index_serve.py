@@ -63,6 +63,14 @@ def configure(parser: ArgumentParser) -> None:
         name = flag.removeprefix("--").replace("-", "_")
         group.add_argument(flag, dest=f"serve_{name}", type=given, metavar=metavar, help=text)
     group.add_argument(
+        "--answer-to",
+        type=given,
+        action="append",
+        metavar="HOST",
+        help="answer requests for this name (default: any; at an address that only this machine "
+        "reaches, this machine and the host of --public-url)",
+    )
+    group.add_argument(
         "--mirror",
         type=given,
         action="append",
@@ -97,6 +105,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         "database": arguments.database,
         "storage": arguments.storage,
         "mirror": " ".join(arguments.mirror) if arguments.mirror else None,
+        "answer-to": " ".join(arguments.answer_to) if arguments.answer_to else None,
         "reserved": " ".join(arguments.reserved) if arguments.reserved else None,
     }
     for name in unknown_variables(environ):

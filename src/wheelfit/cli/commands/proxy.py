@@ -67,7 +67,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.indexes import read_settings
     from wheelfit.cli.proxying import open_proxy
     from wheelfit.errors import InvalidConfiguration
-    from wheelfit.server.proxy.mounting import Addressed, Guarded
+    from wheelfit.server.proxy.mounting import Guarded
     from wheelfit.sources.urls import is_loopback
 
     secret = environ.get(SECRET, "")
@@ -82,15 +82,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 "an index behind the proxy is asked with your login, so whoever reaches the "
                 f"proxy sees what you see there; {SECRET} keeps others out"
             )
-        is_near = is_loopback(arguments.listen_at)
-        if not is_near:
+        if not is_loopback(arguments.listen_at):
             output.warn(
                 f"others may reach the proxy at {arguments.listen_at}; it speaks plain HTTP, so "
                 "put a server with TLS in front of it where the network is not yours"
             )
         application = Guarded(opened.application, secret) if secret else opened.application
-        if is_near or arguments.answer_to:
-            application = Addressed(application, arguments.answer_to)
 
         def ready(origin: str) -> None:
             base = f"{origin}/{secret}" if secret else origin
@@ -132,12 +129,18 @@ def _serve(
     host, port = arguments.listen_at, arguments.port
     try:
         serve_to_others(
-            application, host=host, port=port, ready=ready, failed=output.warn, give_up=cut
+            application,
+            host=host,
+            port=port,
+            names=arguments.answer_to,
+            ready=ready,
+            failed=output.warn,
+            give_up=cut,
         )
     except NeedsExtra:
         if not is_loopback(host):
             raise
-        with serving(application, port=port) as server:
+        with serving(application, port=port, names=arguments.answer_to) as server:
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()

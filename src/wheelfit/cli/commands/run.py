@@ -46,7 +46,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.stand_in import run_in_our_place
     from wheelfit.errors import UsageError
     from wheelfit.server.proxy.environment import environment_for
-    from wheelfit.server.proxy.mounting import Addressed, Guarded
+    from wheelfit.server.proxy.mounting import Guarded
 
     if not arguments.command:
         raise UsageError("there is no command to run", hint="wheelfit run -- uv pip install NAME")
@@ -66,7 +66,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     with open_proxy(arguments, settings, environ, output, below=installers.by_name()) as opened:
         secret = "" if arguments.port is not None else secrets.token_urlsafe(24)
         application = Guarded(opened.application, secret) if secret else opened.application
-        with serving(Addressed(application), port=arguments.port or 0) as server:
+        with serving(application, port=arguments.port or 0) as server:
             base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
             output.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
             changed = environment_for(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import FileProblem
 from wheelfit.server.messages import Answer
+from wheelfit.server.origins import is_of_browser
 from wheelfit.server.store.tokens import holder, may, written
 from wheelfit.values import replace
 
@@ -29,7 +30,9 @@ def __dir__() -> list[str]:
 OPERATOR = "admin"
 """Who owns what nobody else does, and manages tokens."""
 _USER = "__token__"
-_ASK = {"www-authenticate": 'Basic realm="wheelfit", charset="UTF-8"'}
+_BEARER = 'Bearer realm="wheelfit"'
+_BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
+"""Makes a browser ask whoever sits before it; it keeps what it is told."""
 
 
 class Denied(Exception):
@@ -106,9 +109,11 @@ class Visitor(NamedTuple):
 _DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
 
 
-def secret_of(request: Request) -> str:
+def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret that a request shows, as Basic or Bearer; empty: none.
 
+    :param request: its ``Authorization`` has it.
+    :param takes_basic: whether Basic will do, which browsers keep and send unasked.
     :raises Denied: it cannot be read, or comes with the name of a user.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
@@ -116,6 +121,8 @@ def secret_of(request: Request) -> str:
         return ""
     if scheme.lower() == "bearer":
         return value.strip()
+    if not takes_basic:
+        raise Denied(401, "a token is shown here as Authorization: Bearer, and in no other way")
     if scheme.lower() != "basic":
         raise Denied(401, "credentials are given as Basic or Bearer")
     try:
@@ -127,7 +134,9 @@ def secret_of(request: Request) -> str:
     return secret.strip()
 
 
-def visitor(request: Request, records: Records, *, now: datetime) -> Visitor:
+def visitor(
+    request: Request, records: Records, *, now: datetime, takes_basic: bool = True
+) -> Visitor:
     """Return who asks.
 
     The database finds a token by the digest of the secret; nothing that takes longer the more
@@ -136,14 +145,22 @@ def visitor(request: Request, records: Records, *, now: datetime) -> Visitor:
     :param request: what shows a secret.
     :param records: knows the tokens.
     :param now: the time.
-    :raises Denied: no token, or none that is good.
+    :param takes_basic: as for `secret_of`.
+    :raises Denied: no token, or none that is good; or a browser would keep one that is good for
+        more than reading.
     """
-    secret = secret_of(request)
+    secret = secret_of(request, takes_basic=takes_basic)
+    if not secret and not takes_basic:
+        raise Denied(401, "a token is needed: Authorization: Bearer, and the token")
     if not secret:
         raise Denied(401, f"a token is needed: user name {_USER}, and the token as the password")
     token = holder(records, secret, now=now)
     if token is None:
         raise Denied(403, "the token is not known, was revoked, or has expired")
+    is_kept = is_of_browser(request) and request.headers["authorization"][:5].lower() == "basic"
+    if is_kept and token.scopes != {"read"}:
+        raise Denied(401, "a browser is shown a token of the scope read alone: it keeps what it is "
+                     "told, and pages of others may use that")  # fmt: skip
     return Visitor(token, records)
 
 
@@ -152,7 +169,12 @@ def is_operator(token: Token) -> bool:
     return "admin" in token.scopes and token.projects is None and token.owner == OPERATOR
 
 
-def denial(error: Denied) -> Answer:
-    """Return what a client is answered."""
-    headers = _ASK if error.status == 401 else {}
+def denial(error: Denied, *, takes_basic: bool) -> Answer:
+    """Return what a client is answered.
+
+    :param error: why.
+    :param takes_basic: whether a browser may ask for a token.
+    """
+    asked = _BASIC if takes_basic else _BEARER
+    headers = {"www-authenticate": asked} if error.status == 401 else {}
     return replace(Answer.text(error.status, error.sentence, headers), reason=error.sentence)

@@ -21,10 +21,12 @@ from wheelfit.errors import (
 from wheelfit.patterns import pattern
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.acts import Acts
+from wheelfit.server.hosting.discretion import discreet
 from wheelfit.server.hosting.hot_pages import HotPages
 from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.hosting.said import Said, read_said
 from wheelfit.server.messages import Answer
+from wheelfit.server.origins import is_of_foreign_page
 from wheelfit.server.page_answers import STRICT
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.metrics import Metrics
     from wheelfit.server.index import Index
     from wheelfit.server.messages import Application, Request
+    from wheelfit.server.origins import Names
     from wheelfit.server.store.opening import Store
 
 
@@ -56,8 +59,8 @@ ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "oth
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _READY_FOR = 1.0
-_UNAVAILABLE = StorageUnavailable("the database or the storage of the index does not answer")
-"""What strangers are told."""
+_CHANGING = frozenset({"legacy", "stage", "api"})
+"""Routes by which something can be changed."""
 HEADERS = tuple(STRICT.items())
 """What goes with every answer that says nothing else."""
 
@@ -79,6 +82,7 @@ class HostedIndex:
     :param log: told what happens.
     :param metrics: counts it.
     :param site: the pages for people; None: there are none.
+    :param names: what the server is called; None: any name will do.
     :param generation: stays equal as long as no page of the index changes; by default the number
         of the last change of the store.
     :param now: returns the time.
@@ -93,11 +97,13 @@ class HostedIndex:
         index: Index | None = None,
         rules: Rules = Rules(),
         site: Application | None = None,
+        names: Names | None = None,
         generation: Callable[[], Hashable] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._rules = rules
+        self._names = names
         self._log = log
         self._metrics = metrics
         self._now = now
@@ -109,6 +115,8 @@ class HostedIndex:
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return an answer that takes no thread."""
+        if self._names is not None and (refusal := self._names.refusal(request)) is not None:
+            return refusal
         if request.path == "/-/health/live":
             return Answer.text(200, "alive")
         if self._rules.reads == "tokens":
@@ -117,10 +125,12 @@ class HostedIndex:
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
+        if self._names is not None and (refusal := self._names.refusal(request)) is not None:
+            return refusal
         try:
             return self._answer(request)
         except Denied as error:
-            return denial(error)
+            return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form itself, or what a stage says of others.
             return _refused(request, tuple(_violation(one) for one in error.details))
@@ -128,34 +138,20 @@ class HostedIndex:
             status = 404 if isinstance(error, FileProblem) else 400
             return _told(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
-            self._log_unavailable(error)
-            status, told = 502, error
-            if isinstance(error, StorageUnavailable):
-                # What it says has addresses in it that are no business of strangers.
-                status, told = 503, error if self._is_known(request) else _UNAVAILABLE
-            answer = _told(request, status, told)
+            status = 503 if isinstance(error, StorageUnavailable) else 502
+            answer = _told(request, status, discreet(error, self._log))
             return replace(answer, headers={**answer.headers, "retry-after": "5"})
-
-    def _is_known(self, request: Request) -> bool:
-        """Tell whether somebody shows a good token, as far as that can be found out now."""
-        try:
-            self._visitor(request)
-        except (Denied, StorageUnavailable):
-            return False
-        return True
-
-    def _log_unavailable(self, error: WheelfitError) -> None:
-        self._log(
-            "unavailable",
-            reference=error.reference,
-            message=error.message,
-            where=error.where,
-            hint=error.hint,
-        )
 
     def _answer(self, request: Request) -> Answer:
         if "%00" in request.path:
             return Answer.text(404, "there is no such page")  # nor do all databases take one
+        if (
+            request.method not in ("GET", "HEAD")
+            and route_of(request.path) in _CHANGING
+            and is_of_foreign_page(request)
+        ):
+            raise Denied(403, "a page of another origin changes nothing here (--public-url says "
+                         "which origin is this one)")  # fmt: skip
         match request.path.split("/")[1:]:
             case ["simple", *_] if request.method == "POST":
                 return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
@@ -183,8 +179,9 @@ class HostedIndex:
         answer = answers(request)
         return replace(answer, headers={**answer.headers, "cache-control": "private, no-cache"})
 
-    def _visitor(self, request: Request) -> Visitor:
-        return visitor(request, self._store.records, now=self._now())
+    def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
+        records = self._store.records
+        return visitor(request, records, now=self._now(), takes_basic=takes_basic)
 
     # --- uploads -------------------------------------------------------------------------
 
@@ -257,19 +254,22 @@ class HostedIndex:
                 self._store.blobs.size("0" * 64)
                 problem = ""
             except WheelfitError as error:
-                self._log_unavailable(error)
-                problem = _UNAVAILABLE.message
+                problem = discreet(error, self._log).message
             self._ready = (time.monotonic(), problem)
         return Answer.text(503, problem) if problem else Answer.text(200, "ready")
 
     def _measured(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":
-            self._visitor(request).need_operator()
+            self._visitor(request, takes_basic=False).need_operator()
         kind = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
         return Answer.of(200, self._metrics.written(), kind)
 
     def _act(self, request: Request, words: Sequence[str]) -> Answer:
-        who = self._visitor(request)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if request.method == "POST" and kind != "application/json":
+            # Forms of pages have other types; this one a browser asks about before it is sent.
+            return Answer.text(415, "the body of a request to the API is application/json")
+        who = self._visitor(request, takes_basic=False)
         said = read_said(request) if request.method == "POST" else Said({})
         acts = Acts(self._store, self._rules, self._now)
         result = acts.do(request.method, words, said, who)
@@ -289,6 +289,14 @@ class HostedIndex:
 
 
 # --- answers ------------------------------------------------------------------------
+
+
+def _is_read(path: str) -> bool:
+    """Tell whether a path leads to what is read; there a browser may ask who sits before it."""
+    match path.split("/")[1:]:
+        case ["legacy" | "-", *_] | ["stage", _, "legacy", *_]:
+            return False
+    return True
 
 
 def _violation(details: Any) -> Violation:
@@ -322,8 +330,7 @@ def _refused(request: Request, violations: Sequence[Violation]) -> Answer:
 
 def _told(request: Request, status: int, error: WheelfitError) -> Answer:
     where = f"{error.where}: " if error.where else ""
-    # Where a storage is, is for the log.
-    sentence = error.message if status >= 500 else f"{where}{error.message}"
+    sentence = f"{where}{error.message}"
     if _wants_json(request):
         one = {"reference": error.reference, "message": error.message, "where": error.where}
         answer = _json(status, {"errors": [one]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, cast
@@ -87,9 +86,8 @@ class ServerAdministration:
                 "a token is not sent over plain HTTP", where=parts.hostname, hint="use https"
             )
         self._url = url.rstrip("/")
-        secret = base64.b64encode(f"__token__:{token}".encode()).decode()
         self._headers = {
-            "authorization": f"Basic {secret}",
+            "authorization": f"Bearer {token}",
             "accept": "application/json",
             "content-type": "application/json",
         }

@@ -8,15 +8,18 @@ import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration, WheelfitError
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.declared import Declared
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
+from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
+from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.cleaning import clean
 from wheelfit.server.store.opening import open_blobs, open_store
@@ -85,8 +88,9 @@ def run_server(
         index: Index = StoredIndex(store) if mirrored is None else mirrored
         if settings.elsewhere:
             index = Declared(index, settings.elsewhere)
+        index = DiscreetIndex(index, log)
         token_file = _first_token(store, settings.folder)
-        origin = settings.public_url or origin_of(listener)
+        url = settings.public_url or origin_of(listener)
         hosted = HostedIndex(
             store,
             log=log,
@@ -94,6 +98,7 @@ def run_server(
             rules=settings.rules,
             site=Site(index, public_url=settings.public_url),
             index=index,
+            names=_names(settings, listener),
             # What upstreams change nobody tells: pages of all are looked at now and then.
             generation=None
             if mirrored is None
@@ -104,14 +109,14 @@ def run_server(
             hosted,
             at_hand=hosted.at_hand,
             limits=settings.limits,
-            origin=origin,
+            origin=url,
             tell=_telling(log, metrics, log_requests=settings.log_requests),
             headers=HEADERS,
         )
 
         def ready() -> None:
-            log("started", origin=origin)
-            started(Started(origin, token_file))
+            log("started", origin=url)
+            started(Started(url, token_file))
             _tell_systemd(environ, "READY=1")
 
         serve(
@@ -138,6 +143,21 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
     opened = listen_at(settings.host, settings.port) if number is None else listen_on(number)
     with opened as listener:
         yield listener
+
+
+def _names(settings: ServerSettings, listener: socket.socket) -> Names | None:
+    """Return what the server is called; None: whoever reaches it may call it anything.
+
+    Where others reach it, its addresses and names are more than anybody here knows.
+    """
+    if not (settings.answer_to or is_near(listener)):
+        return None
+    names = list(settings.answer_to)
+    if settings.public_url is not None:
+        names.append(urlsplit(settings.public_url).hostname or "")
+    if is_near(listener):
+        names.append(settings.host)
+    return Names(names)
 
 
 @contextmanager

@@ -57,6 +57,8 @@ class ServerSettings:
     """A socket that is open already."""
     public_url: str | None
     """Without a slash at the end."""
+    answer_to: tuple[str, ...]
+    """Hosts that requests may be for besides this machine and that of the public URL."""
     log: Literal["auto", "json", "plain"]
     log_requests: bool
     stop_within: int
@@ -109,6 +111,7 @@ def read_settings(
         port=values["port"],
         fd=values["fd"],
         public_url=values["public-url"],
+        answer_to=values["answer-to"],
         log=values["log"],
         log_requests=values["log-requests"],
         stop_within=values["stop-within"],
@@ -248,6 +251,7 @@ def _deletes(text: str) -> str | timedelta:
 
 def _public_url(text: str) -> str:
     parts = urlsplit(text)
+    _ = parts.port  # which raises if it is none
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
         raise ValueError("it is no address of a server, as https://wheels.example.org/")
     return text.rstrip("/")
@@ -278,6 +282,7 @@ _KEYS = cast(
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
         "public-url": (_public_url, None),
+        "answer-to": (_words, ""),
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),

@@ -1,55 +1,24 @@
-"""Applications below paths and names: who is asked for, a secret, and a place for each tool."""
+"""Applications below paths: a secret, and a place for each tool."""
 
 from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING
 
-from wheelfit.server.messages import Answer
 from wheelfit.server.page_answers import missing
-from wheelfit.sources.urls import is_loopback
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from wheelfit.server.messages import Application, Request
+    from wheelfit.server.messages import Answer, Application, Request
 
 
-__all__ = ["Addressed", "Guarded", "Mounted"]
+__all__ = ["Guarded", "Mounted"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class Addressed:
-    """Answer only who asks this machine, or for a name it has: an `Application` around another.
-
-    A page of the web may let its own name lead to the loopback interface (DNS rebinding), and the
-    browser would let it read whatever is answered there. Such a request still has that name.
-
-    :param application: answers them.
-    :param names: what this is called besides.
-    """
-
-    def __init__(self, application: Application, names: Iterable[str] = ()) -> None:
-        self._application = application
-        self._names = frozenset(name.lower() for name in names)
-
-    def __call__(self, request: Request) -> Answer:
-        """Answer a request."""
-        host = _without_port(request.headers.get("host", "localhost")).lower()
-        if not (is_loopback(host) or host in self._names):
-            text = "the proxy does not go by this name; --answer-to HOST lets it"
-            return Answer.text(421, text, {"connection": "close"})
-        return self._application(request)
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
 
 
 class Guarded:

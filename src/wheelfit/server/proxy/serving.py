@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.asgi import AsgiApplication, Limits
 from wheelfit.server.listening import listen_at, origin_of, serve
+from wheelfit.server.origins import Addressed, is_near
+from wheelfit.server.page_answers import STRICT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from wheelfit.server.asgi import Served
     from wheelfit.server.messages import Application
@@ -25,7 +27,7 @@ _LIMITS = Limits(body=0, threads=64)
 """Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5
 """Somebody is waiting at a terminal, most often."""
-_HEADERS = (("x-content-type-options", "nosniff"),)
+_HEADERS = tuple(STRICT.items())
 
 
 def serve_to_others(
@@ -33,6 +35,7 @@ def serve_to_others(
     *,
     host: str,
     port: int,
+    names: Collection[str] = (),
     ready: Callable[[str], None],
     failed: Callable[[str], None],
     give_up: Callable[[], None],
@@ -43,6 +46,8 @@ def serve_to_others(
     :param application: answers.
     :param host: a name or an address to listen at.
     :param port: 0 takes a free one.
+    :param names: hosts that requests may be for besides this machine; none, at an address that
+        others reach: any.
     :param ready: told what URLs begin with, once they are answered.
     :param failed: told of answers that failed, without what was asked for: it may be secret.
     :param give_up: breaks off what is fetched, for nobody waits at the end for a silent index.
@@ -57,6 +62,8 @@ def serve_to_others(
 
     with listen_at(host, port) as listener:
         origin = origin_of(listener)
+        if names or is_near(listener):
+            application = Addressed(application, (*names, host) if is_near(listener) else names)
         asgi = AsgiApplication(
             application, limits=limits, origin=origin, tell=tell, headers=_HEADERS
         )

@@ -51,6 +51,7 @@ _PAGE_HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",

@@ -1,0 +1,98 @@
+"""Errors as clients may hear of them: what is behind an index is its operator's business.
+
+The message of a storage, a database or another index names addresses, paths and ports. It goes
+into the log; a client is told that something does not answer, with the same reference.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import copy
+from typing import TYPE_CHECKING, TypeVar
+
+from wheelfit.errors import NetworkError, StorageUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.errors import WheelfitError
+    from wheelfit.server.hosting.logs import Log
+    from wheelfit.server.index import Content, Elsewhere, Index
+    from wheelfit.sources.page import ProjectPage
+
+
+__all__ = ["UNAVAILABLE", "DiscreetIndex", "discreet"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_Error = TypeVar("_Error", bound="WheelfitError")
+UNAVAILABLE = "the database or the storage of the index does not answer, or is full"
+_NO_ANSWER = "an index behind this one does not answer as it should"
+_TOLD = frozenset({UNAVAILABLE, _NO_ANSWER})
+
+
+def discreet(error: _Error, log: Log) -> _Error:
+    """Return an error that names nothing of the operator's, and log what it stands for.
+
+    :param error: of a storage or of the network; one that was returned before stays as it is.
+    :param log: gets the whole of it.
+    """
+    if error.message in _TOLD:
+        return error
+    log(
+        "unavailable",
+        reference=error.reference,
+        message=error.message,
+        where=error.where,
+        hint=error.hint,
+    )
+    told = copy(error)
+    told.message = UNAVAILABLE if isinstance(error, StorageUnavailable) else _NO_ANSWER
+    told.where = told.note = None
+    told.hint = "the log of the server says why"
+    told.details = ()
+    return told
+
+
+class DiscreetIndex:
+    """An `Index` whose errors are as `discreet` makes them.
+
+    :param index: what is asked.
+    :param log: gets the errors as they were.
+    """
+
+    def __init__(self, index: Index, log: Log) -> None:
+        self._index = index
+        self._log = log
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects."""
+        with self._discreetly():
+            return self._index.projects()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        with self._discreetly():
+            return self._index.project(name)
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return a value that stays equal as long as the page of a project does."""
+        with self._discreetly():
+            return self._index.stamp(name)
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a listed file, or where they are."""
+        with self._discreetly():
+            return self._index.content(filename)
+
+    @contextmanager
+    def _discreetly(self) -> Iterator[None]:
+        try:
+            yield
+        except (StorageUnavailable, NetworkError) as error:
+            raise discreet(error, self._log) from error

@@ -1,0 +1,127 @@
+"""From where a server is asked: under which name, and by whose page.
+
+A page of anybody makes the browser that shows it send requests, to servers that only this machine
+reaches too, and with the credentials that the browser keeps for them. It can read the answer only
+if its own name leads to the server (DNS rebinding), and it cannot forge the headers ``Host``,
+``Origin`` and ``Sec-Fetch-Site``. Programs that are no browsers send neither of the last two.
+"""
+
+from __future__ import annotations
+
+import socket
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from wheelfit.server.messages import Answer
+from wheelfit.sources.urls import is_loopback, origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.server.messages import Application, Request
+    from wheelfit.sources.urls import Origin
+
+
+__all__ = ["Addressed", "Names", "is_near", "is_of_browser", "is_of_foreign_page"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MISDIRECTED = Answer.text(
+    421, "the server does not go by this name; --answer-to HOST lets it", {"connection": "close"}
+)
+
+
+class Names:
+    """The names that a server goes by: those of this machine, and what its operator named.
+
+    :param names: hosts without ports, in any case.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(name.lower().strip("[].") for name in names)
+        self._knows = lru_cache(256)(self._look)
+
+    def refusal(self, request: Request) -> Answer | None:
+        """Return the answer to a request for another name; None if it is for one of these.
+
+        :param request: its ``Host`` decides; only programs of old send none.
+        """
+        return None if self._knows(request.headers.get("host", "localhost")) else _MISDIRECTED
+
+    def _look(self, header: str) -> bool:
+        host = _host(header)
+        return is_loopback(host) or host in self._names
+
+
+class Addressed:
+    """An `Application` around another that answers only requests for names of its own.
+
+    :param application: answers them.
+    :param names: what this is called besides the names of this machine.
+    """
+
+    def __init__(self, application: Application, names: Iterable[str] = ()) -> None:
+        self._application = application
+        self._names = Names(names)
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        return self._names.refusal(request) or self._application(request)
+
+
+def is_near(listener: socket.socket) -> bool:
+    """Tell whether programs of this machine alone can reach a socket by a name.
+
+    :param listener: a socket that listens.
+    """
+    families = (socket.AF_INET, socket.AF_INET6)
+    return listener.family in families and is_loopback(str(listener.getsockname()[0]))
+
+
+def is_of_browser(request: Request) -> bool:
+    """Tell whether a browser says that it sends a request.
+
+    Browsers do so towards servers with TLS and of this machine.
+    """
+    return "sec-fetch-site" in request.headers
+
+
+def is_of_foreign_page(request: Request) -> bool:
+    """Tell whether a page of another origin made a browser send a request.
+
+    Browsers send ``Sec-Fetch-Site`` as `is_of_browser` says. With requests that may change
+    something they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the
+    origin of pages that have none: in a sandbox, of a file, behind a redirect.
+
+    :param request: its ``Host`` and its ``origin`` say what is no other origin.
+    """
+    headers = request.headers
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return True
+    if "origin" not in headers:
+        return False
+    page = _origin(headers["origin"])
+    if page is None:
+        return True
+    # A server in front may speak TLS for this one; only the public URL says so.
+    scheme = "https" if request.origin.startswith("https:") else page.scheme
+    return page not in (_origin(request.origin), _origin(f"{scheme}://{headers.get('host', '')}"))
+
+
+def _host(header: str) -> str:
+    """Return the host of a header, in lower case, without port and brackets."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].rstrip(".")
+
+
+def _origin(url: str) -> Origin | None:
+    """Return the origin of a URL; None if it has none."""
+    try:
+        return origin(url)
+    except ValueError:
+        return None

@@ -1,0 +1,241 @@
+"""Pages of the web that ask an index for something, in the browser of somebody who is logged in."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from server.debian import Unavailable
+from server.running import RunningIndex, basic
+from server.site.browser import Browser, Tab, find_chromium
+from server.uploading import fields_of
+
+from wheelfit.testing.wheels import build_wheel
+
+for _name in ("uvicorn", "prometheus_client", "python_multipart", "jinja2"):
+    pytest.importorskip(_name, reason="needs the extra `server`")
+
+FOREIGN = "evil.test"
+"""A name that leads to this machine, as a page of the web can let its own name do."""
+FORM = """<!doctype html><body>
+<form id=harm method=post target=away enctype="ENCTYPE" action="ACTION">INPUTS</form>
+<iframe name=away></iframe>
+<script>
+  const file = document.querySelector("input[type=file]");
+  if (file) {
+    const bytes = Uint8Array.from(atob("CONTENT"), one => one.charCodeAt(0));
+    const moved = new DataTransfer();
+    moved.items.add(new File([bytes], "FILENAME"));
+    file.files = moved.files;
+  }
+  document.querySelector("#harm").submit();
+</script>"""
+FETCH = """<!doctype html><body><script>
+  const form = new FormData();
+  for (const [name, value] of Object.entries(FIELDS)) form.append(name, value);
+  const bytes = Uint8Array.from(atob("CONTENT"), one => one.charCodeAt(0));
+  form.append("content", new File([bytes], "FILENAME"));
+  const body = "ACTION".endsWith("/legacy/") ? form : JSON.stringify({what: ["victim"]});
+  fetch("ACTION", {method: "POST", mode: "no-cors", credentials: "include", body});
+</script>"""
+SANDBOX = (
+    """<!doctype html><body><iframe sandbox="allow-scripts allow-forms" srcdoc='PAGE'></iframe>"""
+)
+
+
+class Attacker:
+    """A web server with pages that mean harm."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, str] = {}
+        pages = self.pages
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = pages.get(self.path, "").encode()
+                self.send_response(200)
+                self.send_header("content-type", "text/html; charset=utf-8")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Give a browser in which a foreign name leads to this machine, or skip without one."""
+    try:
+        browser = Browser(find_chromium(), f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1")
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with browser:
+        try:
+            browser.call("Browser.getVersion")
+        except (Unavailable, TimeoutError) as error:
+            pytest.skip(f"Chromium does not start: {error}")
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def attacker() -> Iterator[Attacker]:
+    """Give a server of pages that mean harm."""
+    with Attacker() as attacker:
+        yield attacker
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RunningIndex]:
+    """Give an index that has a project `victim`."""
+    with RunningIndex(tmp_path / "index") as index:
+        assert index.upload(build_wheel(tmp_path, "victim", "1.0")) == 200
+        yield index
+
+
+def logged_in(browser: Browser, index: RunningIndex) -> Tab:
+    """Open a page whose every request shows the operator's token.
+
+    Once as a browser keeps it that was asked for it, once by a header of every request: whatever
+    a browser keeps, or is made to keep some day, nothing may be changed with it.
+    """
+    tab = browser.tab()
+    host, port = index.address
+    tab.open(f"http://__token__:{index.token}@{host}:{port}/-/metrics")
+    tab.send_headers({"Authorization": basic(index.token)})
+    return tab
+
+
+def posted(index: RunningIndex, path: str) -> int:
+    """Wait for a request to arrive that changes something; return what it was answered."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for event in index.events("request"):
+            by_browser = "Chrom" in event.get("agent", "")
+            if by_browser and (event["method"], event["path"]) == ("POST", path):
+                return int(event["status"])
+        time.sleep(0.02)
+    raise AssertionError("the browser has sent nothing")
+
+
+def harmful(kind: str, target: str, path: Path) -> str:
+    """Return a page that deletes or uploads as soon as it is opened."""
+    content = base64.b64encode(path.read_bytes()).decode()
+    fields = fields_of(path.name, path.read_bytes())
+    if kind == "fetch":
+        page = FETCH.replace("FIELDS", json.dumps(dict(fields)))
+    elif target.endswith("/legacy/"):
+        inputs = "".join(f"<input name='{name}' value='{fields[name]}'>" for name in fields)
+        page = FORM.replace("ENCTYPE", "multipart/form-data")
+        page = page.replace("INPUTS", f"{inputs}<input type=file name=content>")
+    else:
+        inputs = """<input name='{"what":["victim"],"x":"' value='"}'>"""
+        page = FORM.replace("ENCTYPE", "text/plain").replace("INPUTS", inputs)
+    page = page.replace("CONTENT", content).replace("FILENAME", path.name).replace("ACTION", target)
+    if kind == "sandbox":
+        page = SANDBOX.replace("PAGE", page.replace("&", "&amp;").replace("'", "&#39;"))
+    return page
+
+
+@pytest.mark.parametrize("kind", ["form", "fetch", "sandbox"])
+@pytest.mark.parametrize("action", ["/-/api/delete", "/legacy/"])
+@pytest.mark.parametrize("site", [FOREIGN, "127.0.0.1"], ids=["cross-site", "same-site"])
+def test_a_page_of_the_web_changes_nothing(
+    browser: Browser,
+    attacker: Attacker,
+    index: RunningIndex,
+    tmp_path: Path,
+    kind: str,
+    action: str,
+    site: str,
+) -> None:
+    """A page of another origin neither deletes nor uploads with what the browser keeps."""
+    wheel = build_wheel(tmp_path, "planted", "1.0")
+    attacker.pages["/harm"] = harmful(kind, index.origin + action, wheel)
+    tab = logged_in(browser, index)
+    tab.open(f"http://{site}:{attacker.port}/harm")
+    assert posted(index, action) in (403, 415)
+    assert b"victim-1.0" in index.get("/simple/victim/")[2]
+    assert index.get("/simple/planted/")[0] == 404
+
+
+def test_a_name_that_leads_here_reads_nothing(browser: Browser, index: RunningIndex) -> None:
+    """DNS rebinding: a page whose name leads to the index neither reads nor changes it."""
+    tab = browser.tab()
+    port = index.address[1]
+    tab.drop_policies()  # the page came from elsewhere, before its name led here
+    tab.open(f"http://{FOREIGN}:{port}/simple/")
+    assert tab.evaluate("location.hostname") == FOREIGN
+    ask = "(async () => {{ const got = await fetch({}); return [got.status, await got.text()] }})()"
+    for path in ("/", "/simple/", "/simple/victim/", "/-/health/live", "/files/x", "/nothing"):
+        status, text = tab.evaluate(ask.format(json.dumps(path)))
+        assert (status, "victim" in text) == (421, False), path
+    tab.send_headers({"Authorization": f"Bearer {index.token}"})
+    delete = (
+        '"/-/api/delete", {method: "POST", headers: {"content-type": "application/json"},'
+        ' body: JSON.stringify({what: ["victim"]})}'
+    )
+    assert tab.evaluate(ask.format(delete))[0] == 421
+    assert b"victim-1.0" in index.get("/simple/victim/")[2]
+
+
+def test_a_browser_keeps_no_token_that_can_do_more_than_read(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Pages of a private index are shown for a token for reading; the operator's is not taken."""
+    with RunningIndex(tmp_path / "index", "--read", "tokens") as index:
+        assert index.upload(build_wheel(tmp_path, "victim", "1.0")) == 200
+        said = json.dumps({"scopes": ["read"]}).encode()
+        me = f"Bearer {index.token}"
+        _, _, made = index.ask("POST", "/-/api/tokens", said, authorization=me,
+                               content_type="application/json")  # fmt: skip
+        host, port = index.address
+        for token, shows in ((index.token, False), (json.loads(made)["secret"], True)):
+            tab = browser.tab()
+            tab.open(f"http://__token__:{token}@{host}:{port}/")
+            assert ("victim" in tab.evaluate("document.body.innerText")) == shows
+            tab.open(f"http://{host}:{port}/-/metrics")
+            assert "wheelfit_requests" not in tab.evaluate("document.body.innerText")
+
+
+def test_nobody_is_let_in_from_other_origins(index: RunningIndex) -> None:
+    """No answer lets pages of others read it, embed it, or ask before a request."""
+    paths = ("/", "/simple/", "/simple/victim/", "/nothing", "/legacy/", "/-/metrics",
+             "/-/api/tokens", "/-/health/live", "/files/victim-1.0-py3-none-any.whl")  # fmt: skip
+    for path in paths:
+        for method in ("GET", "OPTIONS", "POST"):
+            status, headers, _ = index.ask(
+                method,
+                path,
+                origin=f"http://{FOREIGN}",
+                access_control_request_method="POST",
+                access_control_request_headers="authorization",
+                access_control_request_private_network="true",
+            )
+            assert not [name for name in headers if name.startswith("access-control")]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+            assert headers["cross-origin-resource-policy"] == "same-origin"
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            if method == "POST" and not path.startswith(("/nothing", "/files", "/-/health")):
+                assert status >= 400, path

@@ -1,0 +1,97 @@
+"""From where a server is asked: names it goes by, and pages that make browsers ask it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from wheelfit.server.messages import Request
+from wheelfit.server.origins import Names, is_near, is_of_foreign_page
+
+NEAR = "http://127.0.0.1:8942"
+PUBLIC = "https://wheels.example.org"
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "headers", "is_foreign"),
+    [
+        # Publishing tools, installers and our own client send neither.
+        (NEAR, "127.0.0.1:8942", {}, False),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "none"}, False),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "same-origin", "origin": NEAR}, False),
+        (NEAR, "localhost:8942", {"origin": "http://localhost:8942"}, False),
+        (PUBLIC, "127.0.0.1:8942", {"origin": PUBLIC}, False),
+        (PUBLIC, "wheels.example.org", {"origin": f"{PUBLIC}:443"}, False),
+        (f"{PUBLIC}/below", "127.0.0.1:8942", {"origin": PUBLIC}, False),
+        ("", "wheels.example.org", {"origin": PUBLIC}, False),
+        ("http://[::1]:8942", "[::1]:8942", {"origin": "http://[::1]:8942"}, False),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "cross-site"}, True),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "same-site", "origin": NEAR}, True),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "something new"}, True),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": ""}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "null"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": ""}, True),
+        (NEAR, "127.0.0.1:8942", {"sec-fetch-site": "none", "origin": "null"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://127.0.0.1:3000"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://127.0.0.1"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://evil.test:8942"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": f"{NEAR}, http://evil.test"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://127.0.0.1:8942.evil.test"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://evil.test/http://127.0.0.1:8942"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "http://127.0.0.1:port"}, True),
+        (NEAR, "127.0.0.1:8942", {"origin": "chrome-extension://abcdef"}, True),
+        (NEAR, "", {"origin": "http://evil.test"}, True),
+        ("", "", {"origin": "http://evil.test"}, True),
+        # Who changes what comes without TLS is not the page that came with it.
+        (PUBLIC, "wheels.example.org", {"origin": "http://wheels.example.org"}, True),
+        (PUBLIC, "wheels.example.org", {"origin": "https://other.example.org"}, True),
+    ],
+)
+def test_pages_of_others(
+    origin: str, host: str, headers: dict[str, str], *, is_foreign: bool
+) -> None:
+    """Only what a browser says of its page counts, and only where it is surely another one."""
+    request = Request("POST", "/legacy/", {"host": host, **headers}, origin)
+    assert is_of_foreign_page(request) == is_foreign
+
+
+def test_names_are_remembered_as_they_are() -> None:
+    """A name is known in any case, with and without port, dot and brackets; others are not."""
+    names = Names(["Wheels.Example.org", "[2001:db8::1]", "2001:db8::2"])
+    for host, known in (
+        ("wheels.example.ORG:443", True),
+        ("wheels.example.org.", True),
+        ("[2001:db8::1]:80", True),
+        ("[2001:db8::2]", True),
+        ("2001:db8::1", False),
+        ("xwheels.example.org", False),
+        ("wheels.example.org.evil.test", False),
+        ("wheels.example.org@evil.test", False),
+        ("evil.test", False),
+    ):
+        for _ in range(2):
+            refusal = names.refusal(Request("GET", "/", {"host": host}))
+            assert (refusal is None) == known, host
+            assert refusal is None or refusal.status == 421
+
+
+@pytest.mark.parametrize(
+    ("family", "address", "near"),
+    [
+        (socket.AF_INET, "127.0.0.1", True),
+        (socket.AF_INET, "127.9.9.9", True),
+        (socket.AF_INET, "0.0.0.0", False),
+        (socket.AF_INET6, "::1", True),
+        (socket.AF_INET6, "::", False),
+    ],
+)
+def test_where_a_socket_listens(family: int, address: str, *, near: bool) -> None:
+    """It is the address that counts, whatever name led to it."""
+    with socket.socket(family) as listener:
+        try:
+            listener.bind((address, 0))
+        except OSError as error:
+            pytest.skip(f"no such address here: {error}")
+        listener.listen()
+        assert is_near(listener) == near
