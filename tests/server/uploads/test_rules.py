@@ -180,6 +180,54 @@ def test_metadata_that_costs_too_much(tmp_path: Path, header: str, body: str) ->
         assert "invalid-metadata" in references(verdict(path))
 
 
+@pytest.mark.parametrize(
+    ("sign", "is_fine"),
+    [
+        ("\x00", False),
+        ("\x07", False),
+        ("\x0b", False),
+        ("\x0c", False),
+        ("\x1b[31m", False),
+        ("\x1f", False),
+        ("\x7f", False),
+        ("\x85", False),
+        ("\x9b31m", False),
+        ("\rX-Forged: yes", False),
+        ("\t", True),
+        ("\xa0", True),
+        ("\u05d0 and \u202b", True),
+    ],
+)
+@pytest.mark.parametrize("field", ["Summary", "Description"])
+def test_control_characters_in_metadata(
+    tmp_path: Path, field: str, sign: str, *, is_fine: bool
+) -> None:
+    """Whoever shows metadata on a terminal shows text, whatever the index has it from."""
+    header = f"Summary: a {sign} b\n" if field == "Summary" else ""
+    body = f"\na {sign} b\n" if field == "Description" else ""
+    text = f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n{header}{body}".encode()
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        more = {"some-1.0.dist-info/METADATA": text}
+        for name, content in with_record(contents, more).items():
+            archive.writestr(name, content)
+
+    wheel = repacked(build_wheel(tmp_path, "some", "1.0"), change)
+    sdist = source(tmp_path, information=text.decode())
+    for path in (wheel, sdist):
+        found = verdict(path)
+        assert references(found) == (set() if is_fine else {"invalid-metadata"})
+        said = "".join(map(str, (*found.violations, *found.warnings)))
+        assert is_fine or f"U+{ord(sign[0]):04X} in line {5 if body else 4}" in said
+        assert sign not in said or is_fine
+
+
+def test_ends_of_lines_as_windows_writes_them(tmp_path: Path) -> None:
+    """What ends a line is no control character of it."""
+    text = "Metadata-Version: 2.1\r\nName: some\r\nVersion: 1.0\r\n\r\nsome\r\n"
+    assert references(verdict(source(tmp_path, information=text))) == set()
+
+
 def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
     """Metadata 2.0, as wheels had it for five years, is a warning."""
 

@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
 
 
 _MOST_JSON = 1 << 20
-_UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """What JSON can say and no database keeps: NUL, halves of characters; and other controls."""
 _LONGEST_SPAN = 1e10
 _LONGEST_TEXT = 1000

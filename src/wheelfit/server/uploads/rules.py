@@ -232,6 +232,11 @@ def _metadata_violations(
     data: bytes, where: str
 ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
     """Hold metadata against its specification; return what is wrong, and what is doubtful."""
+    if (control := _CONTROL.search(data)) is not None:
+        line = data.count(b"\n", 0, control.start()) + 1
+        sign = ord(control[0].decode())
+        message = f"the metadata has the control character U+{sign:04X} in line {line}"
+        return (Violation("invalid-metadata", message, where),), ()
     try:
         raw, unparsed = parse_email(data)
     except RecursionError:  # messages within messages, thousands of them
@@ -270,6 +275,9 @@ def _metadata_violations(
     return tuple(violations), tuple(warnings)
 
 
+_CONTROL = pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
+"""What terminals obey when metadata is shown there, and what some readers take for the end of a
+line and others do not: C0 but tab and ends of lines, DEL, and C1 in UTF-8."""
 _SINGLE = frozenset(
     {"metadata-version", "name", "version", "summary", "description", "requires-python",
      "description-content-type", "license-expression"}
