@@ -158,7 +158,7 @@ class Proxy:
         except NetworkError as error:
             text = f"{error.message}" + (f" ({error.where})" * bool(error.where))
             self._tell(text)  # of an answer with an error installers show the number only
-            return Answer.text(502, text)
+            return Answer.text(502, error.message)  # where it is, is for whoever runs the proxy
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
@@ -390,7 +390,8 @@ def _fits(content_type: str, media_type: str) -> bool:
 
 def _raw(request: Request, page: RawPage) -> Answer:
     """Hand a page on as it came, packed if that is understood."""
-    headers = {**_PAGE_HEADERS, "content-type": page.content_type}
+    # An upstream may write a header on several lines.
+    headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}
     body, etag = page.body, f'"{page.digest}"'
     if page.encoding:
         if takes_gzip(request):
