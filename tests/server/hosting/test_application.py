@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -205,6 +206,7 @@ def test_who_deletes_is_for_the_operator_to_say(
     [
         ("yank", {"what": ["\ud800"]}),
         ("yank", {"what": ["here"], "reason": "\0"}),
+        ("yank", {"what": ["here"], "reason": "\x9b31m"}),
         ("stages", {"lasts": "999999w"}),
         ("tokens", {"scopes": ["upload"], "owner": "\udfff"}),
     ],
@@ -363,6 +365,36 @@ def test_pages_learn_no_addresses(tmp_path: Path) -> None:
                 assert "does not answer" in text(answer) or answer.status == 406
         log.close()
         assert "http://10.1.2.3:3141/simple/" in written.getvalue()
+
+
+@pytest.mark.parametrize("accept", ["", "application/json"])
+def test_refusals_name_no_place_on_the_disk(host: Host, tmp_path: Path, accept: str) -> None:
+    """What is wrong with a file is told of the file as it was called, and of no draft of it."""
+    token = host.token("upload")
+    wheel = build_wheel(tmp_path, "some", "1.0").read_bytes()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        link = tarfile.TarInfo("some-1.0/PKG-INFO")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    for name, content in (
+        ("some-1.0-py3-none-any.whl", wheel[: len(wheel) // 2]),
+        ("some-1.0-py3-none-any.whl", wheel.replace(b"some", b"s\0me", 5)),
+        ("some-1.0-py3-none-any.whl", b""),
+        ("some-1.0.tar.gz", wheel),
+        ("some-1.0.tar.gz", packed.getvalue()),
+        ("some-1.0.tar.gz", packed.getvalue()[:-9]),
+        ("some-1.0.zip", wheel),
+        ("some-1.0.zip", b"PK\x05\x06" + b"\0" * 18),
+    ):
+        body = io.BytesIO(form(name, content, fields_of(name, content)))
+        headers = {"authorization": basic(token), "content-type": CONTENT_TYPE, "accept": accept}
+        answer = host.index(Request("POST", "/legacy/", headers, body=body))
+        assert answer.status == 400
+        said = text(answer) + answer.reason
+        assert name in said
+        for place in (str(tmp_path), ".incoming", ".part", "/tmp"):
+            assert place not in said
 
 
 # --- browsers -------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
+from wheelfit.server.store.blobs import make_folder
 from wheelfit.server.store.cleaning import clean
 from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import issue
+from wheelfit.server.store.tokens import issue_first
 
 if TYPE_CHECKING:
     import socket
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.index import Index
     from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.records import Scope
 
 
 __all__ = ["Started", "run_server"]
@@ -47,6 +49,7 @@ def __dir__() -> list[str]:
 
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 _FIRST_INHERITED = 3
+_MASK = 0o027
 _CLEAN_EVERY = 3600.0
 _GRACE = timedelta(days=1)
 
@@ -79,6 +82,7 @@ def run_server(
     """
     metrics = Metrics()
     with (
+        _private_files(),
         open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
         _listening(settings, environ) as listener,
         _logging(settings, log_to) as log,
@@ -128,6 +132,21 @@ def run_server(
             give_up=give_up,
         )
         log("stopped")
+
+
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Let the process make no file that others than its user and group can read.
+
+    What the store makes has such a mode anyway; this is for what others make for it: the log of
+    the database, pages of mirrors.
+    """
+    before = os.umask(_MASK)
+    os.umask(before | _MASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager
@@ -263,14 +282,23 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     if store.records.tokens():
         return None
     path = folder / _TOKEN_FILE
-    folder.mkdir(parents=True, exist_ok=True)
-    _, secret = issue(
-        store.records, OPERATOR, ["upload", "admin"], now=datetime.now(UTC), note="the first one"
+    make_folder(folder)
+
+    def keep(secret: str) -> None:
+        new = path.with_name(f"{_TOKEN_FILE}.{os.getpid()}")
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - with its mode
+            file.write(f"{secret}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+    scopes: tuple[Scope, ...] = ("upload", "admin")
+    now = datetime.now(UTC)
+    is_first = issue_first(
+        store.records, OPERATOR, scopes, now=now, keep=keep, note="the first one"
     )
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - with its mode
-        file.write(f"{secret}\n")
-    return path
+    return path if is_first else None
 
 
 def _tell_systemd(environ: Mapping[str, str], state: str) -> None:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "FILE_MODE",
     "Blob",
     "Blobs",
     "Draft",
     "check_digest",
     "draft_in",
+    "make_folder",
     "put",
     "storage_error",
     "tidy_drafts",
@@ -37,6 +39,10 @@ def __dir__() -> list[str]:
 
 _DIGEST = pattern(r"[0-9a-f]{64}")
 _ENDING = ".part"
+FILE_MODE = 0o640
+"""What others than the operator may do with a file of an index, at most."""
+_FOLDER_MODE = 0o750
+_BINARY: int = getattr(os, "O_BINARY", 0)  # Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class Draft:
         """Bytes so far."""
         self._sha256 = hashlib.sha256()
         self._blake2 = hashlib.blake2b(digest_size=32)
-        self._file = path.open("xb", buffering=0)
+        # Others than the operator and his group read no file of an index, whatever the umask.
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
+        self._file = open(number, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
 
     def write(self, data: bytes) -> None:
         """Take the next bytes.
@@ -185,7 +193,7 @@ def draft_in(folder: Path) -> Iterator[Draft]:
     :param folder: made if it is not there.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         draft = Draft(folder / f"{secrets.token_hex(16)}{_ENDING}")
     except OSError as error:
         raise storage_error(error, str(folder)) from error
@@ -193,6 +201,14 @@ def draft_in(folder: Path) -> Iterator[Draft]:
         yield draft
     finally:
         draft.close()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of an index if it is not there; others than its group cannot look into it.
+
+    :param folder: as are those above it, which are nobody's business here, if they are not there.
+    """
+    folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def tidy_drafts(folder: Path, before: float) -> int:

@@ -8,7 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import FilePart
-from wheelfit.server.store.blobs import Blob, check_digest, draft_in, storage_error, tidy_drafts
+from wheelfit.server.store.blobs import (
+    Blob,
+    check_digest,
+    draft_in,
+    make_folder,
+    storage_error,
+    tidy_drafts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,6 +52,8 @@ class FolderBlobs:
 
     def draft(self) -> AbstractContextManager[Draft]:
         """Return something to write bytes into."""
+        with suppress(OSError):  # which the draft tells
+            make_folder(self._folder)
         return draft_in(self._incoming)
 
     def keep(self, draft: Draft) -> None:
@@ -53,7 +62,8 @@ class FolderBlobs:
         draft.sync()
         try:
             if not path.parent.is_dir():
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self._folder)
+                make_folder(path.parent)
                 _sync_folder(self._folder)
             try:
                 path.hardlink_to(draft.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_SPOOL = "wheelfit-uploads"
 _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
 _AT_ONCE = 4  # parts on their way: what bounds the memory
 _PIECE = 1 << 20
@@ -41,14 +42,18 @@ class ObjectBlobs:
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
         Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
-    :param spool: folder for drafts; by default one for temporary files.
+    :param spool: folder for drafts; by default a temporary one of this object alone.
     :raises InvalidConfiguration: it names no storage.
     :raises NeedsExtra: the library is not installed.
     """
 
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
         self._where = where_of(url)
-        self._spool = spool or Path(tempfile.gettempdir(), _SPOOL)
+        if spool is None:
+            # Of a folder that anybody can name in advance, anybody could be the owner.
+            spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
+            weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
+        self._spool = spool
         self._store = open_storage(url)
 
     def draft(self) -> AbstractContextManager[Draft]:

@@ -345,6 +345,16 @@ class Records(Protocol):
         :param secret: the digest of what its holder has.
         """
 
+    def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
+        """Let a token be known if there is none at all; of several at once one does.
+
+        :param token: as for `add_token`.
+        :param secret: as for `add_token`.
+        :param keep: called before the token is good, if it is the first; whoever is killed after
+            that has it. If it raises, there is no token.
+        :return: whether it is the first.
+        """
+
     def token(self, secret: bytes) -> Token | None:
         """Return what a token allows, expired or not.
 

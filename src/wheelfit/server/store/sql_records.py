@@ -352,22 +352,17 @@ class SqlRecords:
 
     def add_token(self, token: Token, secret: bytes) -> None:
         """Let a token be known."""
-        projects = None if token.projects is None else json.dumps(sorted(token.projects))
         with self._database.writing() as execute:
-            execute(
-                "INSERT INTO token (id, secret, owner, scopes, projects, created, expires, note)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    token.id,
-                    secret,
-                    token.owner,
-                    json.dumps(sorted(token.scopes)),
-                    projects,
-                    token.created,
-                    token.expires,
-                    token.note,
-                ),
-            )
+            _add_token(execute, token, secret)
+
+    def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
+        """Let a token be known if there is none at all."""
+        with self._database.writing() as execute:
+            if execute("SELECT 1 FROM token LIMIT 1"):
+                return False
+            _add_token(execute, token, secret)
+            keep()
+        return True
 
     def token(self, secret: bytes) -> Token | None:
         """Return what a token allows."""
@@ -428,6 +423,24 @@ def _stored(row: Row) -> StoredFile:
         has_provenance=bool(proven),
         yanked=yanked,
         stage=stage,
+    )
+
+
+def _add_token(execute: Execute, token: Token, secret: bytes) -> None:
+    projects = None if token.projects is None else json.dumps(sorted(token.projects))
+    execute(
+        "INSERT INTO token (id, secret, owner, scopes, projects, created, expires, note)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            token.id,
+            secret,
+            token.owner,
+            json.dumps(sorted(token.scopes)),
+            projects,
+            token.created,
+            token.expires,
+            token.note,
+        ),
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections import deque
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.store.blobs import storage_error
+from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,10 @@ class SqliteDatabase:
         self._turns = _Turns()
         self._closed = False
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            with suppress(FileExistsError):
+                # Else SQLite makes it, for everybody; the files beside it are as this one is.
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
         except OSError as error:
             raise storage_error(error, str(path)) from error
         with self.reading() as execute:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.server.store.records import Stage, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     from packaging.utils import NormalizedName
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Records, Scope
 
 
-__all__ = ["holder", "issue", "may", "open_stage", "stage_of", "written"]
+__all__ = ["holder", "issue", "issue_first", "may", "open_stage", "stage_of", "written"]
 
 
 def __dir__() -> list[str]:
@@ -60,7 +60,41 @@ def issue(
     :param lasts: how long it is good; None: until it is revoked.
     :param note: to be shown in lists.
     """
-    secret = _PREFIX + secrets.token_urlsafe(32)
+    token, secret = _token(owner, scopes, now, projects, lasts, note)
+    records.add_token(token, _digest(secret))
+    return token, secret
+
+
+def issue_first(
+    records: Records,
+    owner: str,
+    scopes: Iterable[Scope],
+    *,
+    now: datetime,
+    keep: Callable[[str], None],
+    note: str = "",
+) -> bool:
+    """Make a token if there is none at all, for all projects of its owner; return whether it did.
+
+    :param records: as for `issue`.
+    :param owner: as for `issue`.
+    :param scopes: as for `issue`.
+    :param now: as for `issue`.
+    :param keep: writes the secret down; called before the token is good.
+    :param note: as for `issue`.
+    """
+    token, secret = _token(owner, scopes, now, None, None, note)
+    return records.add_first_token(token, _digest(secret), lambda: keep(secret))
+
+
+def _token(
+    owner: str,
+    scopes: Iterable[Scope],
+    now: datetime,
+    projects: Iterable[NormalizedName] | None,
+    lasts: timedelta | None,
+    note: str,
+) -> tuple[Token, str]:
     token = Token(
         id=secrets.token_hex(8),
         owner=owner,
@@ -70,8 +104,7 @@ def issue(
         expires=None if lasts is None else written(now + lasts),
         note=note,
     )
-    records.add_token(token, _digest(secret))
-    return token, secret
+    return token, _PREFIX + secrets.token_urlsafe(32)
 
 
 def holder(records: Records, secret: str, *, now: datetime) -> Token | None:

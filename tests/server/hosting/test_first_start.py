@@ -1,0 +1,147 @@
+"""What a server makes at its start: one token of the operator, and files that are private."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from server.running import RunningIndex, bearer
+
+from wheelfit.server.store.opening import open_records, open_store
+from wheelfit.server.store.tokens import holder, issue_first
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+for _name in ("uvicorn", "prometheus_client", "python_multipart", "jinja2"):
+    pytest.importorskip(_name, reason="needs the extra `server`")
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+AT_ONCE = 8
+
+
+def test_who_is_first_makes_the_token(records_url: str) -> None:
+    """Of several that make the first token at once one does, and keeps it before it is good."""
+    kept: list[str] = []
+    together = threading.Barrier(AT_ONCE)
+
+    def first(_: int) -> bool:
+        with closing(open_records(records_url)) as records:
+            together.wait(60)
+            return issue_first(records, "admin", ["admin"], now=NOW, keep=kept.append)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        assert sorted(pool.map(first, range(AT_ONCE))) == [False] * (AT_ONCE - 1) + [True]
+    with closing(open_records(records_url)) as records:
+        assert len(records.tokens()) == len(kept) == 1
+        assert holder(records, kept[0], now=NOW) == records.tokens()[0]
+
+
+def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
+    """Who cannot write it down has made no token, and the next one does."""
+
+    def fail(_: str) -> None:
+        raise OSError("no space left")
+
+    with closing(open_records(records_url)) as records:
+        with pytest.raises(OSError, match="no space"):
+            issue_first(records, "admin", ["admin"], now=NOW, keep=fail)
+        assert records.tokens() == ()
+        assert issue_first(records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+
+
+@pytest.mark.parametrize("place", ["one folder", "sqlite", "postgresql"])
+def test_servers_that_start_at_once_make_one_token(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Two servers on a new database name one file with a token, which is good at both."""
+    folders, options = [tmp_path / "one", tmp_path / "two"], []
+    if place == "one folder":
+        folders = [tmp_path / "one"] * 2
+    elif place == "sqlite":
+        options = ["--database", f"sqlite://{tmp_path}/shared.sqlite3"]
+    else:
+        options = ["--database", request.getfixturevalue("postgresql").database()]
+    with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
+        running = list(pool.map(lambda folder: RunningIndex(folder, *options), folders))
+        for one in running:
+            stack.enter_context(one)
+        (file,) = [path for one in running if (path := one.said["token_file"]) is not None]
+        found = {folder / "admin-token" for folder in folders if (folder / "admin-token").exists()}
+        assert found == {Path(file)}
+        me = bearer(Path(file).read_text().strip())
+        assert [one.get("/-/metrics", authorization=me)[0] for one in running] == [200, 200]
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    """Let new files be as a mask allows; processes that are started inherit it."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def loose(folder: Path) -> list[str]:
+    """Return what others may read or write, or the group may write, in a folder and below it."""
+    found = []
+    for path in (folder, *folder.rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if mode & ~(0o750 if path.is_dir() else 0o640):
+            found.append(f"{path.relative_to(folder)} {mode:o}")
+    return found
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+@pytest.mark.parametrize("mask", [0, 0o022, 0o077])
+def test_others_read_no_file_of_an_index(mask: int, tmp_path: Path) -> None:
+    """Database, files, mirrored pages and the token are for the operator, whatever the umask."""
+    build_wheel(tmp_path / "wheels", "mirrored", "1.0")
+    folder = tmp_path / "new" / "index"
+    with (
+        RecordingIndex(tmp_path / "wheels") as upstream,
+        umask(mask),
+        RunningIndex(folder, "--mirror", upstream.url) as index,
+    ):
+        assert index.upload(build_wheel(tmp_path / "dist", "some", "1.0")) == 200
+        assert index.get("/simple/mirrored/")[0] == 200
+        assert index.get("/files/mirrored-1.0-py3-none-any.whl")[0] == 200
+        assert (folder / "index.sqlite3-wal").exists()
+        # What the test has made itself.
+        folder.chmod(0o750)
+        next(folder.glob("log-*")).chmod(0o600)
+        assert loose(folder) == []
+        assert stat.S_IMODE((folder / "admin-token").stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+@pytest.mark.parametrize("mask", [0, 0o022])
+def test_others_read_no_file_of_a_store(
+    mask: int, tmp_path: Path, object_storage_url: Callable[[], str]
+) -> None:
+    """So it is with what a command makes that is given the folder."""
+    from wheelfit.server.store.blobs import put
+
+    with umask(mask):
+        for number, blobs in enumerate((None, object_storage_url())):
+            folder = tmp_path / f"store{number}"
+            with open_store(folder, blobs=blobs) as store:
+                put(store.blobs, [b"some"])
+                issue_first(store.records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+                with store.blobs.draft() as draft:
+                    draft.write(b"more")
+                    assert loose(folder) == []
+                    assert len(list(folder.rglob("*"))) > 2
+
+
+@pytest.fixture
+def object_storage_url() -> Callable[[], str]:
+    """Give the address of a storage that is no folder."""
+    pytest.importorskip("obstore", reason="needs the extra `server`")
+    return lambda: "memory://"
