@@ -43,6 +43,7 @@ class RunningIndex:
     :param options: further words of the command line.
     :param environ: further variables.
     :param pass_fds: descriptors that it gets.
+    :param names: what else it goes by; requests that tests write by hand are for ``x``.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class RunningIndex:
         *options: str,
         environ: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
+        names: Sequence[str] = ("x",),
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,8 +60,7 @@ class RunningIndex:
         command = [sys.executable, "-m", "wheelfit", "index", "serve", str(folder), "--json"]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                # Requests that tests write by hand ask for this name.
-                [*command, "--port", "0", "--answer-to", "x", *options],
+                [*command, "--port", "0", *(f"--answer-to={name}" for name in names), *options],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=clean_environ(folder) | dict(environ or {}),

@@ -211,7 +211,7 @@ def test_the_host_header_changes_nothing(tmp_path: Path) -> None:
     build_wheel(tmp_path, "some", "1.0")
     with LoopbackIndex(tmp_path) as index:
         connection = connect(index)
-        headers = {"Host": "evil.example", "Accept": "application/vnd.pypi.simple.v1+json"}
+        headers = {"Host": "evil.localhost", "Accept": "application/vnd.pypi.simple.v1+json"}
         connection.request("GET", "/simple/some/", headers=headers)
         (entry,) = json.loads(connection.getresponse().read())["files"]
         connection.close()
@@ -253,3 +253,16 @@ def test_pip_installs_from_it(pip: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "target" / "some").is_dir()
     assert (tmp_path / "target" / "other-2.0.dist-info").is_dir()
+
+
+def test_an_index_answers_for_names_of_this_machine(tmp_path: Path) -> None:
+    """A page whose name leads here reads nothing (DNS rebinding), and embeds nothing."""
+    build_wheel(tmp_path, "private", "1.0")
+    with LoopbackIndex(tmp_path) as index:
+        for host, status in (("localhost", 200), ("[::1]:80", 200), ("evil.test", 421)):
+            head = f"GET /simple/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            said = raw(address(index), head.encode())
+            assert int(said.split()[1]) == status
+            assert (b"private" in said) == (status == 200)
+            assert b"cross-origin-resource-policy: same-origin" in said
+            assert b"content-security-policy: default-src 'none'" in said

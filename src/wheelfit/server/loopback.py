@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Disconnect, Request
 from wheelfit.server.origins import Addressed
+from wheelfit.server.page_answers import STRICT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -275,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
-        for name, value in answer.headers.items():
+        for name, value in {**STRICT, **answer.headers}.items():
             self.send_header(name, value)
         if answer.status != 304:
             self.send_header("content-length", str(answer.length))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -111,6 +112,7 @@ def index(tmp_path: Path) -> Iterator[RunningIndex]:
     with RunningIndex(tmp_path / "index") as index:
         assert index.upload(build_wheel(tmp_path, "victim", "1.0")) == 200
         yield index
+        assert index.token not in index.log
 
 
 def logged_in(browser: Browser, index: RunningIndex) -> Tab:
@@ -239,3 +241,33 @@ def test_nobody_is_let_in_from_other_origins(index: RunningIndex) -> None:
             assert "frame-ancestors 'none'" in headers["content-security-policy"]
             if method == "POST" and not path.startswith(("/nothing", "/files", "/-/health")):
                 assert status >= 400, path
+
+
+NEAR = {"127.0.0.1", "localhost:1"}
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "names", "goes_by"),
+    [
+        ("127.0.0.1", (), (), NEAR),
+        ("127.0.0.1", ("--public-url", f"https://{FOREIGN}/below"), (), NEAR | {FOREIGN}),
+        ("127.0.0.1", (), (FOREIGN, "other.test"), NEAR | {FOREIGN}),
+        ("0.0.0.0", (), (), NEAR | {FOREIGN, "10.0.0.1"}),
+        ("0.0.0.0", (), (FOREIGN,), NEAR | {FOREIGN}),
+    ],
+)
+def test_names_that_a_server_goes_by(
+    tmp_path: Path,
+    address: str,
+    options: tuple[str, ...],
+    names: tuple[str, ...],
+    goes_by: set[str],
+) -> None:
+    """Those of this machine and those it is given; any, where others reach it and none is given."""
+    with socket.create_server((address, 0)) as listener:
+        number = listener.fileno()
+        options = ("--fd", str(number), *options)
+        with RunningIndex(tmp_path / "i", *options, pass_fds=[number], names=names) as index:
+            index.address = ("127.0.0.1", listener.getsockname()[1])
+            asked = (*NEAR, FOREIGN, "10.0.0.1")
+            assert {one for one in asked if index.get("/simple/", host=one)[0] == 200} == goes_by
