@@ -22,6 +22,7 @@ from wheelfit.errors import (
     EnvironmentUnavailable,
     FileProblem,
     InvalidLabel,
+    LinkInTheWay,
     UnexpectedStatus,
     Unreachable,
     WheelfitError,
@@ -406,3 +407,27 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_a_record_that_is_a_link(tmp_path: Path) -> None:
+    """A record does not go where a link leads: what is there is neither read nor overwritten."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "dist" / ".wheelfit-build"
+    path.parent.mkdir()
+    path.symlink_to(victim)
+    notes: list[str] = []
+    record = WorkRecord[int, int](
+        path,
+        purpose="test",
+        key=str,
+        to_data=lambda value: {"value": value},
+        of_data=lambda data: int(data["value"]),
+        note=notes.append,
+    )
+    assert record.value(1) is None
+    with pytest.raises(LinkInTheWay, match="link"):
+        record.add(1, 2)
+    assert notes == [f"{path} is a link, so what was done earlier is done again"]
+    assert victim.read_text() == "precious"

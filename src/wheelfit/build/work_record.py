@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from wheelfit import __version__
-from wheelfit.errors import FileProblem
+from wheelfit.errors import FileProblem, LinkInTheWay
+from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,7 +148,9 @@ class WorkRecord(Generic[Item, Value]):
 
     def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = self._path.open("r+b" if self._sound else "wb")
+        with RootedFolder(self._path.parent) as folder:  # a link here would lead to another file
+            number = folder.open(self._path.name, os.O_RDWR | os.O_CREAT)
+        file = open(number, "r+b")  # noqa: PTH123, SIM115 - by its handle
         try:
             file.truncate(self._sound)
             file.seek(self._sound)
@@ -159,9 +163,12 @@ class WorkRecord(Generic[Item, Value]):
 
     def _read(self, note: Callable[[str], None]) -> None:
         try:
-            with self._path.open("rb") as file:
-                data = file.read(_LARGEST)
+            with RootedFolder(self._path.parent) as folder:
+                data = folder.read(self._path.name, _LARGEST)
         except FileNotFoundError:
+            return
+        except LinkInTheWay as error:
+            note(f"{error.where} is a link, so what was done earlier is done again")
             return
         except OSError as error:
             note(f"what was done earlier cannot be read, and is done again: {error.strerror}")

@@ -20,9 +20,11 @@ from wheelfit.lock.bundles.manifest import (
     FOLDERS,
     LOCK,
     MANIFEST,
+    README,
     BundledFile,
     BundledHost,
     Manifest,
+    is_of_bundle,
     write_manifest,
 )
 from wheelfit.lock.bundles.reduction import index_files
@@ -101,7 +103,9 @@ class Place:
                 note=error.note,
                 hint="name another folder, or move this one away",
             ) from None
-        others = sorted(strangers(folder, manifest))
+        # What a manifest lists may have been written by somebody who wants it to go.
+        listed = (path for path in manifest.files if not is_of_bundle(path))
+        others = sorted({*strangers(folder, manifest), *listed})
         if others:
             raise FileProblem(
                 "the folder has files that are none of the bundle's",
@@ -212,7 +216,7 @@ class _Making:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
         self._write_index(wheels)
         self._write(LOCK, write_lock(self._plan.lock(wheels)))
-        self._write("README.txt", self._readme().encode())
+        self._write(README, self._readme().encode())
         hosts = tuple(
             BundledHost(host.name, tuple(sorted(host.wanted))) for host in self._plan.hosts
         )

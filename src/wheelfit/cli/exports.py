@@ -27,6 +27,7 @@ from wheelfit.lock.export.requirements import requirements_text
 from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -224,15 +225,18 @@ class Exporting:
         return Path(stack.enter_context(stage))
 
     def _put_in_place(self, stage: Path) -> None:
-        for copy in sorted(stage.rglob("*.whl")):
-            place = Path(self._arguments.wheels, copy.relative_to(stage))
-            try:
-                place.parent.mkdir(exist_ok=True)
-                copy.replace(place)
-            except OSError as error:
-                raise FileProblem(
-                    f"it cannot be written: {error.strerror}", where=str(place)
-                ) from None
+        names = [path.relative_to(stage).as_posix() for path in sorted(stage.rglob("*.whl"))]
+        with RootedFolder(self._arguments.wheels) as folder:
+            for name in names:
+                try:
+                    around = name.rpartition("/")[0]
+                    if around:
+                        folder.make_folders(around)  # a link is not followed
+                    folder.replace(f"{stage.name}/{name}", name)
+                except OSError as error:
+                    raise FileProblem(
+                        f"it cannot be written: {error.strerror}", where=folder.path_of(name)
+                    ) from None
 
     def _copied(
         self,

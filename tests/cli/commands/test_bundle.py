@@ -498,6 +498,45 @@ class TestUpdate:
         assert (shop.hosts / "new.toml").exists()
         assert "no folder" in run(*words, tmp_path / "a" / "b", code=1).err
 
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("../precious", "its manifest cannot be used"),
+            ("wheels/../../precious", "its manifest cannot be used"),
+            ("/precious", "its manifest cannot be used"),
+            ("main.c", "files that are none of the bundle's"),
+        ],
+    )
+    def test_a_forged_manifest(
+        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path, name: str, words: str
+    ) -> None:
+        """What a manifest lists besides the files of a bundle does not go away with them."""
+        (tmp_path / "precious").write_text("x")
+        if name == "main.c":
+            (bundle / name).write_text("x")
+        path = bundle / "bundle.json"
+        manifest = json.loads(path.read_text())
+        manifest["files"][name] = {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}
+        path.write_text(json.dumps(manifest))
+        before = tree(bundle)
+        said = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        assert words in said.err
+        assert tree(bundle) == before
+        assert (tmp_path / "precious").exists()
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+    @pytest.mark.parametrize("name", ["wheels", "simple", "simple/fast", "hosts"])
+    def test_links(self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path, name: str) -> None:
+        """A folder of a bundle that is a link is none of its own, so nothing is done by it."""
+        elsewhere = tmp_path / "elsewhere"
+        (bundle / name).rename(elsewhere)
+        (bundle / name).symlink_to(elsewhere)
+        before = tree(elsewhere)
+        said = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        assert name in said.err
+        run("bundle", "--verify", bundle, code=4)
+        assert tree(elsewhere) == before
+
     def test_an_empty_folder_will_do(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """As `mkdir` leaves it."""
         folder = tmp_path / "empty"

@@ -191,6 +191,26 @@ class TestRequirements:
         ]
         assert f"--find-links wheels/{V3}\n" in (tmp_path / f"requirements.{V3}.txt").read_text()
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+    def test_a_link_is_not_followed(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """A link where the folder of a machine should be is named, and no wheel lands elsewhere."""
+        wheels, victim = tmp_path / "wheels", tmp_path / "victim"
+        wheels.mkdir()
+        victim.mkdir()
+        words = ("export", lock, "--for", V3, "--for", V1, "-o", f"{tmp_path}/", "--wheels", wheels)
+        (wheels / V3).symlink_to(victim)
+        said = run(*words, code=1)
+        assert str(wheels / V3) in said.err
+        assert not list(victim.iterdir())
+        (wheels / V3).unlink()
+        run(*words)
+        path = next((wheels / V3).iterdir())
+        path.unlink()
+        path.symlink_to(victim / "made.whl")
+        run(*words)
+        assert not path.is_symlink()
+        assert not list(victim.iterdir())
+
     def test_a_wheel_that_is_another_is_not_copied(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -521,6 +522,42 @@ class TestOthers:
             wheel.verify()
             assert wheel.variant_document() is None
             assert read_metadata(wheel.metadata(), "").requires_texts == ("numpy", "only_plain")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+    def test_a_link_of_that_name(self, variant: Path, out: Path, run: Runner) -> None:
+        """Results do not go where a link of their name leads: it stays, or gives way itself."""
+        victim = out.with_name("victim")
+        victim.write_text("precious")
+        out.mkdir()
+        results: tuple[tuple[str, str, list[str]], ...] = (
+            ("unmake", "fast-1.0-py3-none-any.whl", []),
+            ("relabel", "fast-1.0-py3-none-any-intel.whl", ["--label", "intel"]),
+        )
+        for command, name, more in results:
+            for target in (victim, out.with_name("made")):
+                (out / name).symlink_to(target)
+                words: list[str | Path] = ["wheel", command, variant, *more, "-o", out]
+                run(*words, code=1)
+                assert (out / name).is_symlink()
+                run(*words, "--overwrite")
+                assert not (out / name).is_symlink()
+                (out / name).unlink()
+        assert victim.read_text() == "precious"
+        assert not out.with_name("made").exists()
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+    def test_a_stage_that_is_a_link(self, variant: Path, out: Path, run: Runner) -> None:
+        """What looks as if a killed process had left it, and leads elsewhere, removes nothing."""
+        victim = out.with_name("victim")
+        victim.mkdir()
+        (victim / "precious").write_text("x")
+        out.mkdir()
+        stages = (out / ".wheelfit-stage-0123456789abcdef", out / ".0123456789abcdef.part")
+        for stage in stages:
+            stage.symlink_to(victim)
+            os.utime(stage, (0, 0), follow_symlinks=False)
+        run("wheel", "unmake", variant, "-o", out)
+        assert (victim / "precious").exists()
 
     def test_unmake_if_any(self, variant: Path, out: Path, run: Runner) -> None:
         """B-32: a plain wheel is an error, unless that is allowed; then it is copied."""

@@ -155,6 +155,27 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_a_link_in_the_folder(tmp_path: Path) -> None:
+    """Nothing is kept or removed where a link leads out of the folder."""
+    folder, victim = tmp_path / "blobs", tmp_path / "victim"
+    blobs = FolderBlobs(folder)
+    victim.mkdir()
+    (victim / DIGEST).write_text("precious")
+    folder.mkdir()
+    (folder / DIGEST[:2]).symlink_to(victim)
+    with pytest.raises(StorageUnavailable, match="link"):
+        blobs.delete(DIGEST)
+    (victim / DIGEST).rename(tmp_path / "precious")
+    with pytest.raises(StorageUnavailable, match="link"):
+        put(blobs, pieces(CONTENT))
+    assert not list(victim.iterdir())
+    (folder / DIGEST[:2]).unlink()
+    put(blobs, pieces(CONTENT))
+    blobs.delete(DIGEST)
+    assert blobs.size(DIGEST) is None
+
+
 def test_a_storage_that_does_not_answer() -> None:
     """Who cannot be reached is named without credentials."""
     storage = ObjectStorage()

@@ -19,11 +19,13 @@ __all__ = [
     "FOLDERS",
     "LOCK",
     "MANIFEST",
+    "README",
     "VERSION",
     "BundledFile",
     "BundledHost",
     "Manifest",
     "is_inside",
+    "is_of_bundle",
     "read_manifest",
     "write_manifest",
 ]
@@ -37,6 +39,8 @@ MANIFEST = "bundle.json"
 """What the file is called."""
 LOCK = "pylock.toml"
 """What the lock in a bundle is called."""
+README = "README.txt"
+"""What is called the file for people."""
 VERSION = 1
 """Of the format that is written."""
 FOLDERS = ("hosts", "simple", "wheels")
@@ -166,6 +170,14 @@ def is_inside(path: str) -> bool:
     :param path: with slashes.
     """
     return all(map(_PART.fullmatch, path.split("/")))
+
+
+def is_of_bundle(path: str) -> bool:
+    """Say whether a file is called as those of a bundle are, so that it may go with them.
+
+    :param path: with slashes.
+    """
+    return path in (LOCK, MANIFEST, README) or path.partition("/")[0] in FOLDERS
 
 
 def _not(problem: str) -> ValueError:

@@ -196,6 +196,8 @@ def _driver(text: str | None) -> Driver | None:
 
 def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     lines, told = [], []
+    if asked.remove:
+        store.refuse_unsafe()
     entries = store.entries()
     for entry in entries:
         problems = damage_of(entry)
@@ -216,6 +218,8 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
 def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     if asked.days is not None and not asked.days >= 0:
         raise UserError(f"{asked.days:g} is no number of days", hint="--days 0 is everything")
+    if not asked.dry_run:
+        store.refuse_unsafe()  # others could exchange folders while some are removed
     used: set[str] = set()
     unwanted: set[str] = set()
     forgotten = []

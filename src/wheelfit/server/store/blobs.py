@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE_MODE",
+    "FOLDER_MODE",
     "Blob",
     "Blobs",
     "Draft",
@@ -41,7 +42,7 @@ _DIGEST = pattern(r"[0-9a-f]{64}")
 _ENDING = ".part"
 FILE_MODE = 0o640
 """What others than the operator may do with a file of an index, at most."""
-_FOLDER_MODE = 0o750
+FOLDER_MODE = 0o750
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows
 
 
@@ -208,7 +209,7 @@ def make_folder(folder: Path) -> None:
 
     :param folder: as are those above it, which are nobody's business here, if they are not there.
     """
-    folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+    folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def tidy_drafts(folder: Path, before: float) -> int:

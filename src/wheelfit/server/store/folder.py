@@ -7,8 +7,10 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import LinkInTheWay, StorageUnavailable
 from wheelfit.server.messages import FilePart
 from wheelfit.server.store.blobs import (
+    FOLDER_MODE,
     Blob,
     check_digest,
     draft_in,
@@ -16,6 +18,7 @@ from wheelfit.server.store.blobs import (
     storage_error,
     tidy_drafts,
 )
+from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,23 +62,28 @@ class FolderBlobs:
     def keep(self, draft: Draft) -> None:
         """Keep the bytes of a draft."""
         path = self._path(draft.sha256)
+        around = path.parent.name
         draft.sync()
         try:
-            if not path.parent.is_dir():
-                make_folder(self._folder)
-                make_folder(path.parent)
-                _sync_folder(self._folder)
-            try:
-                path.hardlink_to(draft.path)
-            except FileExistsError:
-                pass  # the same bytes, and on the disk: they got the name after that
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                draft.path.replace(path)
-            _sync_folder(path.parent)
+            with RootedFolder(self._folder) as root:  # a link in it leads out of the storage
+                if not root.exists(around):
+                    with suppress(FileExistsError):  # of another process, a moment ago
+                        root.make_folder(around, FOLDER_MODE)
+                    root.sync_folder()
+                folder, name = root.at(f"{around}/{path.name}")
+                try:
+                    os.link(draft.path, name, dst_dir_fd=folder)
+                except FileExistsError:
+                    pass  # the same bytes, and on the disk: they got the name after that
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    os.replace(draft.path, name, dst_dir_fd=folder)
+                root.sync_folder(around)
         except OSError as error:
             raise storage_error(error, str(path)) from error
+        except LinkInTheWay as error:
+            raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
 
     def size(self, sha256: str) -> int | None:
         """Return how many bytes are kept under a digest."""
@@ -99,9 +107,12 @@ class FolderBlobs:
         """Forget what is kept under a digest."""
         path = self._path(sha256)
         try:
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError), RootedFolder(self._folder) as root:
+                root.remove_file(f"{path.parent.name}/{path.name}")
         except OSError as error:
             raise storage_error(error, str(path)) from error
+        except LinkInTheWay as error:
+            raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
 
     def stored(self) -> Iterator[Blob]:
         """Yield everything that is kept."""
@@ -119,15 +130,3 @@ class FolderBlobs:
 
     def _path(self, sha256: str) -> Path:
         return self._folder / check_digest(sha256)[:2] / sha256
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    try:
-        number = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return  # Windows cannot open folders, and does not need it
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
