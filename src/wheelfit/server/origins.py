@@ -9,7 +9,6 @@ if its own name leads to the server (DNS rebinding), and it cannot forge the hea
 from __future__ import annotations
 
 import socket
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import Answer
@@ -29,6 +28,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_MOST_MET = 256
 _MISDIRECTED = Answer.text(
     421, "the server does not go by this name; --answer-to HOST lets it", {"connection": "close"}
 )
@@ -42,18 +42,22 @@ class Names:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower().strip("[].") for name in names)
-        self._knows = lru_cache(256)(self._look)
+        self._met: set[str] = set()  # headers that have been found good: every request has one
 
     def refusal(self, request: Request) -> Answer | None:
         """Return the answer to a request for another name; None if it is for one of these.
 
         :param request: its ``Host`` decides; only programs of old send none.
         """
-        return None if self._knows(request.headers.get("host", "localhost")) else _MISDIRECTED
-
-    def _look(self, header: str) -> bool:
+        header = request.headers.get("host", "localhost")
+        if header in self._met:
+            return None
         host = _host(header)
-        return is_loopback(host) or host in self._names
+        if not (is_loopback(host) or host in self._names):
+            return _MISDIRECTED
+        if len(self._met) < _MOST_MET:
+            self._met.add(header)
+        return None
 
 
 class Addressed:
