@@ -84,6 +84,13 @@ def test_ptx_of_an_unknown_version() -> None:
     assert bound_and_values(properties_of(newest)) == ("13.0", {"80_real"})
 
 
+def test_ptx_of_families() -> None:
+    """P-83: no value stands for PTX of a family, and nothing is said of one that is lacking."""
+    found = properties_of(binaries(library("sm_120f", "compute_120f 9.2", runtime=13)))
+    assert bound_and_values(found) == ("13.0", {"120_real", "120f_real"})
+    assert not [one for one in found.notes if "left out" in one]
+
+
 def test_several_libraries() -> None:
     """B-60: what one of several libraries has nothing else for decides."""
     whole = library("sm_80", "sm_90", "compute_90 8.7", runtime=12)
