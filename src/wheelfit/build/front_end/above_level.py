@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.properties import PropertySet
+    from wheelfit.wheels.zip_directory import Member
 
 __all__ = ["notes_above_level"]
 
@@ -48,13 +49,18 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     found = []
     left = _MOST_BYTES
     is_whole = True
+
+    def is_wanted(member: Member) -> bool:
+        nonlocal left, is_whole
+        if member.size > left or ".libs/" in member.name:
+            is_whole = False
+            return False
+        left -= member.size
+        return True
+
     try:
         with WheelArchive(path) as archive:
-            for member, file in unpacked_binaries(archive):
-                left -= member.size
-                if left < 0 or ".libs/" in member.name:
-                    is_whole = False
-                    continue
+            for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
                 binary = read_binary(file, member.name)
                 if binary is not None:
                     found.append(with_instructions(binary, file))

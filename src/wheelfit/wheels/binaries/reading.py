@@ -67,17 +67,21 @@ def binaries_of(
 
 
 def unpacked_binaries(
-    archive: WheelArchive, *, advance: Callable[[int], None] = lambda _: None
+    archive: WheelArchive,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+    is_wanted: Callable[[Member], bool] = lambda _: True,
 ) -> Iterator[tuple[Member, BinaryIO]]:
     """Yield what may be a binary, with its content, which is gone with the next one.
 
     :param archive: the wheel.
     :param advance: told of the bytes of members as they are done.
+    :param is_wanted: whether a member is unpacked.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room.
     """
     for member in archive.members:
-        if not member.is_folder and not _is_text(member.name):
+        if not member.is_folder and not _is_text(member.name) and is_wanted(member):
             file = _unpacked(archive, member)
             if file is not None:
                 with file:

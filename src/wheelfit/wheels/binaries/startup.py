@@ -30,6 +30,12 @@ _LARGEST_TABLE = 64 << 20
 _NOWHERE = 1 << 64
 _METHODS = 10_000
 """Entries of one table of methods that are looked at."""
+_MODULES = 16
+"""Modules that one library makes, and definitions of modules that are looked at."""
+_SEGMENTS = 100
+"""Segments that a sound file has at most; most have ten."""
+_REFERENCES = 10_000
+"""Addresses that may be that of a definition."""
 _LONGEST_NAME = 256
 
 _RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14
@@ -87,6 +93,8 @@ class _Image:
             raise Unreadable("it is no ELF file for 64 bits")
         segments, sections = window.unpack("<QQ", 32)
         size, count, row, rows = window.unpack("<HHHH", 54)
+        if count > _SEGMENTS:
+            raise Unreadable("it has more segments than any sound file does")
         self.segments = [
             window.unpack("<IIQQQQQQ", segments + size * number) for number in range(count)
         ]
@@ -173,7 +181,7 @@ def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, 
             asks |= info & 0xF == _CHOSEN_SYMBOL
             if section == 0 and texts.startswith(_QUESTIONS, name):
                 asks = True
-            elif section and texts.startswith(b"PyInit_", name):
+            elif section and texts.startswith(b"PyInit_", name) and len(modules) < _MODULES:
                 text = texts[name + 7 : texts.find(b"\0", name)]
                 modules.append((text.decode("ascii", "replace"), value))
     return values, modules, asks
@@ -224,9 +232,12 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
         values, _, _ = _symbols(image, window)
         _relocate(image, values)
         names = {name.encode() for name, _ in startup.modules}
-        for address in referred:
+        left = _MODULES
+        for address in sorted(referred)[:_REFERENCES]:
             for name, methods, slots in _LAYOUTS:
-                if image.text(image.pointer(address + name)).rpartition(b".")[2] in names:
+                text = image.text(image.pointer(address + name))
+                if text.rpartition(b".")[2] in names and left:
+                    left -= 1
                     found.update(_methods(image, image.pointer(address + methods)))
                     found.update(_slots(image, image.pointer(address + slots)))
     except struct.error as error:
