@@ -54,6 +54,18 @@ def test_a_sound_file() -> None:
     assert family.exclusive
 
 
+@pytest.mark.parametrize("name", shipped_names())
+def test_cuda_13_is_for_newer_gpus(name: str) -> None:
+    """P-95: CUDA 13 compiles nothing for a V100, whatever its driver is."""
+    family = shipped(name)
+    assert family is not None
+    for member in family.members:
+        needs = {str(feature): values for feature, values in member.when.features()}
+        (bound,) = needs.get("nvidia :: cuda_version_lower_bound", ("0",))
+        if int(bound.partition(".")[0]) >= 13:
+            assert needs["nvidia :: sm_arch"] == ("75_virtual",), member
+
+
 def test_notes_name_members() -> None:
     """What is told of a release names the distribution of each label."""
     family = parse_family(SOUND.encode())
