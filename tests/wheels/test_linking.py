@@ -63,6 +63,8 @@ class Disk(NativeFileSystem):
     :param failures: by way, the number of the error.
     """
 
+    by_folder = False
+
     def __init__(self, **failures: int) -> None:
         self.failures = failures
         self.tried: Counter[str] = Counter()

@@ -52,6 +52,8 @@ class WithoutExchange(NativeFileSystem):
 class WithoutLinks(NativeFileSystem):
     """A file has one name only, and shares its bytes with nobody."""
 
+    by_folder = False
+
     def link(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
         """Refuse."""
         _refuse(errno.EPERM, target)
@@ -66,6 +68,8 @@ class LikeWindows(WithoutExchange):
 
     :param opened: paths of files that other programs have open.
     """
+
+    by_folder = False
 
     def __init__(self, opened: set[str] | None = None) -> None:
         self.opened = set() if opened is None else opened
@@ -157,18 +161,25 @@ class Changing(NativeFileSystem):
     :param before: called with the name of the method.
     """
 
+    by_folder = False
+
     def __init__(self, before: Callable[[str], None]) -> None:
         self.before = before
 
-    def make_folder(self, path: AnyPath) -> None:
+    def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
         """Create a folder."""
         self.before("make_folder")
-        super().make_folder(path)
+        super().make_folder(path, mode)
 
     def write(self, path: AnyPath, data: bytes) -> None:
         """Create a file."""
         self.before("write")
         super().write(path, data)
+
+    def set_mode(self, path: AnyPath, mode: int) -> None:
+        """Change permissions."""
+        self.before("set_mode")
+        super().set_mode(path, mode)
 
     def remove_file(self, path: AnyPath) -> None:
         """Remove a file."""
@@ -266,7 +277,7 @@ class ReadOnly(Changing):
     refused = frozenset(
         {
             *("make_folder", "write", "remove_file", "remove_folder", "move", "replace"),
-            *("exchange", "link", "reflink", "copy"),
+            *("exchange", "link", "reflink", "copy", "set_mode"),
         }
     )
 

@@ -12,19 +12,24 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 import time
-from contextlib import suppress
-from functools import cache, partial
+from contextlib import contextmanager, suppress
+from copy import copy
+from functools import cache, partial, wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from wheelfit.errors import LinkInTheWay
+from wheelfit.wheels.rooted_folder import RootedFolder, read_regular
 from wheelfit.wheels.shared_sync import SharedSync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from contextlib import AbstractContextManager
     from types import ModuleType
-    from typing import TypeAlias
+    from typing import Self, TypeAlias
 
 __all__ = ["NATIVE", "AnyPath", "FileSystem", "NativeFileSystem", "extended", "patiently"]
 
@@ -37,6 +42,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 """A path; thousands of them are quicker as plain strings."""
 
 _Result = TypeVar("_Result")
+_Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 # Another program has just opened the file, often a virus scanner; it will let go of it.
 _SHARING = frozenset({5, 32, 33})  # ERROR_ACCESS_DENIED, _SHARING_VIOLATION, _LOCK_VIOLATION
@@ -48,10 +54,31 @@ _SYNCS: Final[dict[int, SharedSync]] = {}  # by number of the device
 
 
 class FileSystem(Protocol):
-    """Change and look at what lies on a disk. Every method may raise ``OSError``."""
+    """Change and look at what lies on a disk.
+
+    Every method may raise ``OSError``, and below folders that are held open `LinkInTheWay`.
+    """
+
+    def below(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:
+        """Give the same file system, which changes only what lies in some folders.
+
+        They are held open, and no link in them is followed, however lately it came. What is
+        linked or copied from may lie elsewhere.
+
+        :param folders: absolute, without links; each exists when it is first used.
+        """
 
     def exists(self, path: AnyPath) -> bool:
         """Tell whether something has this name, a link that leads nowhere included."""
+
+    def lstat(self, path: AnyPath) -> os.stat_result:
+        """Look at a file, folder or link; a link counts itself."""
+
+    def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
+        """Return the names in a folder, sorted, and of each whether it is a folder, not a link."""
+
+    def read(self, path: AnyPath, at_most: int) -> bytes:
+        """Return the content of a regular file, or its begin."""
 
     def device_of(self, folder: AnyPath) -> Hashable:
         """Return what stands for the file system in which a folder lies.
@@ -62,8 +89,14 @@ class FileSystem(Protocol):
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """Tell whether ``a`` and ``A`` are two files in a folder; nothing is written."""
 
-    def make_folder(self, path: AnyPath) -> None:
-        """Create a folder.
+    by_folder: bool
+    """Whether files of a folder may be linked and removed without being seen here one by one."""
+
+    def open_folder(self, folder: AnyPath) -> int | None:
+        """Open a folder and return its number, the caller's to close; None where that cannot be."""
+
+    def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
+        """Create a folder with some permissions, less the umask.
 
         :raises FileExistsError: something has this name.
         """
@@ -74,8 +107,14 @@ class FileSystem(Protocol):
         :raises FileExistsError: something has this name.
         """
 
+    def set_mode(self, path: AnyPath, mode: int) -> None:
+        """Give a file or folder permissions; links have none."""
+
     def remove_file(self, path: AnyPath) -> None:
         """Remove a file or a link."""
+
+    def remove_files(self, folder: AnyPath, names: Iterable[str]) -> None:
+        """Remove files or links in a folder; thousands of them are quicker so."""
 
     def remove_folder(self, path: AnyPath) -> None:
         """Remove an empty folder."""
@@ -128,17 +167,99 @@ def extended(path: AnyPath) -> str:
     return "\\\\?\\" + text
 
 
+def _telling_paths(method: _Method) -> _Method:
+    """Name whole paths in errors, where the system was told a name in an open folder."""
+
+    @wraps(method)
+    def told(self: NativeFileSystem, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except OSError as error:
+            named = error.filename if isinstance(error.filename, str) else ""
+            if self._roots is not None and not os.path.isabs(named):  # noqa: PTH117
+                paths = [os.fspath(arg) for arg in args if isinstance(arg, (str, os.PathLike))]
+                error.filename = paths[0]
+                if len(paths) > 1:
+                    error.filename2 = paths[1]
+            raise
+
+    return cast("_Method", told)
+
+
 class NativeFileSystem:
     """Change the disk of this machine."""
 
+    by_folder = True
+    """See `FileSystem`."""
+    _roots: _Roots | None = None
+
+    @contextmanager
+    def below(self, folders: Iterable[str]) -> Iterator[Self]:
+        """See `FileSystem`."""
+        bound = copy(self)
+        bound._roots = roots = _Roots(folders)  # noqa: SLF001 - of the same class
+        try:
+            yield bound
+        finally:
+            roots.close()
+
+    def _at(self, path: AnyPath) -> tuple[int | None, str]:
+        """Return a name and the number of the open folder it is in, or None and a path."""
+        if self._roots is None:
+            return None, _native(path)
+        return self._roots.at(os.fspath(path))
+
+    def _open(self, path: AnyPath, flags: int, mode: int = 0o666) -> int:
+        """Open a file, or a folder."""
+        if self._roots is None:
+            return os.open(_native(path), flags, mode)
+        return self._roots.open(os.fspath(path), flags, mode)
+
     def exists(self, path: AnyPath) -> bool:
         """See `FileSystem`."""
-        return os.path.lexists(_native(path))
+        if self._roots is None:
+            return os.path.lexists(_native(path))
+        try:
+            self.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
+    @_telling_paths
+    def lstat(self, path: AnyPath) -> os.stat_result:
+        """See `FileSystem`."""
+        if self._roots is None:
+            return os.lstat(_native(path))
+        root, name = self._roots.within(os.fspath(path))
+        return root.lstat(name)
+
+    @_telling_paths
+    def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
+        """See `FileSystem`."""
+        place: int | str = _native(folder)
+        if self._roots is not None:
+            root, name = self._roots.within(os.fspath(folder))
+            place = root.handle(name)
+        with os.scandir(place) as entries:
+            return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+
+    @_telling_paths
+    def read(self, path: AnyPath, at_most: int) -> bytes:
+        """See `FileSystem`."""
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        return read_regular(self._open(path, flags), at_most)
+
+    @_telling_paths
     def device_of(self, folder: AnyPath) -> Hashable:
         """See `FileSystem`."""
-        path = _native(folder)
-        return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
+        number = self._roots.open_folder(os.fspath(folder)) if self._roots is not None else None
+        if number is None:
+            path = _native(folder)
+            return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
+        try:
+            return os.fstat(number).st_dev, _mount_of(number)
+        finally:
+            os.close(number)
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """See `FileSystem`."""
@@ -153,14 +274,24 @@ class NativeFileSystem:
                 return not (os.path.lexists(other) and _is_same(path, other))
         return sys.platform not in {"win32", "darwin"}
 
-    def make_folder(self, path: AnyPath) -> None:
+    def open_folder(self, folder: AnyPath) -> int | None:
         """See `FileSystem`."""
-        os.mkdir(_native(path))  # noqa: PTH102
+        if self._roots is not None:
+            return self._roots.open_folder(os.fspath(folder))
+        return None if sys.platform == "win32" else os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
+    @_telling_paths
+    def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
+        """See `FileSystem`."""
+        folder, name = self._at(path)
+        os.mkdir(name, mode, dir_fd=folder)
+
+    @_telling_paths
     def write(self, path: AnyPath, data: bytes) -> None:
         """See `FileSystem`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        number = os.open(_native(path), flags, 0o666)
+        folder, name = self._at(path)
+        number = os.open(name, flags, 0o666, dir_fd=folder)
         try:
             view = memoryview(data)
             while view:
@@ -168,87 +299,276 @@ class NativeFileSystem:
         finally:
             os.close(number)
 
+    @_telling_paths
+    def set_mode(self, path: AnyPath, mode: int) -> None:
+        """See `FileSystem`."""
+        if self._roots is None or sys.platform == "win32":
+            os.chmod(_native(path), mode)  # noqa: PTH101
+            return
+        try:
+            number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+        except PermissionError:
+            if not hasattr(os, "O_PATH"):
+                raise
+            # What cannot be read yet has no other way than by its handle's own name.
+            number = self._open(path, os.O_PATH)
+            try:
+                if not stat.S_ISLNK(os.fstat(number).st_mode):
+                    os.chmod(f"/proc/self/fd/{number}", mode)  # noqa: PTH101
+            finally:
+                os.close(number)
+        else:
+            try:
+                os.fchmod(number, mode)
+            finally:
+                os.close(number)
+
+    @_telling_paths
     def remove_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
+        folder, name = self._at(path)
         if sys.platform == "win32":
-            native = _native(path)
-            patiently(lambda: os.unlink(native))  # noqa: PTH108
+            patiently(lambda: os.unlink(name))  # noqa: PTH108
         else:
-            os.unlink(path)  # noqa: PTH108  # of ten thousands: nothing else is called
+            os.unlink(name, dir_fd=folder)
 
+    def remove_files(self, folder: AnyPath, names: Iterable[str]) -> None:
+        """See `FileSystem`."""
+        inside = os.path.join(folder, "")  # noqa: PTH118
+        if self._roots is None or not self.by_folder or sys.platform == "win32":
+            for name in names:
+                self.remove_file(inside + name)
+            return
+        root, place = self._roots.within(os.fspath(folder))
+        number = cast("int", root.handle(place))
+        for name in names:
+            try:
+                os.unlink(name, dir_fd=number)
+            except OSError as error:
+                error.filename = inside + name
+                raise
+
+    @_telling_paths
     def remove_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
+        folder, name = self._at(path)
         if sys.platform == "win32":
-            native = _native(path)
-            patiently(lambda: os.rmdir(native))  # noqa: PTH106
+            patiently(lambda: os.rmdir(name))  # noqa: PTH106
         else:
-            os.rmdir(path)  # noqa: PTH106
+            os.rmdir(name, dir_fd=folder)
+        self._forget(path)
 
+    @_telling_paths
     def move(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        one, other = _native(source), _native(target)
-        if _calls().move_exclusively(one, other):
-            return
-        # Windows' own rename refuses by itself; elsewhere nobody else is at work here, for the
-        # environment is locked, and a look before is what is left.
-        if os.path.lexists(other) and not _is_same_name(one, other):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), one, None, other)
-        patiently(lambda: os.rename(one, other))  # noqa: PTH104
+        folder, one = self._at(source)
+        other_folder, other = self._at(target)
+        if not _calls().move_exclusively(one, other, folder, other_folder):
+            # Windows' own rename refuses by itself; elsewhere nobody else is at work here, for
+            # the environment is locked, and a look before is what is left.
+            if self.exists(target) and not _is_same_name(os.fspath(source), os.fspath(target)):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), one, None, other)
+            patiently(partial(os.rename, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
+        self._forget(source)
 
+    @_telling_paths
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        one, other = _native(source), _native(target)
-        patiently(lambda: os.replace(one, other))  # noqa: PTH105
+        folder, one = self._at(source)
+        other_folder, other = self._at(target)
+        patiently(partial(os.replace, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
 
+    @_telling_paths
     def exchange(self, one: AnyPath, other: AnyPath) -> bool:
         """See `FileSystem`."""
-        return bool(_calls().exchange(os.fspath(one), os.fspath(other)))
+        folder, first = self._at(one)
+        other_folder, second = self._at(other)
+        done = bool(_calls().exchange(first, second, folder, other_folder))
+        self._forget(one)
+        self._forget(other)
+        return done
 
+    def _forget(self, folder: AnyPath) -> None:
+        """Close what was open below a folder that has another name now, or none."""
+        if self._roots is not None:
+            root, name = self._roots.within(os.fspath(folder))
+            root.forget(name)
+
+    @_telling_paths
     def link(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
-        os.link(_native(source), _native(target))
+        folder, name = self._at(target)
+        if folder is None:
+            os.link(_native(source), name)
+        else:
+            from_folder, one = self._from(source)
+            os.link(one, name, src_dir_fd=from_folder, dst_dir_fd=folder, follow_symlinks=False)
 
+    def _from(self, path: AnyPath) -> tuple[int | None, str]:
+        """Return where something is that is only read, and may lie anywhere."""
+        if self._roots is not None and self._roots.has(os.fspath(path)):
+            return self._roots.at(os.fspath(path))
+        return None, _native(path)
+
+    @_telling_paths
     def reflink(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
         import shutil  # noqa: PLC0415 - start-up
 
-        _calls().clone_file(_native(source), _native(target))
-        with suppress(OSError):
-            shutil.copystat(_native(source), _native(target))
+        if self._roots is None or sys.platform != "linux":
+            if self._roots is not None:
+                self._at(target)  # refuses links
+            _calls().clone_file(_native(source), _native(target))
+            with suppress(OSError):
+                shutil.copystat(_native(source), _native(target))
+            return
+        self._copy(source, target, _calls().share_bytes)
 
+    @_telling_paths
     def copy(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
         import shutil  # noqa: PLC0415 - start-up
 
-        shutil.copy2(_native(source), _native(target), follow_symlinks=False)
+        if self._roots is None or sys.platform == "win32":
+            if self._roots is not None:
+                self._at(target)  # refuses links
+            shutil.copy2(_native(source), _native(target), follow_symlinks=False)
+            return
+        folder, name = self._from(source)
+        found = os.lstat(name, dir_fd=folder)
+        if stat.S_ISLNK(found.st_mode):
+            leads_to = os.readlink(name, dir_fd=folder)
+            to_folder, new = self._at(target)
+            os.symlink(leads_to, new, dir_fd=to_folder)
+        else:
+            self._copy(source, target, _copy_bytes)
 
+    def _copy(self, source: AnyPath, target: AnyPath, fill: Callable[[int, int], None]) -> None:
+        folder, name = self._from(source)
+        reading = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            found = os.fstat(reading)
+            to_folder, new = self._at(target)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            writing = os.open(new, flags, stat.S_IMODE(found.st_mode), dir_fd=to_folder)
+            try:
+                fill(reading, writing)
+                os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
+                os.fchmod(writing, stat.S_IMODE(found.st_mode))
+            except BaseException:
+                os.unlink(new, dir_fd=to_folder)
+                raise
+            finally:
+                os.close(writing)
+        finally:
+            os.close(reading)
+
+    @_telling_paths
     def sync_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         # Windows flushes only what is open for writing.
-        number = os.open(_native(path), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+        number = self._open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
         try:
             _sync(number)
         finally:
             os.close(number)
 
+    @_telling_paths
     def sync_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        if sys.platform == "win32":
+        number = self.open_folder(path)
+        if number is None:
             return  # NTFS has a journal for names, and folders cannot be opened
-        self.sync_file(path)
+        try:
+            _sync(number)
+        finally:
+            os.close(number)
 
     def sync_tree(self, folder: AnyPath) -> None:
         """See `FileSystem`."""
-        path = _native(folder)
-        shared = _SYNCS.setdefault(os.stat(path).st_dev, SharedSync())  # noqa: PTH116
-        if shared.wait(partial(_calls().sync_file_system, path)):
-            return
-        for base, _, names in os.walk(path):
-            for name in names:
-                path = os.path.join(base, name)  # noqa: PTH118
-                if not os.path.islink(path):  # noqa: PTH114
-                    self.sync_file(path)
-            self.sync_folder(base)
+        number = self.open_folder(folder)
+        if number is not None:
+            try:
+                shared = _SYNCS.setdefault(os.fstat(number).st_dev, SharedSync())
+                if shared.wait(partial(_calls().sync_file_system, number)):
+                    return
+            finally:
+                os.close(number)
+        for name, is_folder in self.entries(folder):
+            path = f"{os.fspath(folder)}{os.sep}{name}"
+            if is_folder:
+                self.sync_tree(path)
+            elif stat.S_ISREG(self.lstat(path).st_mode):
+                self.sync_file(path)
+        self.sync_folder(folder)
+
+
+class _Roots:
+    """Hold folders open, each from when it is first used.
+
+    :param folders: absolute, without links.
+    """
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        starts = {folder.rstrip(os.sep) + os.sep for folder in folders}
+        self._open: dict[str, RootedFolder | None] = {
+            start: None
+            for start in sorted(starts)
+            if not any(start != other and start.startswith(other) for other in starts)
+        }
+
+    def close(self) -> None:
+        """Let go of all."""
+        for start, folder in self._open.items():
+            if folder is not None:
+                folder.close()
+                self._open[start] = None
+
+    def has(self, path: str) -> bool:
+        """Tell whether a path is in one of them."""
+        return any(path.startswith(start) for start in self._open)
+
+    def within(self, path: str) -> tuple[RootedFolder, str]:
+        """Return in which folder a path lies, and its name there; empty for the folder itself."""
+        for start, folder in self._open.items():
+            if path.startswith(start) or path + os.sep == start:
+                name = path[len(start) :]
+                if os.sep != "/":
+                    name = name.replace(os.sep, "/")
+                return folder or self._opened(start), name
+        raise PermissionError(errno.EPERM, "it lies outside the folder that is changed", path)
+
+    def at(self, path: str) -> tuple[int | None, str]:
+        """Return what `RootedFolder.at` does."""
+        folder, name = self.within(path)
+        number, name = folder.at(name)
+        return number, extended(name) if number is None else name
+
+    def open(self, path: str, flags: int, mode: int = 0o666) -> int:
+        """Open a file."""
+        folder, name = self.within(path)
+        return folder.open(name, flags, mode)
+
+    def open_folder(self, path: str) -> int | None:
+        """Open a folder; None where folders cannot be opened, after a look for links."""
+        folder, name = self.within(path)
+        if sys.platform == "win32":
+            folder.at(f"{name}/x" if name else "x")
+            return None
+        return folder.open_folder(name)
+
+    def _opened(self, start: str) -> RootedFolder:
+        path = start.rstrip(os.sep) or start
+        folder = RootedFolder(path)
+        if folder.path != path:
+            folder.close()
+            raise LinkInTheWay(
+                "a link took the place of a folder while it was looked at",
+                where=path,
+                hint="try again, where nobody else can write",
+            )
+        self._open[start] = folder
+        return folder
 
 
 NATIVE: Final = NativeFileSystem()
@@ -266,18 +586,26 @@ def _native(path: AnyPath) -> str:
     return extended(path) if sys.platform == "win32" else os.fspath(path)
 
 
-def _mount_of(folder: str) -> bytes:
+def _mount_of(folder: str | int) -> bytes:
     """Return which mount a folder is seen through; one file system may have several (Linux)."""
     if sys.platform != "linux":
         return b""
     with suppress(OSError):
-        number = os.open(folder, os.O_PATH)
+        number = os.open(folder, os.O_PATH) if isinstance(folder, str) else folder
         try:
             with open(f"/proc/self/fdinfo/{number}", "rb") as stream:  # noqa: PTH123
                 return next((line for line in stream if line.startswith(b"mnt_id:")), b"")
         finally:
-            os.close(number)
+            if number != folder:
+                os.close(number)
     return b""
+
+
+def _copy_bytes(reading: int, writing: int) -> None:
+    import shutil  # noqa: PLC0415 - start-up
+
+    with open(reading, "rb", closefd=False) as one, open(writing, "wb", closefd=False) as other:
+        shutil.copyfileobj(one, other, 1 << 20)
 
 
 def _sync(number: int) -> None:

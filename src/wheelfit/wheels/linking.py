@@ -111,20 +111,24 @@ class Linker:
         is_hard = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
         return is_hard and wheel.umask == self._umask
 
-    def place(self, wheel: UnpackedWheel, moves: Sequence[Move]) -> None:
+    def place(
+        self, wheel: UnpackedWheel, moves: Sequence[Move], into: FileSystem | None = None
+    ) -> None:
         """Give files of a wheel another place.
 
         :param wheel: the wheel.
         :param moves: which, and where.
+        :param into: through what the place is changed; as elsewhere by default.
         :raises OSError: it cannot be written.
         """
         if not moves:
             return
+        files = into or self._files
         tree = str(wheel.folder / TREE)
-        devices = self._files.device_of(tree), self._files.device_of(moves[0].target)
+        devices = self._files.device_of(tree), files.device_of(moves[0].target)
         left = self._left.setdefault(devices, list(_WAYS[self._mode]))
         is_same = wheel.umask == self._umask
-        work = _Work(self._files, tree, left, is_same, self.mode_of)
+        work = _Work(files, tree, left, is_same, self.mode_of)
         work.do(moves[:1])  # this finds out which way works
         moves = moves[1:]
         # Threads that do nothing but link wait for each other, here and in the kernel, and take
@@ -156,7 +160,8 @@ class _Work:
         """Place the files of some folders."""
         for move in moves:
             source = os.path.join(self._tree, *move.source.split("/"))  # noqa: PTH118
-            done = self._place_fast(source, move) if self._files is NATIVE and _BY_FOLDER else 0
+            is_fast = self._files.by_folder and _BY_FOLDER
+            done = self._place_fast(source, move) if is_fast else 0
             for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
                 one, other = os.path.join(source, name), os.path.join(move.target, name)  # noqa: PTH118
                 self._place(one, other, executable=mark == "x")
@@ -171,7 +176,9 @@ class _Work:
         done = 0
         from_folder = os.open(source, os.O_RDONLY)
         try:
-            to_folder = os.open(move.target, os.O_RDONLY)
+            to_folder = self._files.open_folder(move.target)
+            if to_folder is None:
+                return 0
             try:
                 if way is LinkMode.HARDLINK:
                     link = partial(
@@ -245,7 +252,7 @@ class _Work:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
                 self._files.copy(source, target)
         if not self._is_same:
-            os.chmod(target, self._mode_of(executable=executable))  # noqa: PTH101
+            self._files.set_mode(target, self._mode_of(executable=executable))
 
 
 def _halves(moves: Sequence[Move]) -> list[list[Move]]:

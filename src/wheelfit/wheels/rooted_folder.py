@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
     from typing import Self
 
-__all__ = ["Resolving", "RootedFolder"]
+__all__ = ["Resolving", "RootedFolder", "read_regular"]
 
 
 def __dir__() -> list[str]:
@@ -137,7 +137,16 @@ class RootedFolder:
             raise ValueError(f"{name!r} is no name below a folder")
         if self._resolving is Resolving.BY_PATH:
             return None, os.path.join(self._looked_at(folder), last)  # noqa: PTH118
-        return self._handle(folder), last
+        return self._number_of(folder), last
+
+    def handle(self, folder: str = "") -> int | str:
+        """Return the number of an open folder, valid as that of `at`; without handles its path.
+
+        :param folder: its name; empty for this one.
+        """
+        if self._resolving is Resolving.BY_PATH:
+            return self._looked_at(folder)
+        return self._number_of(folder)
 
     def path_of(self, name: str) -> str:
         """Return the path of something in it, for people.
@@ -155,7 +164,7 @@ class RootedFolder:
             return os.open(self._looked_at(name), os.O_RDONLY)
         return os.dup(self._root) if not name else self._open(name)
 
-    def _handle(self, folder: str) -> int:
+    def _number_of(self, folder: str) -> int:
         if not folder:
             return self._root
         handles = self._local.handles
@@ -261,9 +270,7 @@ class RootedFolder:
 
         :param folder: its name; empty for this one.
         """
-        if self._resolving is Resolving.BY_PATH:
-            return sorted(os.listdir(self._looked_at(folder)))
-        return sorted(os.listdir(self._handle(folder)))
+        return sorted(os.listdir(self.handle(folder)))
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open a file, never through a link, and return its number.
@@ -288,11 +295,8 @@ class RootedFolder:
         :param name: of the file.
         :param at_most: bytes; of a longer file only its begin is returned.
         """
-        number = self.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(number, "rb") as file:  # noqa: PTH123
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path_of(name))
-            return file.read(at_most)
+        # A pipe would stop whoever opens it.
+        return read_regular(self.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), at_most)
 
     # --- changing ---
 
@@ -444,7 +448,21 @@ class RootedFolder:
         :param name: of the folder; empty for this one.
         """
         if self._resolving is not Resolving.BY_PATH:  # NTFS has a journal for names
-            os.fsync(self._handle(name))
+            os.fsync(self._number_of(name))
+
+
+def read_regular(number: int, at_most: int) -> bytes:
+    """Return the content of an open file, or its begin, and close it.
+
+    :param number: of the file.
+    :param at_most: bytes.
+    :raises OSError: it is no regular file, or cannot be read.
+    """
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    with open(number, "rb") as file:
+        return file.read(at_most)
 
 
 def _is_link(found: os.stat_result) -> bool:

@@ -188,21 +188,17 @@ def _can_share(reading: int, writing: int) -> bool:
     return True
 
 
-def sync_file_system(folder: str) -> bool:
+def sync_file_system(folder: int) -> bool:
     """Wait until everything written to the file system of a folder is on the disk.
 
-    :param folder: exists.
+    :param folder: number of the open folder.
     :return: False where there is no such call.
     :raises OSError: something could not be written.
     """
     call = _function("syncfs", 1) if sys.platform == "linux" else None
     if call is None:
         return False
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        _check(call(number), folder)
-    finally:
-        os.close(number)
+    _check(call(folder), f"/proc/self/fd/{folder}")
     return True
 
 
