@@ -162,15 +162,32 @@ class TestStays:
         install(environment, build_wheel(home, "demo", "1"))
 
     @pytest.mark.parametrize("absolute", [False, True])
-    def test_outside(self, environment: Environment, tmp_path: Path, absolute: bool) -> None:  # noqa: FBT001
-        """Rows that lead out of the environment are not followed."""
-        victim = tmp_path / "victim.txt"
-        victim.write_text("precious")
+    @pytest.mark.parametrize("kind", ["file", "folder", "link"])
+    def test_outside(
+        self, environment: Environment, tmp_path: Path, tree: Tree, kind: str, *, absolute: bool
+    ) -> None:
+        """A row that leads out of the environment is an error that names it, not followed."""
+        victim = tmp_path / "victim"
+        if kind == "file":
+            victim.write_text("precious")
+        elif kind == "folder":
+            victim.mkdir()
+        else:
+            victim.symlink_to("nowhere")
         path = victim if absolute else os.path.relpath(victim, environment.schemes.purelib)
         add_rows(environment, str(path))
+        before = tree(tmp_path)
+        with pytest.raises(NotRemovable, match=f"RECORD names {victim}") as caught:
+            remove(environment, "demo")
+        assert "take that row out" in (caught.value.hint or "")
+        assert tree(tmp_path) == before
+
+    def test_nothing_outside(self, environment: Environment) -> None:
+        """Rows that name nothing, as pip writes them with --target, hinder nobody; it is said."""
+        add_rows(environment, "../../../../../bin/no-such-command")
         done = remove(environment, "demo")
-        assert victim.read_text() == "precious"
         assert any("outside the environment" in note for note in done.notes)
+        assert not environment.installed()
 
     def test_sibling(self, environment: Environment) -> None:
         """GHSA-6vgw-5pg2-w6jp: a folder whose name merely begins alike is outside."""
@@ -180,7 +197,8 @@ class TestStays:
         sibling.mkdir()
         (sibling / "x").write_text("precious")
         add_rows(environment, f"../../../../{sibling.name}/x")
-        remove(environment, "demo")
+        with pytest.raises(NotRemovable, match="outside the environment"):
+            remove(environment, "demo")
         assert (sibling / "x").exists()
 
     def test_through_a_link(self, environment: Environment, tmp_path: Path) -> None:
@@ -189,7 +207,8 @@ class TestStays:
         (tmp_path / "out" / "x").write_text("precious")
         (environment.schemes.purelib / "link").symlink_to(tmp_path / "out")
         add_rows(environment, "link/x")
-        remove(environment, "demo")
+        with pytest.raises(NotRemovable, match="outside the environment"):
+            remove(environment, "demo")
         assert (tmp_path / "out" / "x").exists()
 
     def test_link_itself(self, environment: Environment, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Which files leave the environment when a distribution does; nothing is removed here.
 
 RECORD decides (PEP 376), but it is only text that came with a wheel or was edited since.
-A row may lead anywhere, so each is checked: what lies outside the folders of the
-environment, belongs to the environment itself or is also recorded by another
-distribution stays (GHSA-pjjw-68hj-v9mw).
+A row may lead anywhere, so each is checked: what belongs to the environment itself or is
+also recorded by another distribution stays (GHSA-pjjw-68hj-v9mw), and a row that names
+something outside the folders of the environment is an error.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ _BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 _PLAIN = pattern(r"(?:[^/\\.][^/\\]*/)*")
 _DETOURS = frozenset({"", ".", ".."})
 _RECORDS = (".dist-info", ".egg-info")
+_OUTSIDE = "it lies outside the environment"
 _AT_WORK = "it is where changes of the environment are prepared"
 
 
@@ -161,8 +162,8 @@ def plan_removal(
     :param others: the distributions that stay.
     :param real: what has been found of links so far.
     :param look: looks at each folder once; for several that go together one and the same.
-    :raises NotRemovable: it has no RECORD, or none that can be read, or lies where this
-        environment only looks.
+    :raises NotRemovable: it has no RECORD, or none that can be read, or one that leads out of the
+        environment, or lies where this environment only looks.
     """
     check_removable(installed, environment)
     try:
@@ -190,6 +191,16 @@ def plan_removal(
             reason = None if is_free else bounds.why_not(path)
             if reason is None and name in of_others:
                 reason = "another distribution has it too"
+            if reason is _OUTSIDE and os.path.lexists(path):
+                # Whoever wrote the row meant a file that this environment does not have; who
+                # skips it never learns what else that RECORD is wrong about.
+                raise NotRemovable(
+                    f"{installed} cannot be removed: its RECORD names {path}, which lies outside "
+                    "the environment",
+                    where=str(installed.path / "RECORD"),
+                    hint="nothing was changed; take that row out of RECORD, and delete the file "
+                    "yourself if it is the package's",
+                )
             if reason is not None:
                 notes.append(f"{path} stays: {reason}")
                 staying.add(name)
@@ -394,7 +405,7 @@ class Bounds:
         real = self._real.folder(folder)
         start = real + os.sep
         if not start.startswith(self._starts):
-            return "it lies outside the environment"
+            return _OUTSIDE
         # What lies there decides what becomes of the environment.
         if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real}{os.sep}".casefold():
             return _AT_WORK
