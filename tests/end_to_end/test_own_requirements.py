@@ -200,7 +200,11 @@ def test_recovery_where_everything_is_gone(home: Path, wheels: Path, tmp_path: P
         [home / "bin/python", "-c", program, "install", "--no-index", "-f", wheels, "-U",
          "harmless", "--target", target],
         check=False, capture_output=True, timeout=120,
-        env={"PATH": os.environ["PATH"], "WHEELFIT_CACHE_DIR": str(tmp_path / "cache")},
+        env={
+            "PATH": os.environ["PATH"],
+            "WHEELFIT_CACHE_DIR": str(tmp_path / "cache"),
+            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],  # where the change is signed from
+        },
     )  # fmt: skip
     assert killed.returncode == -9, killed
     assert (target / "more.py").exists()

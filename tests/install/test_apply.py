@@ -18,13 +18,15 @@ import pytest
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, FileConflict
 from wheelfit.install.apply import Applied, PlanOutdated, apply
+from wheelfit.install.journal import mark_of
 from wheelfit.install.locking import LOCK_FILE
-from wheelfit.install.places import WORKPLACE
+from wheelfit.install.places import WORKPLACE, Places
 from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
+from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
@@ -500,6 +502,10 @@ class TestOthersAtWork:
         stage = environment.schemes.purelib / WORKPLACE / "new-abcdefgh"
         stage.mkdir(parents=True)
         (stage / "big.so").write_text("big")
+        stage.parent.chmod(0o700)
+        places = Places.of(environment.schemes, environment.seal)
+        with NATIVE.below([places.library]) as disk:
+            (stage.parent / mark_of(places, places.workplace, disk)).touch()
         return stage.parent
 
     def test_what_a_killed_process_left(

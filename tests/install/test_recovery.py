@@ -26,7 +26,7 @@ from install.scene import (
 )
 
 from wheelfit.errors import NotRecoverable
-from wheelfit.install.journal import Stage, stage_of
+from wheelfit.install.journal import Stage, mark_of, stage_of
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.removal import files_in_record
 from wheelfit.testing.file_systems import Changing, Full, Killed, Killing, Layered, ReadOnly
@@ -141,7 +141,8 @@ class TestKilled:
         assert recover(places) is None
         (tmp_path / "elsewhere").mkdir()
         Path(places.workplace).symlink_to(tmp_path / "elsewhere")
-        assert recover(places) is None
+        with pytest.raises(NotRecoverable, match="a link"):
+            recover(places)
         assert (tmp_path / "elsewhere").exists()
 
     @pytest.mark.parametrize("kind", [ReadOnly, Full])
@@ -331,10 +332,11 @@ class TestOthers:
                 assert tree(root) == before
 
 
-def sealed(document: dict[str, Any]) -> bytes:
-    """Return a journal with a checksum that is right."""
+def sealed(places: Places, document: dict[str, Any]) -> bytes:
+    """Return a journal with a checksum that is right, signed by the user."""
     body = json.dumps(document).encode()
-    return b"wheelfit journal sha256=" + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    digest, signature = hashlib.sha256(body).hexdigest(), places.seal.of("journal", body)
+    return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
 
 
 class TestJournal:
@@ -415,7 +417,7 @@ class TestJournal:
                 "changes": [],
                 "steps": steps,
             }
-            journal.write_bytes(sealed(document))
+            journal.write_bytes(sealed(places, document))
             self.refused(places, tmp_path, "not one for this environment")
 
     @pytest.mark.parametrize(
@@ -442,7 +444,7 @@ class TestJournal:
             "changes": [],
             "steps": [],
         }
-        journal.write_bytes(sealed({**document, **change}))
+        journal.write_bytes(sealed(places, {**document, **change}))
         self.refused(places, tmp_path, "a change")
 
     def test_other_layout(self, places: Places, tmp_path: Path) -> None:
@@ -451,20 +453,31 @@ class TestJournal:
         self.refused(other, tmp_path, "other folders")
 
     def test_folders(self, tmp_path: Path) -> None:
-        """What names folders made elsewhere cannot remove what is not ours."""
+        """What names folders made elsewhere, though signed, cannot remove what is not ours."""
         places = make(tmp_path / "env")
-        Path(places.workplace).mkdir()
         (tmp_path / "mine" / ".wheelfit-change").mkdir(parents=True)
+        Path(places.library, "demo", ".wheelfit-change").mkdir()
+        Path(places.library, "demo", ".wheelfit-change", "x").write_text("mine")
+        (tmp_path / "env" / "share").mkdir()
         for document in (
             {"workplaces": ["../../mine/.wheelfit-change", "purelib/demo"], "made": {}},
-            {"workplaces": ["purelib/demo"], "made": {"purelib": 10**9, "nowhere": 1}},
+            {"workplaces": ["purelib/demo"], "made": {"nowhere": 1}},
+            {"workplaces": ["purelib/demo/.wheelfit-change"], "made": {"purelib": "x"}},
+            {"workplaces": ["purelib/demo/.wheelfit-change"], "made": {}},
             ["nonsense"],
         ):
-            Path(places.workplace).mkdir(exist_ok=True)
-            Path(places.workplace, "folders").write_text(json.dumps(document))
-            assert recover(places) is not None
-            assert (tmp_path / "mine" / ".wheelfit-change").exists()
-            assert Path(places.library, "demo").exists()
+            for number in (0, 1):
+                Path(places.workplace).mkdir(mode=0o700)
+                with NATIVE.below([places.library]) as disk:
+                    Path(places.workplace, mark_of(places, places.workplace, disk)).touch()
+                here = Path(places.workplace).stat().st_ino + number
+                said = {"workplace": here, **document} if isinstance(document, dict) else document
+                Path(places.workplace, "folders").write_bytes(sealed(places, said))  # type: ignore[arg-type]
+                done = recover(places)
+                assert done is not None
+                assert done.made == ()
+                assert (tmp_path / "mine" / ".wheelfit-change").exists()
+                assert Path(places.library, "demo", ".wheelfit-change", "x").exists()
 
 
 def test_all_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.cache_folder import cache_folder_of, default_cache_folder
+from wheelfit.platforms.cache_folder import (
+    cache_folder_of,
+    default_cache_folder,
+    default_state_folder,
+    state_folder_of,
+)
 from wheelfit.runtime.libraries.settings import store_folder
 
 
@@ -50,3 +55,25 @@ def test_where_this_user_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_library_store(environ: dict[str, str], expected: str) -> None:
     """The library store lies with all the rest, unless it has a place of its own."""
     assert store_folder({"HOME": "/home/me", **environ}) == expected
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "expected"),
+    [
+        ("linux", {}, "/home/me/.local/state/wheelfit"),
+        ("linux", {"XDG_STATE_HOME": "/s"}, "/s/wheelfit"),
+        ("linux", {"XDG_STATE_HOME": "relative"}, "/home/me/.local/state/wheelfit"),
+        ("darwin", {"XDG_STATE_HOME": "/s"}, "/home/me/Library/Application Support/wheelfit"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/wheelfit/State"),
+    ],
+)
+def test_default_state_folder(platform: str, environ: dict[str, str], expected: str) -> None:
+    """What cannot be made anew does not lie among caches, which people delete."""
+    assert Path(default_state_folder(environ, "/home/me", platform)).as_posix() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names folders of Linux")
+def test_where_this_user_has_its_state() -> None:
+    """Its path is absolute, too."""
+    assert state_folder_of({"HOME": "/home/me"}) == "/home/me/.local/state/wheelfit"
+    assert state_folder_of({"HOME": "nowhere"}) == "/nonexistent/.local/state/wheelfit"

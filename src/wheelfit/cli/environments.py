@@ -97,7 +97,7 @@ def mend_first(environment: Environment, output: Output) -> None:
     :param output: where to say it.
     :raises EnvironmentUnavailable: that cannot be done now.
     """
-    places = Places.of(environment.schemes)
+    places = Places.of(environment.schemes, environment.seal)
     if not places.is_changing and not places.is_locked:
         return
     from wheelfit.install.mending import mend
@@ -113,7 +113,7 @@ def tell_interruption(environment: Environment, output: Output) -> None:
     :param environment: what is looked at.
     :param output: where to say it.
     """
-    if not Places.of(environment.schemes).is_changing:
+    if not Places.of(environment.schemes, environment.seal).is_changing:
         return
     from wheelfit.install.mending import find_interruption
 

@@ -188,7 +188,7 @@ def _folders(
 
 
 def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
-    places = Places.of(job.environment.schemes)
+    places = Places(job.environment.real_folders(), job.environment.seal)
     # The library folder must exist for the lock to lie in it; a new one goes again if
     # nothing comes of the installation.
     made = make_folders(places.library)
@@ -321,5 +321,6 @@ def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Colle
         unchanged=unchanged,
         advance=job.progress.advance,
         linker=job.linker,
+        files=transaction.files,
     )
     destination.fill(wheel)

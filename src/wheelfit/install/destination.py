@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.install.scripts import script_of
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import format_cells, row_for
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.install.checked_wheel import CheckedWheel, Part
+    from wheelfit.wheels.file_system import FileSystem
 
     _Row = tuple[str, str, str | int]
 
@@ -40,6 +42,7 @@ class Destination:
     :param unchanged: folders of the wheel of which every file is in its final place.
     :param advance: told how many bytes are in their place.
     :param linker: links what stays as it is.
+    :param files: what changes the stages.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Destination:
         unchanged: Collection[str] = frozenset(),
         advance: Callable[[int], None] = lambda _: None,
         linker: Linker | None = None,
+        files: FileSystem = NATIVE,
     ) -> None:
         self._stages = stages
         self._runtime = runtime
@@ -62,6 +66,7 @@ class Destination:
         self._unchanged = unchanged
         self._advance = advance
         self._linker = linker or Linker()
+        self._files = files
         self._made: dict[tuple[str, str], str] = {}
 
     def fill(self, wheel: CheckedWheel) -> None:
@@ -83,7 +88,7 @@ class Destination:
                 written = self._written(part, wheel)
                 moves.append(self._move(part, wheel, written.keys()))
             rows += _rows(prefixes[part.scheme], part, wheel, written)
-        self._linker.place(wheel.unpacked, [move for move in moves if move.names])
+        self._linker.place(wheel.unpacked, [move for move in moves if move.names], self._files)
         self._advance(wheel.size)
         for name, data in wheel.generated.items():
             rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
@@ -139,12 +144,17 @@ class Destination:
                 above, _, name = path.rpartition("/")
                 folder = f"{self._folder(scheme, above)}{os.sep}{name}"
                 with suppress(FileExistsError):
-                    os.mkdir(folder)  # noqa: PTH102
+                    self._files.make_folder(folder)
             else:
                 folder = str(self._stages[scheme])
-                os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+                self._make(folder)
             self._made[scheme, path] = folder
         return folder
+
+    def _make(self, folder: str) -> None:
+        if not self._files.exists(folder):
+            self._make(os.path.dirname(folder))  # noqa: PTH120
+            self._files.make_folder(folder)
 
     def _with_interpreter(self, path: Path) -> bytes | None:
         """Return a script for "python" with the interpreter that it is for (PEP 427).
@@ -166,10 +176,9 @@ class Destination:
         if (scheme, path) not in self._skip:
             above, _, name = path.rpartition("/")
             file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
-            with open(file, "xb") as target:  # noqa: PTH123
-                target.write(data)
+            self._files.write(file, data)
             if executable:
-                os.chmod(file, self._linker.mode_of(executable=True))  # noqa: PTH101
+                self._files.set_mode(file, self._linker.mode_of(executable=True))
 
 
 def _rows(prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, _Row]) -> list[_Row]:

@@ -13,10 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, UsageError
+from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, LinkInTheWay, UsageError
 from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
+from wheelfit.install.seal import OF_THIS_PROCESS, Seal
+from wheelfit.platforms.cache_folder import state_folder_of
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -70,6 +72,11 @@ class Environment:
     """Where they will be found at run time; differs from ``schemes`` below a root."""
     search: tuple[Path, ...]
     """Folders in which installed distributions are looked for, first one first."""
+    folder: Path | None = None
+    """The folder around all that belongs to the environment alone; None for an installation of
+    Python, which may be spread over the system."""
+    seal: Seal = OF_THIS_PROCESS
+    """Signs what is written down about a change, for who finds it interrupted."""
     foreign: Commands | None = None
     """How commands are started where the folder will be taken; None: as here."""
     _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -142,6 +149,33 @@ class Environment:
             hint="install into a virtual environment; --break-system-packages insists",
         )
 
+    def real_folders(self) -> dict[str, str]:
+        """Return where each folder really lies, by scheme name, links followed.
+
+        One that lies elsewhere through a link in the environment's own folder is refused: whoever
+        made that folder, or sent it, decided where the link leads, and not the user.
+
+        :raises LinkInTheWay: there is such a link.
+        """
+        found = {name: os.path.realpath(part) for name, part in self.schemes.folders().items()}
+        if self.folder is None:
+            return found
+        around = os.path.realpath(self.folder)
+        for name, part in self.schemes.folders().items():
+            if not part.is_relative_to(self.folder):
+                continue
+            path = Path(found[name])
+            if not path.is_relative_to(around):
+                steps = [part, *part.parents]
+                links = [each for each in steps if each != self.folder and each.is_symlink()]
+                raise LinkInTheWay(
+                    "a link leads out of the environment, and is not followed",
+                    where=str(next((link for link in links if self.folder in link.parents), part)),
+                    note=f"it leads to {path}",
+                    hint="nothing was changed; remove the link, or make a folder of it",
+                )
+        return found
+
     def check_writable(self, folders: Iterable[Path] | None = None) -> None:
         """Refuse, before anything else is done, an environment that cannot be written.
 
@@ -150,7 +184,9 @@ class Environment:
 
         :param folders: where something would be written; None: libraries and scripts.
         :raises EnvironmentReadOnly: one of the folders cannot be written.
+        :raises LinkInTheWay: a link leads out of the environment.
         """
+        self.real_folders()
         if folders is None:
             folders = (*self.schemes.libraries(), self.schemes.scripts)
         for folder in folders:
@@ -213,19 +249,24 @@ def open_environment(
     found = find_interpreter(python, environ)
     interpreter = inspect_interpreter(found, environ, store=store, tags=tags)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
+    around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:
         kind, runtime = Kind.TARGET, _flat(_absolute(target))
         search = runtime.libraries()
+        around = runtime.purelib
     if prefix is not None:
         kind = Kind.PREFIX
+        around = _absolute(prefix)
         runtime = interpreter.prefix_schemes.moved(PREFIX, _absolute(prefix))
         search = runtime.libraries()
     schemes = runtime
     if root is not None:
         kind, schemes = Kind.ROOT, runtime.below(_absolute(root))
         search = schemes.libraries()
-    return Environment(interpreter, kind, schemes, runtime, search)
+        around = _absolute(root)
+    seal = Seal(Path(state_folder_of(environ)))
+    return Environment(interpreter, kind, schemes, runtime, search, around, seal)
 
 
 def _absolute(path: Path) -> Path:

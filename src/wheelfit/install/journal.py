@@ -6,6 +6,10 @@ things are: `Stage.JOURNAL`, and the change is undone by whoever finds it; `Stag
 and it is done; `Stage.UNDONE`, and it is undone. In the last two cases only the workplace is
 left to be removed. A file that is not whole, or names something outside the environment, is
 refused: then nothing is touched.
+
+The workplace may have come with a clone or an archive, or from another user. So it bears a mark,
+a signature of its file number by the user's `Seal`, as does what is written in it;
+`check_workplace` refuses what is without.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wheelfit.errors import NotRecoverable
@@ -24,16 +28,35 @@ from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.install.places import Places
+    from wheelfit.wheels.file_system import FileSystem
 
-__all__ = ["Journal", "Stage", "read_changes", "read_journal", "stage_of"]
+__all__ = [
+    "FOLDERS",
+    "MARK",
+    "Journal",
+    "Stage",
+    "check_workplace",
+    "format_folders",
+    "mark_of",
+    "read_changes",
+    "read_folders",
+    "read_journal",
+    "stage_of",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+FOLDERS: Final = "folders"
+"""The file in the workplace that names what was made elsewhere."""
+MARK: Final = "of-"
+"""How the name of the file begins by which a workplace is known again."""
+
 _VERSION: Final = 1
 _HEAD: Final = b"wheelfit journal sha256="
+_SIGNED: Final = b" by="
 _LONGEST: Final = 256 * 1024 * 1024
 
 
@@ -80,8 +103,88 @@ class Journal:
             ],
         }
         # ASCII, so that a name that is no text survives as the surrogates that stand for it.
-        body = json.dumps(document, separators=(",", ":")).encode("ascii")
-        return _HEAD + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+        return _signed(document, places)
+
+
+def format_folders(places: Places, workplaces: list[str], made: dict[str, int]) -> bytes:
+    """Return what names what was made elsewhere for a change.
+
+    :param places: the folders of the environment.
+    :param workplaces: the other ones, which lie in other file systems.
+    :param made: for schemes, how many folders from theirs upwards were made.
+    """
+    document = {
+        "workplace": _number(places),
+        "workplaces": [places.encode(path) for path in workplaces],
+        "made": made,
+    }
+    return _signed(document, places)
+
+
+def _signed(document: Any, places: Places) -> bytes:
+    body = json.dumps(document, separators=(",", ":")).encode("ascii")
+    head = _HEAD + hashlib.sha256(body).hexdigest().encode()
+    return head + _SIGNED + places.seal.of("journal", body).encode() + b"\n" + body
+
+
+def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
+    """Return the name of the file by which a workplace is known again.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies.
+    """
+    return MARK + places.seal.of("workplace", disk.lstat(workplace).st_ino)[:32]
+
+
+def check_workplace(
+    places: Places, workplace: str, disk: FileSystem, *, trusting: bool = False
+) -> None:
+    """Refuse a workplace that this user's wheelfit did not make at this very place.
+
+    An empty one may be that of a process that was killed before it could mark it.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies, its folders held open.
+    :param trusting: the user vouches for it; a link is refused all the same.
+    :raises NotRecoverable: it came from elsewhere; nothing was touched.
+    """
+    found = disk.lstat(workplace)
+    if not stat.S_ISDIR(found.st_mode):
+        what = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+        raise _foreign(workplace, f"{what} is in the place of a change that was interrupted", "")
+    if trusting:
+        return
+    if hasattr(os, "geteuid"):  # not on Windows, where the mark alone counts
+        if found.st_uid != os.geteuid():
+            raise _foreign(workplace, "another user's change of the environment was interrupted")
+        if stat.S_IMODE(found.st_mode) & 0o022:
+            raise _foreign(
+                workplace, "a change was interrupted, and others can write to what it left"
+            )
+    names = [name for name, _ in disk.entries(workplace)]
+    if names and mark_of(places, workplace, disk) not in names:
+        raise _foreign(
+            workplace,
+            "a change was interrupted that you did not begin here: it was copied, or came with "
+            "a clone or an archive",
+            note=places.seal.flaw,
+        )
+
+
+_VOUCH: Final = "; if you know what it is, wheelfit recover --trust-journal follows it"
+
+
+def _foreign(
+    workplace: str, message: str, vouch: str = _VOUCH, note: str | None = None
+) -> NotRecoverable:
+    return NotRecoverable(
+        message,
+        where=workplace,
+        note="nothing was touched" + (f"; {note}" if note else ""),
+        hint=f"delete it if the environment is as it should be{vouch}",
+    )
 
 
 def stage_of(places: Places) -> Stage | None:
@@ -95,48 +198,83 @@ def stage_of(places: Places) -> Stage | None:
     return None
 
 
-def read_journal(places: Places, stage: Stage = Stage.JOURNAL) -> Journal:
+def read_journal(
+    places: Places, disk: FileSystem, stage: Stage = Stage.JOURNAL, *, trusting: bool = False
+) -> Journal:
     """Read the journal of a change.
 
     :param places: the folders of the environment.
+    :param disk: where it lies.
     :param stage: how far it is.
-    :raises NotRecoverable: it is not whole, or not of this environment.
+    :param trusting: the user vouches for it.
+    :raises NotRecoverable: it is not whole, or not of this environment, or of somebody else.
     """
-    path = Path(places.workplace, stage.value)
+    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
     try:
-        return _parse(_document(path), places, path)
+        return _parse(_document(path, places, disk, trusting=trusting), places, path)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _refusal(path, "the journal of a change is not one for this environment") from None
 
 
-def read_changes(places: Places, stage: Stage) -> tuple[str, ...]:
+def read_changes(places: Places, disk: FileSystem, stage: Stage) -> tuple[str, ...]:
     """Return what a change was in words; its steps, which take longer, are not looked at.
 
     :param places: the folders of the environment.
+    :param disk: where it lies.
     :param stage: how far it is.
-    :raises NotRecoverable: the journal is not whole.
+    :raises NotRecoverable: the journal is not whole, or of somebody else.
     """
-    path = Path(places.workplace, stage.value)
+    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
     try:
-        return tuple(map(str, _document(path)["changes"]))
+        return tuple(map(str, _document(path, places, disk)["changes"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _refusal(path, "the journal of a change is not one of wheelfit") from None
 
 
-def _document(path: Path) -> Any:
-    """Return what a journal says; it was written completely."""
+def read_folders(
+    places: Places, disk: FileSystem, *, trusting: bool = False
+) -> tuple[list[str], dict[str, int]]:
+    """Return what `format_folders` was given; nothing if it was not written, or not here.
+
+    :param places: the folders of the environment.
+    :param disk: where it lies.
+    :param trusting: the user vouches for it.
+    """
+    path = os.path.join(places.workplace, FOLDERS)  # noqa: PTH118
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_LONGEST)
+        document = _document(path, places, disk, trusting=trusting)
+        if document["workplace"] != _number(places):
+            return [], {}
+        workplaces = [places.decode(text) for text in document["workplaces"]]
+        made = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
+    except (NotRecoverable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [], {}
+    named = [each for each in workplaces if os.path.basename(each) == WORKPLACE]  # noqa: PTH119
+    return named, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
+
+
+def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = False) -> Any:
+    """Return what a journal says; it was written completely, by this user."""
+    try:
+        owner = disk.lstat(path).st_uid
+        data = disk.read(path, _LONGEST)
     except OSError as error:
         raise _refusal(path, f"the journal of a change cannot be read: {error.strerror}") from None
     head, _, body = data.partition(b"\n")
+    head, _, signature = head.partition(_SIGNED)
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
+    if not trusting and (
+        (hasattr(os, "geteuid") and owner != os.geteuid())
+        or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
+    ):
+        raise _foreign(
+            path, "the journal of a change was not written by you", note=places.seal.flaw
+        )
     return json.loads(body)
 
 
-def _parse(document: Any, places: Places, path: Path) -> Journal:
+def _parse(document: Any, places: Places, path: str) -> Journal:
     if document["version"] != _VERSION:
         raise _refusal(path, "the journal of a change was written by another version of wheelfit")
     if document["layout"] != dict(places.layout):
@@ -159,7 +297,7 @@ def _parse(document: Any, places: Places, path: Path) -> Journal:
 
 def _number(places: Places) -> int:
     """Return the file number of the workplace; the steps know what they move by such numbers."""
-    return os.stat(places.workplace).st_ino  # noqa: PTH116
+    return os.lstat(places.workplace).st_ino
 
 
 def _step(
@@ -181,10 +319,10 @@ def _step(
     return found
 
 
-def _refusal(path: Path, message: str, hint: str | None = None) -> NotRecoverable:
+def _refusal(path: str, message: str, hint: str | None = None) -> NotRecoverable:
     return NotRecoverable(
         message,
-        where=str(path),
+        where=path,
         note=None if hint else "nothing was touched; what was there before lies beside the journal",
         hint=hint or "make the environment anew, or delete the folder once it is as it should be",
     )

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentBusy
+from wheelfit.errors import EnvironmentBusy, LinkInTheWay
 from wheelfit.install.places import LOCK_FILE
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     :param folder: the library folder of the environment; it exists.
     :param patience: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
+    :raises LinkInTheWay: a link is in the place of the lock.
     :raises OSError: there is no room for a lock, nor for anything else.
     """
     path = folder / LOCK_FILE
@@ -63,6 +64,12 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     except (OSError, ImportError) as error:
         if getattr(error, "errno", None) in _OUT_OF:
             raise
+        if path.is_symlink():
+            raise LinkInTheWay(
+                "a link is in the place of the lock of the environment, and is not followed",
+                where=str(path),
+                hint="nothing was changed; remove the link",
+            ) from None
         # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be
         # written at all is found out, with a better message, by whoever writes next.
         yield False

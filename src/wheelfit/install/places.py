@@ -10,7 +10,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.values import dataclass
+from wheelfit.install.seal import OF_THIS_PROCESS, Seal
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,15 +36,28 @@ class Places:
     """Know the folders of an environment."""
 
     roots: Mapping[str, str]
-    """The five folders by the name of the scheme, absolute."""
+    """The five folders by the name of the scheme, absolute and without links."""
+    seal: Seal = field(default=OF_THIS_PROCESS, compare=False)
+    """Signs what is written down about a change."""
 
     @classmethod
-    def of(cls, schemes: Schemes) -> Places:
-        """Return the places of an environment.
+    def of(cls, schemes: Schemes, seal: Seal = OF_THIS_PROCESS) -> Places:
+        """Return the places of an environment, links followed, wherever these lead.
+
+        To change it, `Environment.real_folders` has those of which none leads out.
 
         :param schemes: where its files are written.
+        :param seal: signs what is written down.
         """
-        return cls({name: str(folder) for name, folder in schemes.folders().items()})
+        folders = schemes.folders().items()
+        return cls({name: os.path.realpath(folder) for name, folder in folders}, seal)
+
+    def has(self, path: str) -> bool:
+        """Tell whether something lies in one of the folders.
+
+        :param path: absolute, without links.
+        """
+        return any(path != root and _is_below(path, root) for root in self.roots.values())
 
     @property
     def library(self) -> str:

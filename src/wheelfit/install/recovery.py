@@ -1,6 +1,8 @@
 """Put an environment right whose change was interrupted: by a kill, a power cut, an error.
 
-The journal alone decides what happens (`wheelfit.install.journal`). What is to be undone is
+The journal alone decides what happens (`wheelfit.install.journal`), and only one that this user's
+wheelfit wrote at this place; what is found besides is reported and left alone. All is done through
+folders that are held open, and no link in them is followed. What is to be undone is
 undone step by step, the last one first, and each step is judged by what is on the disk, so
 that it does not matter where the change stopped, nor whether undoing it was interrupted too.
 
@@ -12,16 +14,23 @@ replaced or removed is not brought back.
 from __future__ import annotations
 
 import errno
-import json
 import os
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidWheel, NotRecoverable
-from wheelfit.install.journal import Stage, read_changes, read_journal, stage_of
-from wheelfit.install.places import WORKPLACE
+from wheelfit.errors import InvalidWheel, LinkInTheWay, NotRecoverable
+from wheelfit.install.journal import (
+    FOLDERS,
+    MARK,
+    Stage,
+    check_workplace,
+    read_changes,
+    read_folders,
+    read_journal,
+    stage_of,
+)
 from wheelfit.install.removal import RealPaths, files_in_record
 from wheelfit.install.steps import Kind
 from wheelfit.patterns import pattern
@@ -29,7 +38,7 @@ from wheelfit.values import dataclass
 from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.install.journal import Journal
     from wheelfit.install.places import Places
@@ -37,7 +46,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
 
 __all__ = [
-    "FOLDERS",
     "Outcome",
     "Recovered",
     "mark",
@@ -51,9 +59,6 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
-
-FOLDERS: Final = "folders"
-"""The file in the workplace that names what was made elsewhere."""
 
 _SHOWN = 10
 _RUNS = pattern(r"[-_.]+")
@@ -94,35 +99,45 @@ class Recovered:
         return _WORDS[self.outcome] + what
 
 
-def recover(places: Places, file_system: FileSystem = NATIVE) -> Recovered | None:
+def recover(
+    places: Places, file_system: FileSystem = NATIVE, *, trusting: bool = False
+) -> Recovered | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
     :param places: the folders of the environment; its lock is held.
+    :param file_system: what changes the disk.
+    :param trusting: the user vouches for a journal that is not known to be the user's own.
     :raises NotRecoverable: the journal cannot be relied on; nothing was touched.
+    :raises LinkInTheWay: a link came in between; it was not followed.
     :raises OSError: it cannot be done now; nothing is worse than before.
     """
-    if not os.path.isdir(places.workplace) or os.path.islink(places.workplace):  # noqa: PTH112, PTH114
+    if not places.is_changing:
         return None
+    with file_system.below(places.roots.values()) as disk:
+        check_workplace(places, places.workplace, disk, trusting=trusting)
+        return _recover(places, disk, trusting=trusting)
+
+
+def _recover(places: Places, disk: FileSystem, *, trusting: bool) -> Recovered:
     stage = stage_of(places)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
     if stage is not None:
         # An error of the disk, or a kill, may have come between its name and the wait for it.
-        file_system.sync_folder(places.workplace)
+        disk.sync_folder(places.workplace)
     if stage is Stage.JOURNAL:
-        journal = read_journal(places)
+        journal = read_journal(places, disk, trusting=trusting)
         changes = journal.changes
-        notes += undo(places, journal, file_system)
-        mark(places, Stage.UNDONE, file_system)
+        notes += undo(places, journal, disk)
+        mark(places, Stage.UNDONE, disk)
     elif stage is not None:
         with suppress(NotRecoverable):
-            changes = read_changes(places, stage)
-    made, elsewhere = _made_elsewhere(places)
-    notes += _clear(places, elsewhere, file_system)
+            changes = read_changes(places, disk, stage)
+    elsewhere, levels = read_folders(places, disk, trusting=trusting)
+    notes += _clear(places, elsewhere, disk, trusting=trusting)
     outcome = {None: Outcome.CLEARED, Stage.COMMITTED: Outcome.FINISHED}.get(stage, Outcome.UNDONE)
-    return Recovered(
-        outcome, changes, tuple(notes), () if outcome is Outcome.FINISHED else tuple(made)
-    )
+    made = () if outcome is Outcome.FINISHED else tuple(_made(places, levels))
+    return Recovered(outcome, changes, tuple(notes), made)
 
 
 def undo(places: Places, journal: Journal, file_system: FileSystem) -> list[str]:
@@ -413,46 +428,50 @@ def _files_below(folder: str) -> Iterator[str]:
 # --- clearing away ---------------------------------------------------------------------------
 
 
-def _made_elsewhere(places: Places) -> tuple[list[str], list[str]]:
-    """Return the folders that were made for a change, and its workplaces elsewhere."""
-    made: list[str] = []
-    workplaces: list[str] = []
-    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        document = json.loads(Path(places.workplace, FOLDERS).read_bytes())
-        for text in document["workplaces"]:
-            path = places.decode(text)
-            if os.path.basename(path) == WORKPLACE:  # noqa: PTH119
-                workplaces.append(path)
-        for scheme, levels in document["made"].items():
-            path = places.roots[scheme]
-            for _ in range(min(int(levels), path.count(os.sep))):
-                made.append(path)
-                path = os.path.dirname(path)  # noqa: PTH120
-    return made, workplaces
+def _made(places: Places, levels: Mapping[str, int]) -> Iterator[str]:
+    """Yield the folders that were made for a change."""
+    for scheme, count in levels.items():
+        path = places.roots[scheme]
+        for _ in range(min(count, path.count(os.sep))):
+            yield path
+            path = os.path.dirname(path)  # noqa: PTH120
 
 
-def _clear(places: Places, elsewhere: Iterable[str], file_system: FileSystem) -> list[str]:
+def _clear(
+    places: Places, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
+) -> list[str]:
     """Remove the workplaces; what says how far the change is goes last."""
     notes = []
-    last = {*(stage.value for stage in Stage), FOLDERS}
     for workplace in (*elsewhere, places.workplace):
-        with suppress(FileNotFoundError):
-            for name in sorted(os.listdir(workplace)):  # noqa: PTH208
-                if workplace == places.workplace and name in last:
-                    continue
-                try:
-                    _remove_tree(os.path.join(workplace, name), file_system)  # noqa: PTH118
-                except PermissionError as error:
-                    # On Windows, a library that a process has loaded.
-                    notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
-            if workplace != places.workplace:
-                _remove_empty(workplace, file_system)
-    # The first of these to go decides; what is without it was only prepared, and is removed.
-    for name in (*(stage.value for stage in Stage), FOLDERS):
-        path = os.path.join(places.workplace, name)  # noqa: PTH118
-        if os.path.lexists(path):
-            file_system.remove_file(path)
-    _remove_empty(places.workplace, file_system)
+        try:
+            check_workplace(places, workplace, disk, trusting=trusting)
+            entries = disk.entries(workplace)
+        except FileNotFoundError:
+            continue
+        except (LinkInTheWay, NotRecoverable) as error:
+            if workplace == places.workplace:
+                raise
+            notes.append(f"{workplace} stays: {error.message}")
+            continue
+        marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
+        is_main = workplace == places.workplace
+        # The first of these to go decides; what is without it was only prepared, and is removed.
+        last = [*(stage.value for stage in Stage), FOLDERS] if is_main else []
+        for name, is_folder in entries:
+            if name.startswith(MARK) or name in last:
+                continue
+            try:
+                _remove_tree(os.path.join(workplace, name), disk, is_folder=is_folder)  # noqa: PTH118
+            except PermissionError as error:
+                # On Windows, a library that a process has loaded; the next command knows by the
+                # mark that it may remove it.
+                notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
+                marks = []
+        for name in (*last, *marks):
+            path = os.path.join(workplace, name)  # noqa: PTH118
+            if disk.exists(path):
+                disk.remove_file(path)
+        _remove_empty(workplace, disk)
     return notes
 
 
@@ -461,23 +480,22 @@ def _remove_empty(folder: str, file_system: FileSystem) -> None:
         file_system.remove_folder(folder)
 
 
-def _remove_tree(path: str, file_system: FileSystem) -> None:
+def _remove_tree(path: str, disk: FileSystem, *, is_folder: bool) -> None:
     """Remove a file, a link or a folder with everything in it."""
-    if not _is_folder(path):
-        file_system.remove_file(path)
+    if not is_folder:
+        disk.remove_file(path)
         return
     try:
-        _empty(path, file_system)
+        _empty(path, disk)
     except PermissionError:
-        os.chmod(path, 0o700)  # noqa: PTH101  # a folder that came without leave to write
-        _empty(path, file_system)
-    file_system.remove_folder(path)
+        disk.set_mode(path, 0o700)  # a folder that came without leave to write
+        _empty(path, disk)
+    disk.remove_folder(path)
 
 
-def _empty(folder: str, file_system: FileSystem) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                _remove_tree(entry.path, file_system)
-            else:
-                file_system.remove_file(entry.path)
+def _empty(folder: str, disk: FileSystem) -> None:
+    entries = disk.entries(folder)
+    disk.remove_files(folder, [name for name, is_folder in entries if not is_folder])
+    for name, is_folder in entries:
+        if is_folder:
+            _remove_tree(f"{folder}{os.sep}{name}", disk, is_folder=True)

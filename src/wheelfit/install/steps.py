@@ -95,6 +95,7 @@ def plan_steps(
     whole_folders: bool = True,
     exchange: bool = True,
     fold: Callable[[str], str] | None = None,
+    real: Callable[[str], str] = str,
 ) -> tuple[Step, ...]:
     """Return the steps in their order; the records of distributions come last.
 
@@ -107,9 +108,10 @@ def plan_steps(
     :param whole_folders: False where only files can be renamed.
     :param exchange: False where names cannot be exchanged.
     :param fold: gives two names of one file the same spelling, where case is ignored.
+    :param real: follows the links that lead to a folder, so that steps name the folder itself.
     :raises FileConflict: something is in the way, and may not be replaced.
     """
-    planner = _Planner(look, store, replace, whole_folders, exchange, fold)
+    planner = _Planner(look, store, replace, whole_folders, exchange, fold, real)
     planner.kept.update(map(planner.key, kept))
     for folder, names in leaving.items():
         planner.add_leaving(folder, names)
@@ -130,6 +132,7 @@ class _Planner:
     whole_folders: bool
     exchange: bool
     fold: Callable[[str], str] | None
+    real: Callable[[str], str]
     # Where case is ignored, everything below is found by the folded name.
     gone: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """What goes by folder: for each name the owner."""
@@ -183,7 +186,7 @@ class _Planner:
             is_merged = name in coming.folders and self.look(old) is not None
             is_split = not self.whole_folders and found in there.folders
             if is_merged and (owners is None or is_split):
-                self.merge(aside, old)
+                self.merge(aside, old if found in there.folders else self.real(old))
             elif owners is not None:
                 self.give_way(old, owners, place, aside)
             elif found not in there.folders and (

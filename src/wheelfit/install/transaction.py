@@ -8,6 +8,9 @@
 5. **Commit.** When they are on the disk, one rename of the journal says so.
 6. **Clean up.** What went is deleted, and the workplace with it.
 
+All of it is done through the folders of the environment, which are held open from the begin on
+(`FileSystem.below`): a folder that gives way to a link meanwhile is an error, not a way out.
+
 An error or an interrupt before 5 undoes everything by the journal, in the same way as the next
 process would after a kill or a power cut (`wheelfit.install.recovery`).
 """
@@ -15,10 +18,9 @@ process would after a kill or a power cut (`wheelfit.install.recovery`).
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
-import shutil
+import stat
 import time
 import unicodedata
 from contextlib import suppress
@@ -29,13 +31,22 @@ from wheelfit.errors import (
     EnvironmentBusy,
     EnvironmentReadOnly,
     EnvironmentUnavailable,
+    LinkInTheWay,
     NotRecoverable,
 )
-from wheelfit.install.journal import Journal, Stage, read_journal, stage_of
+from wheelfit.install.journal import (
+    FOLDERS,
+    Journal,
+    Stage,
+    check_workplace,
+    format_folders,
+    mark_of,
+    read_journal,
+    stage_of,
+)
 from wheelfit.install.looking import Looking
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.recovery import (
-    FOLDERS,
     Outcome,
     mark,
     number_of,
@@ -43,13 +54,15 @@ from wheelfit.install.recovery import (
     sync_folders,
     undo,
 )
+from wheelfit.install.removal import RealPaths
 from wheelfit.install.steps import Kind, Step, plan_steps
 from wheelfit.values import dataclass
 from wheelfit.values import replace as altered
 from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from wheelfit.install.places import Places
@@ -96,10 +109,11 @@ def environment_error(
     )
 
 
-def make_folders(folder: str) -> list[str]:
+def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[str]:
     """Create a folder and those above it, and return which, the deepest first.
 
     :param folder: absolute; one that exists is left alone.
+    :param make: creates one of them.
     """
     missing = []
     while not os.path.isdir(folder):  # noqa: PTH112
@@ -109,7 +123,7 @@ def make_folders(folder: str) -> list[str]:
     try:
         for path in reversed(missing):
             with suppress(FileExistsError):  # of another process, a moment ago
-                os.mkdir(path)  # noqa: PTH102
+                make(path)
                 made.insert(0, path)
     except OSError:
         remove_folders(made)
@@ -150,7 +164,9 @@ class Transaction:
     ) -> None:
         self._places = places
         self._patience = patience
+        self._given = file_system
         self._disk = file_system
+        self._open: AbstractContextManager[FileSystem] | None = None
         # What a process left that could not be removed may still lie in the workplace.
         self._token = secrets.token_hex(4)
         self._made_before = tuple(made)
@@ -166,16 +182,35 @@ class Transaction:
         """What a user may want to know in the end, a sentence each."""
         return self._notes
 
+    @property
+    def files(self) -> FileSystem:
+        """What changes the folders of the environment, which it holds open."""
+        return self._disk
+
     def __enter__(self) -> Self:
-        self._claim()
+        self._open = self._given.below(self._places.roots.values())
+        self._disk = self._open.__enter__()
         try:
-            self._workplace(self._places.library)
-            if self._made_before:
-                self._note_folders()
-        except BaseException as error:
-            self._put_right(error)
+            self._claim()
+            try:
+                self._mark(self._places.workplace)
+                self._workplace(self._places.library)
+                if self._made_before:
+                    self._note_folders()
+            except BaseException as error:
+                self._put_right(error)
+                raise
+        except BaseException:
+            self._open.__exit__(None, None, None)
             raise
         return self
+
+    def _mark(self, workplace: str) -> None:
+        """Let a workplace be known again, after a look whether it is one of ours."""
+        check_workplace(self._places, workplace, self._disk)
+        mark = os.path.join(workplace, mark_of(self._places, workplace, self._disk))  # noqa: PTH118
+        if not self._disk.exists(mark):
+            self._disk.write(mark, b"")
 
     def _claim(self) -> None:
         """Make sure that no other process is at work; where there are no locks, wait for it."""
@@ -183,7 +218,7 @@ class Transaction:
         while True:
             try:
                 if stage_of(self._places) is None:
-                    self._disk.make_folder(self._places.workplace)
+                    self._disk.make_folder(self._places.workplace, 0o700)
                     return
             except FileExistsError:
                 if self._patience is None:
@@ -202,13 +237,17 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._put_right(error)
+        try:
+            self._put_right(error)
+        finally:
+            if self._open is not None:
+                self._open.__exit__(None, None, None)
 
     def _put_right(self, error: BaseException | None) -> None:
         """Undo what is not committed, and remove the workplace."""
         try:
             recovered = self._recover()
-        except (OSError, NotRecoverable) as failure:
+        except (OSError, LinkInTheWay, NotRecoverable) as failure:
             if error is None or stage_of(self._places) is Stage.COMMITTED:
                 self._notes = (f"what was replaced could not be removed yet: {failure}",)
                 return
@@ -268,7 +307,8 @@ class Transaction:
             if workplace != self._places.workplace:
                 self._note_folders()
                 with suppress(FileExistsError):
-                    self._disk.make_folder(workplace)
+                    self._disk.make_folder(workplace, 0o700)
+                self._mark(workplace)
         return self._workplaces[device]
 
     def _home(self, device: Hashable, folder: str) -> str:
@@ -280,31 +320,33 @@ class Transaction:
         return folder
 
     def _make_root(self, folder: str) -> None:
-        if made := make_folders(folder):
+        if made := make_folders(folder, self._make_one):
             self._made = [*made, *self._made]
             self._note_folders()
 
+    def _make_one(self, folder: str) -> None:
+        (self._disk if self._places.has(folder) else self._given).make_folder(folder)
+
     def _device(self, folder: str) -> Hashable:
         if folder not in self._devices:
-            self._devices[folder] = self._disk.device_of(folder)
+            self._devices[folder] = self._given.device_of(folder)
         return self._devices[folder]
 
     def _note_folders(self) -> None:
         """Write down which folders were made, for whoever cleans up if this process cannot."""
         made = {*self._made_before, *self._made}
         main = self._places.workplace
-        document = {
-            "workplaces": [
-                self._places.encode(path) for path in self._workplaces.values() if path != main
-            ],
-            "made": {
+        data = format_folders(
+            self._places,
+            [path for path in self._workplaces.values() if path != main],
+            {
                 scheme: sum(root == one or root.startswith(one + os.sep) for one in made)
                 for scheme, root in self._places.roots.items()
                 if root in made
             },
-        }
+        )
         final = os.path.join(main, FOLDERS)  # noqa: PTH118
-        self._disk.write(f"{final}.new", json.dumps(document).encode())
+        self._disk.write(f"{final}.new", data)
         self._disk.replace(f"{final}.new", final)
 
     # --- switch ---
@@ -344,17 +386,36 @@ class Transaction:
         self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, way: _Way
     ) -> tuple[Step, ...]:
         ignores_case = not self._disk.is_case_sensitive(self._places.library)
+        real = RealPaths()
+        # Links within the environment are followed here, so that steps name folders themselves.
+        going: dict[str, dict[str, str]] = {}
+        for folder, names in leaving.items():
+            going.setdefault(real.folder(folder), {}).update(names)
+        # What such a link leads to stays a folder, though all in it goes.
+        linked = set()
+        for folder in leaving:
+            above, name = os.path.split(folder)
+            if real.folder(folder) != os.path.join(real.folder(above), name):  # noqa: PTH118
+                linked.add(real.folder(folder))
         steps = plan_steps(
             self._stages.items(),
-            leaving,
+            going,
             look=Looking(),  # afresh: what appeared meanwhile is in the way
             store=self._store,
-            kept=self._places.kept,
+            kept=self._places.kept | linked,
+            real=real.folder,
             replace=replace,
             whole_folders=way.whole_folders,
             exchange=way.exchange,
             fold=_fold if ignores_case else None,
         )
+        for step in steps:
+            if not self._places.has(step.place):
+                raise LinkInTheWay(
+                    "a link leads out of the environment, and is not followed",
+                    where=step.place,
+                    hint="nothing was changed; remove the link",
+                )
         return tuple(self._noted(self._nearby(step)) for step in steps)
 
     def _store(self, folder: str) -> str:
@@ -371,7 +432,7 @@ class Transaction:
         if step.kind not in {Kind.PUT, Kind.SWAP}:
             return step
         folder = os.path.dirname(step.place)  # noqa: PTH120
-        device = self._device(os.path.realpath(folder) if os.path.islink(folder) else folder)  # noqa: PTH114
+        device = self._device(folder)
         workplace = self._workplaces.get(device)
         if workplace is not None and step.aside.startswith(workplace + os.sep):
             return step
@@ -435,7 +496,7 @@ class Transaction:
                     raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
 
     def _undo(self) -> None:
-        undo(self._places, read_journal(self._places), self._disk)
+        undo(self._places, read_journal(self._places, self._disk), self._disk)
         self._disk.remove_file(os.path.join(self._places.workplace, Stage.JOURNAL.value))  # noqa: PTH118
 
 
@@ -458,10 +519,11 @@ def _fold(name: str) -> str:
 
 
 def _copy(source: str, target: str, disk: FileSystem) -> None:
-    if os.path.isdir(source) and not os.path.islink(source):  # noqa: PTH112, PTH114
+    found = disk.lstat(source)
+    if stat.S_ISDIR(found.st_mode):
         disk.make_folder(target)
-        for name in os.listdir(source):  # noqa: PTH208
-            _copy(os.path.join(source, name), os.path.join(target, name), disk)  # noqa: PTH118
-        shutil.copymode(source, target)
+        for name, _ in disk.entries(source):
+            _copy(f"{source}{os.sep}{name}", f"{target}{os.sep}{name}", disk)
+        disk.set_mode(target, stat.S_IMODE(found.st_mode))
     else:
         disk.copy(source, target)

@@ -25,8 +25,10 @@ __all__ = [
     "UnsafeFolder",
     "cache_folder_of",
     "default_cache_folder",
+    "default_state_folder",
     "is_own",
     "make_folders",
+    "state_folder_of",
     "unsafe_cache_folder",
     "unsafe_folder",
     "usable_cache_folder",
@@ -62,11 +64,39 @@ def cache_folder_of(environ: Mapping[str, str]) -> str:
 
     :param environ: environment variables.
     """
+    return os.path.abspath(default_cache_folder(environ, _home(environ), sys.platform))  # noqa: PTH100
+
+
+def _home(environ: Mapping[str, str]) -> str:
     home = environ.get("HOME") if sys.platform != "win32" else None
     home = home or os.path.expanduser("~")
-    if not os.path.isabs(home):
-        home = "/nonexistent"  # a container may run as a user who has none
-    return os.path.abspath(default_cache_folder(environ, home, sys.platform))  # noqa: PTH100
+    # A container may run as a user who has none.
+    return home if os.path.isabs(home) else "/nonexistent"
+
+
+def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
+    """Return where it is kept what cannot be made anew, unlike what is in the cache.
+
+    :param environ: where the system keeps such things.
+    :param home: the user's folder.
+    :param platform: as ``sys.platform``.
+    """
+    if platform == "win32":
+        local = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+        return os.path.join(local, "wheelfit", "State")
+    if platform == "darwin":
+        return os.path.join(home, "Library", "Application Support", "wheelfit")
+    base = environ.get("XDG_STATE_HOME", "")
+    base = base if base.startswith("/") else os.path.join(home, ".local", "state")
+    return os.path.join(base, "wheelfit")
+
+
+def state_folder_of(environ: Mapping[str, str]) -> str:
+    """Return where it is kept for this user on this system, as an absolute path.
+
+    :param environ: environment variables.
+    """
+    return os.path.abspath(default_state_folder(environ, _home(environ), sys.platform))  # noqa: PTH100
 
 
 class UnsafeFolder:

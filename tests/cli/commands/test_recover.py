@@ -38,7 +38,7 @@ def target(run: Runner, tmp_path: Path, wheel: Path) -> Path:
 def interrupt(target: Path, after: int) -> None:
     """Kill a change that takes the package away, after some changes of the disk."""
     environment = open_environment(None, environ=os.environ, target=target)
-    places = Places.of(environment.schemes)
+    places = Places.of(environment.schemes, environment.seal)
     gone = {
         str(target / name): {path.name: "demo" for path in (target / name).iterdir()}
         for name in ("demo", "demo-1.0.dist-info")
@@ -50,7 +50,7 @@ def interrupt(target: Path, after: int) -> None:
         transaction.switch(gone, changes=["remove demo 1.0"])
 
 
-UNDONE, FINISHED, CLEARED = 8, 14, 3
+UNDONE, FINISHED, CLEARED = 8, 13, 3
 """After how many changes of the disk the change is how far."""
 
 

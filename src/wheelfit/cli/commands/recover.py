@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
+    from wheelfit.install.mending import Interruption
+    from wheelfit.install.recovery import Recovered
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument(
+        "--trust-journal",
+        action="store_true",
+        help="follow what was left there by another user, or with another home",
+    )
     add_environment(parser)
 
 
@@ -32,10 +39,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     environment = open_environment_of(arguments, environ, must_exist=True, tags=False)
     tell_unnamed_environment(arguments, environ, environment, output)
-    done = None if arguments.dry_run else mend(environment, alone=True)
-    if not arguments.dry_run:
+    done = None
+    found: Interruption | Recovered | None
+    if arguments.dry_run:
+        found = interruption = find_interruption(environment)
+        if interruption is not None and interruption.refusal and not arguments.trust_journal:
+            raise interruption.refusal
+    else:
+        found = done = mend(environment, alone=True, trusting=arguments.trust_journal)
         clear_abandoned()
-    found = find_interruption(environment) if arguments.dry_run else done
     notes = () if done is None else done.notes
     output.result_json(
         {
