@@ -29,7 +29,6 @@ from wheelfit.platforms.cache_folder import (
 )
 from wheelfit.sources.hashes import check_file
 from wheelfit.sources.holding import Holder, hold_open
-from wheelfit.sources.page import NO_HASHES
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ class Store:
         mark_used(path)
         return path
 
-    def sound_wheel(self, sha256: str, hashes: Mapping[str, str] = NO_HASHES) -> Path | None:
+    def sound_wheel(self, sha256: str, hashes: Mapping[str, str] | None = None) -> Path | None:
         """Return the path of a kept wheel whose bytes are still right; a damaged one is removed.
 
         :param sha256: its digest, hexadecimal.
@@ -212,7 +211,7 @@ class Store:
         if path is None:
             return None
         try:
-            check_file(path, {**hashes, "sha256": sha256}, None, where=str(path))
+            check_file(path, {**(hashes or {}), "sha256": sha256}, None, where=str(path))
         except (OSError, IntegrityError):
             self.forget_wheel(sha256)
             return None

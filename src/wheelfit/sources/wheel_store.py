@@ -22,11 +22,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidWheel
 from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.sources.cache import mark_used
-from wheelfit.sources.hashes import Check
-from wheelfit.sources.page import NO_HASHES
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
-from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
@@ -107,7 +104,7 @@ class WheelStore:
         filename: WheelFilename,
         *,
         where: str,
-        hashes: Mapping[str, str] = NO_HASHES,
+        hashes: Mapping[str, str] | None = None,
         archive: Path | None = None,
     ) -> UnpackedWheel | None:
         """Return a wheel that is kept; one that was edited is dropped.
@@ -135,7 +132,7 @@ class WheelStore:
         if changed is None and self._by_content:
             kept = archive or self._store.wheel(sha256)
             try:
-                changed = _differing(wheel, kept, {**hashes, "sha256": sha256}, where)
+                changed = _differing(wheel, kept, {**(hashes or {}), "sha256": sha256}, where)
             except (OSError, IntegrityError):
                 self._note(
                     f"hashes are required, and the archive of {filename.text} is not in the cache "
@@ -402,7 +399,9 @@ def _differing(
     :raises FileNotFoundError: there is no archive.
     :raises IntegrityError: the archive is not what was promised.
     """
+    from wheelfit.sources.hashes import Check  # noqa: PLC0415 - start-up
     from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
     from wheelfit.wheels.unchanged_content import differing_file  # noqa: PLC0415 - start-up
 
     if archive is None:
