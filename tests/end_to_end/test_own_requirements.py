@@ -261,3 +261,14 @@ def test_repair(home: Path) -> None:
     done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet")
     assert "everything that wheelfit depends on is installed" in done.stderr
     assert "pip install" not in done.stderr
+
+
+def test_repair_with_uv(home: Path, uv: Path) -> None:
+    """Where the environment has no pip, as those of uv and pipx, uv installs what is missing."""
+    remove(home, ["mdurl"])
+    environ = {"PATH": os.pathsep.join((str(uv.parent), os.defpath))}
+    environ |= {name: value for name, value in os.environ.items() if name.startswith("UV_")}
+    done = run(home, "doctor", "--repair", "--only", "own-requirement-unmet", environ=environ)
+    assert f"{uv} pip install --python" in done.stderr
+    assert not list(site_of(home).glob("pip"))
+    run(home, "list")
