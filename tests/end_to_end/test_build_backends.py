@@ -136,7 +136,7 @@ def check_optimisation(code: Mapping[str | None, str]) -> None:
     for text in code.values():
         lines = [line for line in text.splitlines() if "\t" in line]
         # Without optimisation every variable is in the stack frame: a fifth of all instructions.
-        assert sum("(%rbp)" in line for line in lines) < len(lines) / 20
+        assert sum("(%rbp)" in line for line in lines) < len(lines) / 8
         assert "__assert_fail" not in text
 
 

@@ -67,7 +67,7 @@ def options(place: Path) -> dict[str, set[str]]:
 
 def disassembled(place: Path) -> str:
     """Return what the compiled module of a wheel does."""
-    (path,) = place.rglob("*.so")
+    (path,) = [*place.rglob("*.so"), *place.glob("*.data/scripts/*")]
     words = ["objdump", "-d", str(path)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
@@ -235,6 +235,27 @@ pub extern "C" fn scaled(out: &mut [i32; 64], given: &[i32; 64], factor: i32) {
 """,
     ".cargo/config.toml": '[build]\nrustflags = ["--cfg", "own"]\n',
 }
+MATURIN = {
+    "pyproject.toml": """
+[build-system]
+requires = ["maturin>=1.7"]
+build-backend = "maturin"
+[project]
+name = "rust-demo"
+version = "1.0"
+[tool.maturin]
+bindings = "bin"
+"""
+    + TABLE,
+    "Cargo.toml": '[package]\nname = "rust-demo"\nversion = "1.0.0"\nedition = "2021"\n',
+    "src/main.rs": f"""{RUST["src/lib.rs"].replace("#[no_mangle]", "#[no_mangle] #[inline(never)]")}
+fn main() {{
+    let mut out = [0; 64];
+    scaled(&mut out, &[std::env::args().count() as i32; 64], 3);
+    println!("{{}}", out[5]);
+}}
+""",
+}
 
 
 @LONG
@@ -245,6 +266,7 @@ pub extern "C" fn scaled(out: &mut [i32; 64], given: &[i32; 64], factor: i32) {
         pytest.param(FORTRAN, ["gcc", "gfortran"], id="fortran"),
         pytest.param(CMAKE_IN_SETUP, ["gcc"], id="cmake in setup.py"),
         pytest.param(RUST, ["cargo"], id="rust"),
+        pytest.param(MATURIN, ["cargo"], id="maturin"),
     ],
 )
 def test_languages(files: dict[str, str], programs: list[str], build: Build) -> None:

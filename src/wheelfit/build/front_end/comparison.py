@@ -13,6 +13,7 @@ from wheelfit.build.front_end.orders import is_built_alike
 from wheelfit.errors import BuildFailed, LostOptimisation
 from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.instructions import FrameUse
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
 from wheelfit.wheels.binaries.reading import unpacked_binaries
 
@@ -124,7 +125,7 @@ def _losses(
         if name not in plain:
             continue
         if names_level:
-            code = replace(code, levels=plain[name].levels, frame_accesses=0)  # noqa: PLW2901
+            code = replace(code, levels=plain[name].levels, frames=FrameUse())  # noqa: PLW2901
         if names_assertions:
             code = replace(code, has_assertions=False)  # noqa: PLW2901
         yield from (f"{name}: {loss}" for loss in code.losses_against(plain[name]))

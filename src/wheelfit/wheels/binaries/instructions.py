@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.values import replace
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
 from wheelfit.wheels.binaries.levels import LEVELS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
 
-__all__ = ["count_frame_accesses", "counted_binaries", "with_instructions"]
+__all__ = ["FrameUse", "count_frame_use", "counted_binaries", "with_instructions"]
 
 
 def __dir__() -> list[str]:
@@ -264,12 +264,24 @@ def _level(instruction: Any, levels: dict[int, str]) -> str | None:
     return max(known, default="v1")
 
 
-def count_frame_accesses(window: Window, sections: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return how many instructions there are, and how many access a variable on the stack.
+@dataclass(frozen=True, slots=True)
+class FrameUse:
+    """How code uses its stack frames, as numbers of instructions."""
 
-    Code without optimisation keeps every variable there, and finds it below the frame pointer.
-    Only accesses of up to eight bytes count: optimised code saves vectors there. Of long code a
-    sample is looked at.
+    instructions: int = 0
+    accesses: int = 0
+    """Of a variable below the frame pointer."""
+    reloads: int = 0
+    """Those that read what the instruction before has written."""
+    prologues: int = 0
+    """Beginnings of functions that set up a frame pointer."""
+    returns: int = 0
+
+
+def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> FrameUse:
+    """Return how code uses its stack frames; of long code a sample is looked at.
+
+    Only accesses of up to eight bytes count: optimised code saves vectors there.
 
     :param window: the file.
     :param sections: where its code is.
@@ -277,21 +289,33 @@ def count_frame_accesses(window: Window, sections: Iterable[tuple[int, int]]) ->
     :raises NeedsExtra: the disassembler is not installed.
     """
     library = _library()
-    pointer = library.Register.RBP
-    total = accesses = 0
+    pointer, no_register = library.Register.RBP, library.Register.NONE
+    memory, size_of = library.OpKind.MEMORY, library.MemorySizeExt.size
+    move, push, back = (getattr(library.Mnemonic, name) for name in ("MOV", "PUSH", "RET"))
+    instructions = accesses = reloads = prologues = returns = 0
     left = _PIECE
-    for start, size in sorted(sections):
-        piece = window.read(start, min(size, left))
+    for start, length in sorted(sections):
+        piece = window.read(start, min(length, left))
         left -= len(piece)
-        for instruction in library.Decoder(64, piece, ip=0):
-            total += 1
-            if (
-                instruction.memory_base == pointer
-                and instruction.memory_displacement >> 63  # negative
-                and library.MemorySizeExt.size(instruction.memory_size) in _VARIABLE_SIZES
-            ):
-                accesses += 1
-    return total, accesses
+        written: int | None = None
+        is_pushed = False
+        for one in library.Decoder(64, piece, ip=0):
+            instructions += 1
+            is_access = (
+                one.memory_base == pointer
+                and one.memory_index == no_register
+                and one.memory_displacement >> 63  # negative
+                and size_of(one.memory_size) in _VARIABLE_SIZES
+            )
+            writes = is_access and one.op0_kind == memory
+            accesses += bool(is_access)
+            reloads += bool(is_access and not writes and one.memory_displacement == written)
+            written = one.memory_displacement if writes else None
+            mnemonic = one.mnemonic
+            prologues += is_pushed and mnemonic == move and one.op0_register == pointer
+            is_pushed = mnemonic == push and one.op0_register == pointer
+            returns += mnemonic == back
+    return FrameUse(instructions, accesses, reloads, prologues, returns)
 
 
 def _library() -> Any:

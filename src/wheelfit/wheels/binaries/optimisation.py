@@ -16,7 +16,7 @@ from wheelfit.errors import NeedsExtra
 from wheelfit.values import dataclass, field
 from wheelfit.wheels.binaries import elf
 from wheelfit.wheels.binaries.facts import Format
-from wheelfit.wheels.binaries.instructions import count_frame_accesses
+from wheelfit.wheels.binaries.instructions import FrameUse, count_frame_use
 from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
 
@@ -33,16 +33,15 @@ def __dir__() -> list[str]:
 
 _DEBUG = Allowance(12_000_000, 2 << 30, 256 << 20)
 """Enough for whole sections of debug information."""
-_CODE = Allowance(100_000, 4 << 30, 1 << 20)
-_PIECE = 1 << 20
+_CODE = Allowance(100_000, 4 << 30, 4 << 20)
+_PIECE = 4 << 20
 _ASSERTIONS = frozenset({"__assert_fail", "__assert_rtn", "__assert_func", "__assert"})
 """What C libraries call when an assertion fails."""
 _RANKS = {level: rank for rank, level in enumerate(("0", "g", "1", "z", "s", "2", "3", "fast"))}
-_UNOPTIMISED = 0.12
-"""Share of accesses to the stack frame; gcc and clang reach 0.2 without optimisation, and 0.02
-with -O1 and more."""
-_FEW = 16
-_FACTOR = 3
+_ACCESSES, _RELOADS, _PROLOGUES, _FEW = 0.1, 0.01, 0.25, 16
+"""Code without optimisation keeps every variable in memory: a fifth to a half of its instructions
+access the frame, of these one in fifty at least reads what was written just before, and every
+function sets up a frame pointer. Optimised code may do one of these, as where vectors need room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,8 @@ class Optimisation:
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By the name of a source file: the lowest level that it was compiled with, as ``3``."""
     has_assertions: bool = False
-    instructions: int = 0
-    """Those that were looked at."""
-    frame_accesses: int = 0
-    """Those among them that access a variable in a stack frame."""
+    frames: FrameUse = FrameUse()
+    """Of x86-64."""
     code: str = ""
     """A digest of the machine code."""
 
@@ -72,22 +69,26 @@ class Optimisation:
             level, expected = self.levels[name], plain.levels[name]
             if _RANKS[level] < _RANKS[expected]:
                 yield f"{name} is compiled with -O{level}, in the plain wheel with -O{expected}"
-        if shared or self.frame_accesses < _FEW:
-            return
-        share, usual = self._frame_share, plain._frame_share
-        if share >= _UNOPTIMISED and share >= _FACTOR * usual:
+        if not shared and self.is_unoptimised and not plain.is_unoptimised:
+            share = self.frames.accesses / self.frames.instructions
             yield (
-                f"its code is not optimised: {share:.0%} of the instructions access the stack "
-                f"frame, in the plain wheel {usual:.0%}"
+                f"its code is not optimised, that of the plain wheel is ({share:.0%} of its "
+                "instructions access variables in memory)"
             )
+
+    @property
+    def is_unoptimised(self) -> bool:
+        """Whether the instructions are those that compilers write without optimisation."""
+        frames = self.frames
+        return (
+            frames.accesses >= max(_FEW, _ACCESSES * frames.instructions)
+            and frames.reloads >= _RELOADS * frames.accesses
+            and frames.prologues >= _PROLOGUES * frames.returns
+        )
 
     def _lost_assertions(self, plain: Optimisation) -> Iterable[str]:
         if self.has_assertions and not plain.has_assertions:
             yield "it has assertions, in the plain wheel they are off (-DNDEBUG)"
-
-    @property
-    def _frame_share(self) -> float:
-        return self.frame_accesses / max(1, self.instructions)
 
 
 def require_readers() -> None:
@@ -113,7 +114,7 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     producers: tuple[tuple[str, str], ...] = ()
     wanted: frozenset[str] = frozenset()
     sections: list[tuple[int, int]] = []
-    counted, digest = (0, 0), ""
+    frames, digest = FrameUse(), ""
     with suppress(Unreadable):
         producers = elf.read_producers(Window(file, _DEBUG))
     with suppress(Unreadable):
@@ -124,9 +125,9 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     levels = _levels(producers)
     if "x86_64" in binary.machines:
         with suppress(Unreadable):
-            counted = count_frame_accesses(Window(file, _CODE), sections)
+            frames = count_frame_use(Window(file, _CODE), sections)
     has_assertions = not _ASSERTIONS.isdisjoint(name.partition("@")[0] for name in wanted)
-    return Optimisation(levels, has_assertions, *counted, digest)
+    return Optimisation(levels, has_assertions, frames, digest)
 
 
 def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
