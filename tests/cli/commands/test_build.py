@@ -543,7 +543,7 @@ class TestRecipes:
         # Flags of the interpreter stand where the variable would replace them.
         assert seen["CFLAGS"] == "-g -march=x86-64-v3"
         assert seen["CXXFLAGS"] == f"{INTERPRETER} -march=x86-64-v3".strip()
-        assert seen["FFLAGS"] is None
+        assert seen["FFLAGS"] == "-march=x86-64-v3"
         assert yard.module("null")["SEEN"]["CFLAGS"] == "-g"
         assert yard.module("v3_mkl")["SEEN"] == seen
         assert yard.count() == 3  # one above; null and plain are one, v3 and v3_mkl another
