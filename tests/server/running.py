@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -44,6 +45,7 @@ class RunningIndex:
     :param environ: further variables.
     :param pass_fds: descriptors that it gets.
     :param names: what else it goes by; requests that tests write by hand are for ``x``.
+    :param files: how many files it may open, as the soft and the hard limit say.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class RunningIndex:
         environ: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
         names: Sequence[str] = ("x",),
+        files: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +68,9 @@ class RunningIndex:
                 stderr=log,
                 env=clean_environ(folder) | dict(environ or {}),
                 pass_fds=pass_fds,
+                preexec_fn=None
+                if files is None
+                else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files),
             )
         said = ""
         assert self.process.stdout is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import subprocess
@@ -194,6 +195,79 @@ def test_a_connection_is_used_again(address: tuple[str, int]) -> None:
     request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert raw(address, request * 3 + last).count(b"HTTP/1.1 200 ") == 4
+
+
+# A server that has no file left to open, for some seconds after it was asked for "/eat".
+WITHOUT_FILES = """
+import os, resource, threading
+from contextlib import suppress
+from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.listening import listen_at, origin_of, serve
+from wheelfit.server.messages import Answer
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+
+def answer(request):
+    if request.path == "/eat":
+        files = []
+        with suppress(OSError):
+            while True:
+                files.append(os.open(os.devnull, os.O_RDONLY))
+        threading.Timer(2.5, lambda: [os.close(one) for one in files]).start()
+    return Answer.text(200, "here")
+
+limits = Limits()
+listener = listen_at("127.0.0.1", 0)
+application = AsgiApplication(answer, limits=limits)
+serve(application, listener, limits, ready=lambda: print(origin_of(listener), flush=True),
+      note=lambda text: print(text, flush=True))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit on Windows")
+def test_without_a_file_to_open_nothing_is_lost_and_little_is_said() -> None:
+    """Connections wait until they can be accepted; one sentence a second tells of it."""
+    request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", WITHOUT_FILES], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline().decode()
+        assert "because this process may open 100 files" in first
+        parts = urlsplit(process.stdout.readline().decode().strip())
+        address = (str(parts.hostname), int(parts.port or 0))
+        assert raw(address, request.replace(b"/ ", b"/eat ")).startswith(b"HTTP/1.1 200 ")
+        began = time.monotonic()
+        waiting = [socket.create_connection(address, timeout=30) for _ in range(20)]
+        for one in waiting:
+            one.sendall(request)
+        for one in waiting:
+            assert one.recv(100).startswith(b"HTTP/1.1 200 ")
+            one.close()
+        lasted = time.monotonic() - began
+        process.terminate()
+        told, faults = (text.decode() for text in process.communicate(timeout=60))
+        assert (process.returncode, faults) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+    lines = told.splitlines()
+    assert all("no connection can be accepted: Too many open files" in one for one in lines)
+    assert 0 < len(lines) <= lasted + 2
+
+
+def test_connections_that_ask_nothing_go_first(address: tuple[str, int]) -> None:
+    """A client between two requests keeps its connection while others never bring one."""
+    client = http.client.HTTPConnection(*address, timeout=20)
+    silent = []
+    for _ in range(40):
+        silent.append(socket.create_connection(address, timeout=20))
+        client.request("GET", "/")
+        assert client.getresponse().read() == b"0\n"
+    for one in (client, *silent):
+        one.close()
 
 
 def test_sockets_of_others_must_listen() -> None:

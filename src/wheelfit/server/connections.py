@@ -37,6 +37,7 @@ _DROP = struct.pack("ii", 1, 0)
 _LAST_CHANCE = 1.0
 """Seconds in which a connection may still bring its request, once the server stops."""
 _LONGEST_REASON = 400
+_SOON = "retry-after: 1\r\n"
 _KIND = re.compile(rb"[A-Za-z-]{1,24} [/*]")
 _PHRASES = {
     400: "Bad Request",
@@ -58,6 +59,13 @@ class Bounds:
         """What connections may take."""
         self.is_stopping = False
         """Whether every answer is the last of its connection."""
+        # Dictionaries, for their order: the first has waited longest.
+        self.silent: dict[Any, None] = {}
+        """Connections that never brought a request."""
+        self.idle: dict[Any, None] = {}
+        """Connections between two requests."""
+        self.leaving: set[Any] = set()
+        """Connections that were closed to make room, and are not gone yet."""
 
     def look(self, connections: set[Any]) -> None:
         """End connections on which nothing moves."""
@@ -66,21 +74,39 @@ class Bounds:
             one.look(now)
 
     def make_room(self, new: Any) -> None:
-        """Close an idle connection if there are too many; if none is idle, the new one."""
-        if len(new.connections) <= self.limits.connections:
+        """Close an idle connection if there are too many; if none is idle, the new one.
+
+        Connections that never brought a request go first: an attacker has plenty of them.
+        """
+        if len(new.connections) - len(self.leaving) <= self.limits.connections:
             return
-        idle = [
-            one
-            for one in new.connections
-            if one is not new and one.is_idle() and not one.transport.is_closing()
-        ]
-        if not idle:
+        for waiting in (self.silent, self.idle):
+            for one in waiting:
+                if not one.transport.get_write_buffer_size():
+                    self._close(one)
+                    return
+        for one in new.connections:
             # Whoever has his answer, and goes on sending what nobody wants, stands in the way.
-            idle = [one for one in new.connections if one is not new and one.is_answered()]
-        if idle:
-            min(idle, key=lambda one: one.stuck_since).transport.close()
-        else:
-            new.refuse(503, "there are too many connections")
+            if one is not new and one.is_answered():
+                self._close(one)
+                return
+        self.leaving.add(new)
+        new.refuse(503, "there are too many connections")
+
+    def _close(self, one: Any) -> None:
+        self.busy(one)
+        self.leaving.add(one)
+        one.transport.close()
+
+    def busy(self, one: Any) -> None:
+        """Note that a connection does not wait for a request."""
+        self.silent.pop(one, None)
+        self.idle.pop(one, None)
+
+    def gone(self, one: Any) -> None:
+        """Note that a connection is gone."""
+        self.busy(one)
+        self.leaving.discard(one)
 
 
 class BoundedConnection(_Protocol):
@@ -106,6 +132,13 @@ class BoundedConnection(_Protocol):
         self.stuck_since = time.monotonic()
         self.is_last = self.bounds.is_stopping
         self.bounds.make_room(self)
+        if not self.transport.is_closing():
+            self.bounds.silent[self] = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        super().connection_lost(exc)
+        self.bounds.gone(self)
 
     def data_received(self, data: bytes) -> None:
         """Count what is no body."""
@@ -141,6 +174,7 @@ class BoundedConnection(_Protocol):
     def on_headers_complete(self) -> None:
         """Let a request be answered if its head is as it may be."""
         self.since = None
+        self.bounds.busy(self)
         self.head_size = self.beside = 0
         if self.own_size > self.bounds.limits.head:
             self.refuse(431, "the head of the request is too large")
@@ -190,7 +224,8 @@ class BoundedConnection(_Protocol):
         text = f"{sentence}\n".encode()
         head = (
             f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: text/plain; charset=utf-8"
-            f"\r\ncontent-length: {len(text)}\r\nconnection: close\r\n\r\n"
+            f"\r\ncontent-length: {len(text)}\r\nconnection: close\r\n"
+            f"{_SOON if status == 503 else ''}\r\n"
         )
         self.transport.write(head.encode() + text)
         self.transport.close()
@@ -215,6 +250,8 @@ class BoundedConnection(_Protocol):
     def on_response_complete(self) -> None:
         """Close behind the last answer."""
         super().on_response_complete()
+        if self.is_idle() and not self.transport.is_closing():
+            self.bounds.idle[self] = None
         if self.is_last and not self.transport.is_closing():
             # The answer had begun, and did not say that it is the last.
             self.loop.call_later(_LAST_CHANCE, self.close_if_idle)

@@ -5,14 +5,17 @@ The only importer of `uvicorn`, with `wheelfit.server.connections`.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import socket
+from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration, NeedsExtra
 from wheelfit.server.connections import BoundedConnection, Bounds
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +23,14 @@ if TYPE_CHECKING:
     from wheelfit.server.asgi import AsgiApplication, Limits
 
 
-__all__ = ["listen_at", "listen_on", "origin_of", "serve"]
+__all__ = [
+    "listen_at",
+    "listen_on",
+    "most_connections",
+    "origin_of",
+    "raise_file_limit",
+    "serve",
+]
 
 
 def __dir__() -> list[str]:
@@ -28,6 +38,13 @@ def __dir__() -> list[str]:
 
 
 _BACKLOG = 2048
+"""Connections that the kernel lets wait to be accepted."""
+_AT_ONCE = 32
+"""Connections that are accepted before the server looks whether there are too many."""
+_RESERVE = 256
+"""Open files that no connection may take: for the database, storages, upstreams and uploads."""
+_FILES_EACH = 2
+"""Open files of one connection: its own, and what it is sent."""
 
 
 def listen_at(host: str, port: int) -> socket.socket:
@@ -77,6 +94,61 @@ def origin_of(listener: socket.socket) -> str:
     return ""
 
 
+def raise_file_limit() -> int | None:
+    """Let this process open as many files as it may; return how many, None for any number."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+    except ImportError:
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # macOS has another limit besides
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def most_connections(files: int) -> int:
+    """Return how many connections a process can have so that it never runs out of open files.
+
+    >>> most_connections(1024), most_connections(65_536), most_connections(64)
+    (384, 32640, 16)
+
+    :param files: that it may open.
+    """
+    return max(1, (files - min(_RESERVE, files // 2)) // _FILES_EACH)
+
+
+class _Faults:
+    """The errors of an event loop, told as one sentence in each second that has some.
+
+    There may be thousands of them in a second, above all when no file can be opened any more.
+
+    :param note: told the sentence.
+    """
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._count: Counter[str] = Counter()
+
+    def __call__(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Count one: an exception handler of an event loop."""
+        error = context.get("exception")
+        if isinstance(error, OSError):
+            reason = error.strerror or type(error).__name__
+        else:
+            reason = type(error).__name__ if error is not None else ""
+        what = "no connection can be accepted" if "socket" in context else context["message"]
+        self._count[f"{what}: {reason}" if reason else str(what)] += 1
+
+    def tell(self) -> None:
+        """Tell of those since the last time."""
+        if self._count:
+            sentence, _ = self._count.most_common(1)[0]
+            self._note(f"{sentence} ({self._count.total()} times)")
+            self._count.clear()
+
+
 def serve(
     application: AsgiApplication,
     listener: socket.socket,
@@ -85,6 +157,7 @@ def serve(
     ready: Callable[[], None],
     stop_within: int = 60,
     give_up: Callable[[], None] = lambda: None,
+    note: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
@@ -94,6 +167,7 @@ def serve(
     :param ready: called once they are answered.
     :param stop_within: seconds that are left to requests that are under way at the end.
     :param give_up: called after that: breaks off what threads may still wait for.
+    :param note: told what an operator should know of connections, at most once a second.
     :raises NeedsExtra: the libraries are not installed.
     """
     try:
@@ -102,7 +176,16 @@ def serve(
     except ImportError as error:
         raise NeedsExtra("server", error.name or "uvicorn") from None
 
+    files = raise_file_limit()
+    if files is not None and most_connections(files) < limits.connections:
+        most = most_connections(files)
+        note(
+            f"{most} connections are taken at once instead of {limits.connections}, because this "
+            f"process may open {files} files (ulimit -n, LimitNOFILE)"
+        )
+        limits = replace(limits, connections=most)
     shared = Bounds(limits)
+    faults = _Faults(note)
     # The server's own words are about its inner life; what counts is told by the application.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
@@ -117,13 +200,17 @@ def serve(
         """A server that looks after its connections."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            asyncio.get_running_loop().set_exception_handler(faults)
             await super().startup(sockets)
+            for one in sockets or ():
+                one.listen(_BACKLOG)  # more than asyncio accepts at once
             if self.started:
                 ready()
 
         async def on_tick(self, counter: int) -> bool:
             if counter % 10 == 0:
                 shared.look(self.server_state.connections)
+                faults.tell()
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -143,7 +230,7 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=limits.idle,
         timeout_graceful_shutdown=stop_within,
-        backlog=_BACKLOG,
+        backlog=_AT_ONCE,
     )
     try:
         Server(config).run([listener])

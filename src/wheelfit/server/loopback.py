@@ -39,6 +39,7 @@ def __dir__() -> list[str]:
 _HOST = "127.0.0.1"
 _PATIENCE = 60.0
 _MOST = 500
+_PAUSE = 0.1
 _LINE_ENDS = frozenset("\r\n")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -163,7 +164,13 @@ class _Server(ThreadingHTTPServer):
         self.origin = f"http://{self.server_name}:{self.server_port}"
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
+        try:
+            connection, address = super().get_request()
+        except OSError:
+            time.sleep(
+                _PAUSE
+            )  # it is tried again at once, in vain as long as no file can be opened
+            raise
         self._connections.add(connection)
         return connection, address
 

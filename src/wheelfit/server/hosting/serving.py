@@ -130,6 +130,7 @@ def run_server(
             ready=ready,
             stop_within=settings.stop_within,
             give_up=give_up,
+            note=lambda text: log("connections", message=text),
         )
         log("stopped")
 

@@ -74,4 +74,5 @@ def serve_to_others(
             ready=lambda: ready(origin),
             stop_within=_STOP_WITHIN,
             give_up=give_up,
+            note=failed,
         )
