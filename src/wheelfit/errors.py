@@ -88,7 +88,7 @@ WheelfitError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from wheelfit.values import dataclass
 
@@ -800,9 +800,24 @@ class EnvironmentReadOnly(EnvironmentUnavailable):
 
 
 class StorageUnavailable(EnvironmentUnavailable):
-    """What an index keeps its projects and files in cannot be read or written now."""
+    """What an index keeps its projects and files in cannot be read or written now.
+
+    :param trouble: ``silent`` if it gave no answer, ``full`` if it has no room; empty: it said no.
+    """
 
     reference = "storage-unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+        trouble: Literal["silent", "full", ""] = "",
+    ) -> None:
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.trouble = trouble
 
 
 class StoreUnavailable(EnvironmentUnavailable):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -61,6 +60,8 @@ class RunningIndex:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / f"log-{time.monotonic_ns()}"
         command = [sys.executable, "-m", "wheelfit", "index", "serve", str(folder), "--json"]
+        if files is not None:
+            command = ["prlimit", "--nofile={}:{}".format(*files), *command]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--port", "0", *(f"--answer-to={name}" for name in names), *options],
@@ -68,9 +69,6 @@ class RunningIndex:
                 stderr=log,
                 env=clean_environ(folder) | dict(environ or {}),
                 pass_fds=pass_fds,
-                preexec_fn=None
-                if files is None
-                else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files),
             )
         said = ""
         assert self.process.stdout is not None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,6 +46,8 @@ class Postgresql:
     """
 
     def __init__(self, programs: Path) -> None:
+        self.programs = programs
+        """Folder of its programs."""
         self._folder = Path(tempfile.mkdtemp(prefix="wheelfit-pg-"))
         self._url = f"postgresql:///postgres?host={self._folder}&user=postgres"
         self._count = itertools.count()
@@ -59,18 +63,37 @@ class Postgresql:
         if made.returncode:
             self.close()
             raise Unavailable(f"PostgreSQL makes no database: {made.stderr[-300:]}")
+        self._command = [str(programs / "postgres"), "-F", "-D", str(data)]
         settings = {"listen_addresses": "", "unix_socket_directories": str(self._folder)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        self._command += options
+        self._user = user
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, or start it anew."""
         # Nothing here shall outlive the machine.
-        with (self._folder / "log").open("wb") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                [programs / "postgres", "-F", "-D", data, *options],
-                stdout=log,
-                stderr=log,
-                user=user,
-                cwd=self._folder,
+                self._command, stdout=log, stderr=log, user=self._user, cwd=self._folder
             )
         self._wait()
+
+    def stop(self) -> None:
+        """Stop the server at once, without waiting for connections."""
+        assert self._process is not None
+        self.send(signal.SIGCONT)
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait()
+
+    def send(self, number: int) -> None:
+        """Send a signal to all processes of the server."""
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in (pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(one, number)
 
     def database(self) -> str:
         """Return the URL of something new and empty; a schema, because that costs nothing."""
@@ -85,8 +108,7 @@ class Postgresql:
         """Stop the server and remove everything."""
         process = getattr(self, "_process", None)
         if process is not None:
-            process.send_signal(3)  # at once, without waiting for connections
-            process.wait()
+            self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _wait(self) -> None:
@@ -161,6 +183,10 @@ class ObjectStorage:
         urllib.request.urlopen(request).close()
         keys = "access_key_id=key&secret_access_key=secret&region=us-east-1"
         return f"s3://{name}/files?endpoint={self.origin}&{keys}"
+
+    def send(self, number: int) -> None:
+        """Send a signal to the server."""
+        self._process.send_signal(number)
 
     def close(self) -> None:
         """Stop the server."""

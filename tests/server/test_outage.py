@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
 import socket
+import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from server.running import RunningIndex
+from server.services import ObjectStorage, Postgresql
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -44,3 +54,240 @@ def test_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
         assert "400 files" in told["message"]  # the soft limit of 128 was raised
         assert "Traceback" not in index.log
         assert len(index.log) < 30_000
+
+
+# --- what the index depends on does not answer ------------------------------------------------
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for something that comes soon."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def readiness(index: RunningIndex) -> tuple[int, dict[str, str]]:
+    """Return what the server says of itself: the status, and by dependency what it is."""
+    status, headers, body = index.get("/-/health/ready")
+    assert headers["content-type"] == "application/json"
+    assert index.get("/-/health/live")[0] == 200
+    return status, json.loads(body)["dependencies"]
+
+
+def states(index: RunningIndex, name: str) -> list[str]:
+    """Return what the log says became of a dependency."""
+    return [one["state"] for one in index.events("dependency") if one["name"] == name]
+
+
+@pytest.fixture
+def own_postgresql(postgresql: Postgresql) -> Iterator[Postgresql]:
+    """Give a PostgreSQL server that may be stopped."""
+    with Postgresql(postgresql.programs) as server:
+        yield server
+
+
+@pytest.mark.parametrize("how", ["frozen", "stopped"])
+def test_a_database_that_does_not_answer(
+    own_postgresql: Postgresql, how: str, tmp_path: Path
+) -> None:
+    """Pages in memory go on, all else is told 503, and soon after its return all is well."""
+    wheels = [build_wheel(tmp_path / "dist", name, "1.0") for name in ("hot", "cold")]
+    with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
+        for wheel in wheels:
+            assert index.upload(wheel) == 200
+        page = index.get("/simple/hot/")
+        assert page[0] == 200
+        wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
+        if how == "frozen":
+            own_postgresql.send(signal.SIGSTOP)
+        else:
+            own_postgresql.stop()
+        try:
+            # From the first moment on, although nobody knows yet.
+            assert index.get("/simple/hot/")[::2] == page[::2]
+            wait_until(
+                lambda: (
+                    readiness(index) == (503, {"database": "does not answer", "storage": "ready"})
+                )
+            )
+            for _ in range(50):
+                assert index.get("/simple/hot/")[::2] == page[::2]
+                for path in ("/simple/cold/", f"/files/{wheels[0].name}", "/"):
+                    status, headers, body = index.get(path)
+                    assert (status, headers["retry-after"]) == (503, "2")
+                    assert path == "/" or b"wheelfit-pg-" not in body  # a path of this machine
+            assert index.upload(wheels[0]) == 503
+            assert readiness(index)[0] == 503
+        finally:
+            if how == "frozen":
+                own_postgresql.send(signal.SIGCONT)
+            else:
+                own_postgresql.start()
+        wait_until(lambda: readiness(index)[0] == 200)
+        for wheel in wheels:
+            assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
+        assert index.get("/simple/cold/")[0] == 200
+        assert index.upload(build_wheel(tmp_path / "dist", "hot", "2.0")) == 200
+        assert b"hot-2.0" in index.get("/simple/hot/")[2]
+        assert index.stop() == 0
+        assert states(index, "database") == ["does not answer", "ready"]
+        assert not index.events("failure")
+
+
+def test_a_server_ends_although_its_database_hangs(
+    own_postgresql: Postgresql, tmp_path: Path
+) -> None:
+    """What waits for a database is broken off, and the server ends as it was asked to."""
+    with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
+        own_postgresql.send(signal.SIGSTOP)
+        answers: list[int] = []
+        client = threading.Thread(target=lambda: answers.append(index.get("/simple/any/")[0]))
+        client.start()
+        assert index.stop() == 0
+        client.join()
+        assert answers == [503]
+        own_postgresql.send(signal.SIGCONT)
+
+
+def test_what_this_server_changed_is_never_shown_as_it_was(
+    own_postgresql: Postgresql, tmp_path: Path
+) -> None:
+    """A page that an upload has changed just before an outage is not given as it was before."""
+    dist = tmp_path / "dist"
+    with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
+        for name in ("changed", "other"):
+            assert index.upload(build_wheel(dist, name, "1.0")) == 200
+            assert index.get(f"/simple/{name}/")[0] == 200
+        assert index.upload(build_wheel(dist, "changed", "2.0")) == 200
+        own_postgresql.stop()
+        assert index.get("/simple/other/")[0] == 200
+        assert index.get("/simple/changed/")[0] == 503
+        own_postgresql.start()
+        wait_until(lambda: index.get("/simple/changed/")[0] == 200)
+        assert b"changed-2.0" in index.get("/simple/changed/")[2]
+
+
+def test_a_storage_that_is_frozen(tmp_path: Path) -> None:
+    """Pages and metadata go on; whoever wants a file is told 503, before an answer has begun."""
+    pytest.importorskip("obstore", reason="needs the extra `server`")
+    wheel = build_wheel(tmp_path / "dist", "kept", "1.0")
+    with (
+        ObjectStorage() as storage,
+        RunningIndex(tmp_path / "index", "--storage", storage.bucket()) as index,
+    ):
+        assert index.upload(wheel) == 200
+        assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
+        storage.send(signal.SIGSTOP)
+        try:
+            wait_until(
+                lambda: (
+                    readiness(index) == (503, {"database": "ready", "storage": "does not answer"})
+                )
+            )
+            for _ in range(20):
+                status, headers, body = index.get(f"/files/{wheel.name}")
+                assert (status, headers["retry-after"]) == (503, "2")
+                assert storage.origin.encode() not in body
+                assert index.get("/simple/kept/")[0] == index.get("/")[0] == 200
+                assert index.get(f"/files/{wheel.name}.metadata")[0] == 200
+                assert index.get("/simple/never-seen/")[0] == 404
+            assert index.upload(build_wheel(tmp_path / "dist", "kept", "2.0")) == 503
+        finally:
+            storage.send(signal.SIGCONT)
+        wait_until(lambda: readiness(index)[0] == 200)
+        assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
+        assert index.upload(build_wheel(tmp_path / "dist", "kept", "2.0")) == 200
+        assert index.stop() == 0
+        assert states(index, "storage") == ["does not answer", "ready"]
+
+
+def test_a_storage_that_never_answers(tmp_path: Path) -> None:
+    """A black hole in place of a storage: the server starts, says so, and can be stopped."""
+    pytest.importorskip("obstore", reason="needs the extra `server`")
+    with closing(socket.create_server(("127.0.0.1", 0))) as hole:
+        origin = "http://{}:{}".format(*hole.getsockname())
+        url = (
+            f"s3://bucket/x?endpoint={origin}&access_key_id=a&secret_access_key=b&region=us-east-1"
+        )
+        with RunningIndex(tmp_path / "index", "--storage", url) as index:
+            wait_until(lambda: readiness(index)[0] == 503)
+            assert index.get("/simple/")[0] == 200
+            assert index.upload(build_wheel(tmp_path / "dist", "lost", "1.0")) == 503
+            assert readiness(index)[1] == {"database": "ready", "storage": "does not answer"}
+            assert index.stop() == 0
+
+
+def test_files_that_hang_hold_few_threads(tmp_path: Path) -> None:
+    """A folder that hangs, as one of a network does, leaves pages and uploads alone."""
+    wheels = [build_wheel(tmp_path / "dist", name, "1.0") for name in ("hangs", "well")]
+    with RunningIndex(tmp_path / "index") as index:
+        for wheel in wheels:
+            assert index.upload(wheel) == 200
+        blob = next(
+            path
+            for path in (tmp_path / "index/files").glob("??/*")
+            if path.read_bytes() == wheels[0].read_bytes()
+        )
+        blob.unlink()
+        os.mkfifo(blob)  # opening it takes until somebody opens the other end
+        answers: list[int] = []
+        threads = [
+            threading.Thread(
+                target=lambda: answers.append(index.get(f"/files/{wheels[0].name}")[0])
+            )
+            for _ in range(30)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            wait_until(lambda: len(answers) >= 22)  # all but eight are told at once
+            assert set(answers) == {503}
+            for number in range(30):
+                assert index.get(f"/simple/unknown-{number}/")[0] == 404
+            assert index.get("/simple/well/")[0] == index.get("/")[0] == 200
+            for thread in threads:
+                thread.join()  # their time is up, though their threads still hang
+            assert set(answers) == {503}
+        finally:
+            with suppress(OSError):
+                while True:  # one after the other
+                    os.close(os.open(blob, os.O_WRONLY | os.O_NONBLOCK))
+                    time.sleep(0.02)
+        wait_until(lambda: index.get(f"/files/{wheels[1].name}")[0] == 200)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder that is a disk of four megabytes, or skip where none may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_not_ready(small_disk: Path, tmp_path: Path) -> None:
+    """A server that can take nothing says so, and goes on giving what it has."""
+    noise = random.Random(7).randbytes(1 << 16)
+    wheel = build_wheel(tmp_path / "dist", "roomy", "1.0", files={"roomy/data": noise})
+    with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/index.sqlite3",
+                      "--storage", f"file://{small_disk}/files") as index:  # fmt: skip
+        assert index.upload(wheel) == 200
+        wait_until(lambda: readiness(index)[0] == 200)
+        filler = small_disk / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        full = {"database": "has no room", "storage": "has no room"}
+        wait_until(lambda: readiness(index) == (503, full))
+        assert index.get("/simple/roomy/")[0] == 200
+        assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
+        filler.unlink()
+        wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
+        assert states(index, "storage") == ["has no room", "ready"]

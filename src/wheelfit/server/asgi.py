@@ -57,6 +57,9 @@ class Limits:
     """Seconds that a connection may wait for its next request."""
     connections: int = 2000
     """Connections at once; for one more, one that is idle goes."""
+    answer: float = 15.0
+    """Seconds until a request without a body is told that there is no answer in time. Its thread
+    may go on: of those that wait for a dependency the number is bounded there."""
     threads: int = 24
     """Requests that are worked at, at once, beside those with a body."""
     uploads: int = 12
@@ -145,7 +148,9 @@ class AsgiApplication:
             status = answer.status
             if answer.reason:
                 scope[REASON] = answer.reason
-            await outgoing.send(answer, self._head(answer), incoming, self._threads)
+            await outgoing.send(
+                answer, self._head(answer), incoming, self._threads, self._limits.answer
+            )
         except Disconnect:
             status = 499
         except Exception as caught:
@@ -179,7 +184,13 @@ class AsgiApplication:
         pool = self._uploads if incoming.is_announced else self._threads
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(pool, self._application, request), None
+            answering = loop.run_in_executor(pool, self._application, request)
+            if not incoming.is_announced:
+                done, _ = await asyncio.wait({answering}, timeout=self._limits.answer)
+                if not done:
+                    answering.add_done_callback(_pass_over)
+                    return _too_late(), None
+            return await answering, None
         except _Refused as refused:
             return refused.answer, None
         except Disconnect:
@@ -289,6 +300,7 @@ class _Outgoing:
         headers: list[tuple[bytes, bytes]],
         incoming: _Incoming,
         threads: ThreadPoolExecutor,
+        within: float,
     ) -> None:
         """Send all of it.
 
@@ -310,19 +322,33 @@ class _Outgoing:
                 return
             await self._piece(b"".join(body))
         else:
-            await self._stream(iter(body), threads, is_watched=incoming.is_over)
+            await self._stream(iter(body), threads, within=within, is_watched=incoming.is_over)
             if self.sent != answer.length:
                 raise ConnectionError(f"{self.sent} bytes of {answer.length}")
         await incoming.pass_over()
         await self._piece(b"", is_last=True)
 
     async def _stream(
-        self, pieces: Iterator[bytes], threads: ThreadPoolExecutor, *, is_watched: bool
+        self,
+        pieces: Iterator[bytes],
+        threads: ThreadPoolExecutor,
+        *,
+        within: float,
+        is_watched: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
         gone = loop.create_task(self._gone()) if is_watched else None
+        is_late = False
         try:
-            while (piece := await loop.run_in_executor(threads, next, pieces, None)) is not None:
+            while True:
+                coming = loop.run_in_executor(threads, next, pieces, None)
+                is_late = not (await asyncio.wait({coming}, timeout=within))[0]
+                if is_late:
+                    coming.add_done_callback(_pass_over)
+                    raise ConnectionError("the next bytes do not come")
+                piece = coming.result()
+                if piece is None:
+                    break
                 if piece:
                     await self._piece(piece)
                 else:
@@ -332,7 +358,7 @@ class _Outgoing:
         finally:
             if gone is not None:
                 gone.cancel()
-            if isinstance(pieces, Generator):
+            if isinstance(pieces, Generator) and not is_late:
                 await loop.run_in_executor(threads, pieces.close)
 
     async def _gone(self) -> None:
@@ -356,6 +382,16 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def _too_large(limits: Limits) -> Answer:
     return Answer.text(413, f"a body may have {limits.body} bytes")
+
+
+def _too_late() -> Answer:
+    return Answer.text(503, "what the answer is in does not answer", {"retry-after": "2"})
+
+
+def _pass_over(answering: asyncio.Future[Any]) -> None:
+    """Take no notice of an answer that came too late."""
+    if not answering.cancelled():
+        answering.exception()
 
 
 def _too_slow() -> Answer:

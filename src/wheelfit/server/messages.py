@@ -148,12 +148,12 @@ def as_asked(
     if request.headers.get("if-range", etag) == etag:
         span = _span(request.headers.get("range", ""), size)
     if span is None:
-        return _part(200, content, (0, size), headers)
+        return _part(request, 200, content, (0, size), headers)
     start, stop = span
     if start >= stop:
         refusal = {**headers, "content-range": f"bytes */{size}"}
         return Answer.text(416, "there are no such bytes", refusal)
-    part = _part(206, content, span, headers)
+    part = _part(request, 206, content, span, headers)
     described = {**headers, "content-range": f"bytes {start}-{stop - 1}/{size}"}
     return replace(part, headers=described)
 
@@ -177,6 +177,7 @@ def _names_gzip(accepted: str) -> bool:
 
 
 def _part(
+    request: Request,
     status: int,
     content: bytes | Path | Callable[[int, int], Iterable[bytes]],
     span: tuple[int, int],
@@ -184,7 +185,9 @@ def _part(
 ) -> Answer:
     start, stop = span
     body: Iterable[bytes]
-    if isinstance(content, bytes):
+    if request.method == "HEAD":
+        body = ()
+    elif isinstance(content, bytes):
         body = (content[start:stop],)
     elif isinstance(content, Path):
         body = FilePart(content, start, stop)

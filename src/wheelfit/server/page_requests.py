@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from wheelfit.errors import NetworkError, Unreachable
+from wheelfit.server.dependency import Dependency
 from wheelfit.sources.cached import conditions
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import origin
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-__all__ = ["Found", "ask_for_page"]
+__all__ = ["Found", "ask_for_page", "is_of_index", "upstream_of"]
 
 
 def __dir__() -> list[str]:
@@ -29,6 +32,8 @@ def __dir__() -> list[str]:
 
 _T = TypeVar("_T")
 _GONE = frozenset({404, 410})
+_BREATHER = 1.0
+"""Seconds in which an index that gives no answer is asked once."""
 _LASTING = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
 
 
@@ -42,6 +47,30 @@ class Found(Generic[_T]):
     """Where it was found, after redirects."""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """What is worth keeping of what came with it."""
+
+
+def upstream_of(url: str, most: int) -> Dependency:
+    """Return an index as something that a server depends on.
+
+    :param url: of the index, without credentials.
+    :param most: threads that may wait for it at once, and for the files that it lists.
+    """
+    return Dependency(
+        "upstream index",
+        most=most,
+        failures=1,  # each has been tried again already
+        pause=_BREATHER,
+        refuse=lambda text: Unreachable(text, hint="try again in a minute"),
+        is_silence=lambda error: isinstance(error, Unreachable) and is_of_index(url, error),
+    )
+
+
+def is_of_index(url: str, error: NetworkError) -> bool:
+    """Tell whether an error is of an index, not of where the page of one project leads."""
+    try:
+        return error.where is None or origin(error.where) == origin(url)
+    except ValueError:
+        return True
 
 
 def ask_for_page(

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 
-__all__ = ["Storage", "contrary", "failures", "first_line", "hint_for", "open_storage", "where_of"]
+__all__ = [
+    "Storage",
+    "contrary",
+    "failures",
+    "first_line",
+    "hint_for",
+    "is_silence",
+    "open_storage",
+    "where_of",
+]
 
 
 def __dir__() -> list[str]:
@@ -25,6 +34,7 @@ Storage: TypeAlias = "ObjectStore"
 
 _PATIENCE = timedelta(seconds=60)
 _RETRIES = 4
+_NO_END = timedelta(days=1)
 
 
 def where_of(url: str) -> str:
@@ -36,7 +46,7 @@ def where_of(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(query=""))
 
 
-def open_storage(url: str) -> Storage:
+def open_storage(url: str, *, within: float | None = None, stalled: float | None = None) -> Storage:
     """Open the storage that a URL names.
 
     Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``;
@@ -44,6 +54,9 @@ def open_storage(url: str) -> Storage:
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
         Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
+    :param within: seconds for a request with all its repetitions; None: a minute and more.
+    :param stalled: seconds without a byte after which a request fails; then it may take any time,
+        and nothing is repeated for long.
     :raises InvalidConfiguration: it names no storage.
     :raises NeedsExtra: the library is not installed.
     """
@@ -64,7 +77,14 @@ def open_storage(url: str) -> Storage:
         return MemoryStore()
     options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
     client: Any = {"allow_http": True} if options.get("endpoint", "").startswith("http:") else {}
-    retries: Any = {"max_retries": _RETRIES, "retry_timeout": _PATIENCE}
+    patience = _PATIENCE
+    if within is not None:
+        patience = timedelta(seconds=within / 2)
+        client |= {"timeout": timedelta(seconds=within), "connect_timeout": patience}
+    if stalled is not None:
+        patience = timedelta(seconds=stalled)
+        client |= {"read_timeout": patience, "timeout": _NO_END, "connect_timeout": patience}
+    retries: Any = {"max_retries": _RETRIES, "retry_timeout": patience}
     where = where_of(url)
     try:
         return from_url(where, client_options=client or None, retry_config=retries, **options)
@@ -82,6 +102,16 @@ def failures() -> tuple[type[Exception], ...]:
     from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
 
     return (BaseError, OSError)
+
+
+def is_silence(error: BaseException) -> bool:
+    """Tell whether an error means that a storage gave no answer, or none of use.
+
+    :param error: what the library raised.
+    """
+    from obstore.exceptions import GenericError  # noqa: PLC0415 - start-up, and an extra
+
+    return isinstance(error, GenericError)
 
 
 def contrary() -> tuple[type[Exception], ...]:

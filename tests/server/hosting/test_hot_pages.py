@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.hosting.hot_pages import HotPages
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
@@ -76,3 +81,83 @@ def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
         kept = [request.path for request in requests if pages.at_hand(request) is not None]
         assert 0 < len(kept) < 5
         assert kept[-1] == "/simple/p4/"
+
+
+def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
+    """Without a generation pages are given as they were, but not for ever, nor changed ones."""
+    now = [100.0]
+    is_down = [False]
+    with open_store(tmp_path) as store:
+        index = StoredIndex(store)
+
+        def generation() -> int:
+            if is_down[0]:
+                raise StorageUnavailable("nothing", trouble="silent")
+            return store.records.serial()
+
+        pages = HotPages(
+            SimpleIndex(index), index, generation, trust=1.0, oldest=60.0, clock=lambda: now[0]
+        )
+        one, other, every = (Request("GET", f"/simple/{path}") for path in ("one/", "other/", ""))
+        for name in ("one", "other"):
+            add(store, name, "1")
+        for request in (one, other, every):
+            assert pages(request).status == 200
+        is_down[0] = True
+        now[0] += 2
+        assert pages.at_hand(one) is None  # nobody has asked yet
+        assert pages(one).status == 200
+        assert pages.at_hand(one) is not None  # nor does anybody ask again at once
+        with pytest.raises(StorageUnavailable):
+            pages(Request("GET", "/simple/unknown/"))
+
+        pages.changed("other")
+        for request in (other, every):
+            assert pages.at_hand(request) is None
+            with pytest.raises(StorageUnavailable):
+                pages(request)
+        assert pages(one).status == 200
+        now[0] += 60
+        with pytest.raises(StorageUnavailable):
+            pages(one)
+
+        is_down[0] = False
+        for request in (one, other, every):
+            assert pages(request).status == 200
+        is_down[0] = True
+        now[0] += 2
+        assert pages(other).status == pages(every).status == 200
+        now[0] += 1
+        pages.changed()
+        for request in (one, other, every):
+            with pytest.raises(StorageUnavailable):
+                pages(request)
+
+
+def test_one_looks_for_all(tmp_path: Path) -> None:
+    """While a database keeps one waiting, others get what is in memory."""
+    asking, answer = threading.Event(), threading.Event()
+    is_slow = [False]
+    with open_store(tmp_path) as store:
+        index = StoredIndex(store)
+
+        def generation() -> int:
+            if is_slow[0]:
+                asking.set()
+                answer.wait(20)
+            return store.records.serial()
+
+        pages = HotPages(SimpleIndex(index), index, generation, trust=0)
+        add(store, "one", "1")
+        request = Request("GET", "/simple/one/")
+        assert pages(request).status == 200
+        is_slow[0] = True
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(pages, request)
+            assert asking.wait(20)
+            assert pages(request).status == 200
+            while pages.at_hand(request) is None:
+                time.sleep(0.01)
+            assert not first.done()
+            answer.set()
+            assert first.result().status == 200

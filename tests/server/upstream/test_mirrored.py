@@ -407,6 +407,7 @@ class FullBlobs:
         self.delete = blobs.delete
         self.stored = blobs.stored
         self.tidy = blobs.tidy
+        self.probe = blobs.probe
 
     def keep(self, draft: Draft) -> None:
         """Refuse."""

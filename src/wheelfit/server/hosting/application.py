@@ -58,7 +58,8 @@ def __dir__() -> list[str]:
 ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "other")
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
-_READY_FOR = 1.0
+_SOON = {"retry-after": "2"}
+_READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _CHANGING = frozenset({"legacy", "stage", "api"})
 """Routes by which something can be changed."""
 HEADERS = tuple(STRICT.items())
@@ -111,7 +112,6 @@ class HostedIndex:
         simple = SimpleIndex(shown)
         self._site = simple if site is None else site
         self._pages = HotPages(simple, shown, generation or store.records.serial)
-        self._ready: tuple[float, str] = (float("-inf"), "")
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return an answer that takes no thread."""
@@ -119,6 +119,8 @@ class HostedIndex:
             return refusal
         if request.path == "/-/health/live":
             return Answer.text(200, "alive")
+        if request.path in _READY:
+            return self._health()
         if self._rules.reads == "tokens":
             return None  # whose token that is the database knows
         return self._pages.at_hand(request)
@@ -140,7 +142,7 @@ class HostedIndex:
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
             answer = _told(request, status, discreet(error, self._log))
-            return replace(answer, headers={**answer.headers, "retry-after": "5"})
+            return replace(answer, headers={**answer.headers, **_SOON})
 
     def _answer(self, request: Request) -> Answer:
         if "%00" in request.path:
@@ -161,22 +163,26 @@ class HostedIndex:
                 return self._upload(request, PUBLISHED)
             case ["stage", stage, *rest] if _STAGE.fullmatch(stage):
                 return self._staged(request, stage, rest)
-            case ["-", "health"] | ["-", "health", ""] | ["-", "health", "ready"]:
-                return self._health()
             case ["-", "metrics"]:
                 return self._measured(request)
             case ["-", "api", *rest]:
                 return self._act(request, [unquote(part) for part in rest])
+            case ["-", "health", *_] if request.path in _READY:
+                return self._health()
             case ["-", *_]:
                 return Answer.text(404, "there is no such page")
         return self._read(request, self._site)
 
     def _read(self, request: Request, answers: Application) -> Answer:
         """Answer with what the index has, to whom the operator lets read it."""
-        if self._rules.reads == "everybody":
-            return answers(request)
-        self._visitor(request).need_scope("read")
+        is_private = self._rules.reads != "everybody"
+        if is_private:
+            self._visitor(request).need_scope("read")
         answer = answers(request)
+        if answer.status == 503:  # of the pages for people
+            answer = replace(answer, headers={**_SOON, **answer.headers})
+        if not is_private:
+            return answer
         return replace(answer, headers={**answer.headers, "cache-control": "private, no-cache"})
 
     def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
@@ -214,7 +220,7 @@ class HostedIndex:
         if not isinstance(outcome, Accepted):
             self._log("refused", **facts, reason="; ".join(one.reference for one in outcome))
             return self._count("refused", _refused(request, outcome))
-        self._pages.changed()
+        self._pages.changed(canonicalize_name(name))
         self._log("upload" if outcome.is_new else "repeated", **facts)
         said = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
         said += [f"warning: {one}" for one in outcome.warnings]
@@ -247,16 +253,11 @@ class HostedIndex:
     # --- what operators see and do -----------------------------------------------------------
 
     def _health(self) -> Answer:
-        since, problem = self._ready
-        if time.monotonic() - since > _READY_FOR:
-            try:
-                self._store.records.serial()
-                self._store.blobs.size("0" * 64)
-                problem = ""
-            except WheelfitError as error:
-                problem = discreet(error, self._log).message
-            self._ready = (time.monotonic(), problem)
-        return Answer.text(503, problem) if problem else Answer.text(200, "ready")
+        """Say what is known of the dependencies; nothing is asked, so that it takes no time."""
+        known = {one.name: one.trouble or "ready" for one in self._store.probes}
+        is_ready = all(one == "ready" for one in known.values())
+        said = {"status": "ready" if is_ready else "not ready", "dependencies": known}
+        return _json(200 if is_ready else 503, said)
 
     def _measured(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":

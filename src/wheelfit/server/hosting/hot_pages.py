@@ -8,6 +8,7 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import StorageUnavailable
 from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
 from wheelfit.server.pages import choose_type
@@ -31,6 +32,15 @@ def __dir__() -> list[str]:
 
 _ROOM = 128 << 20
 _TRUST = 0.1
+_PROMPT = 0.25
+"""Seconds in which the generation is there if the database is well."""
+_PATIENCE = 2.0
+"""Seconds for which somebody waits for it who cannot be given an old page."""
+_AGAIN = 0.5
+"""Seconds after which it is asked for again if it could not be had."""
+_OLDEST = 3600.0
+_EVERY_PROJECT = ""
+_MOST_CHANGES = 10_000
 _WORTH_IT = 600
 """Bytes from which a page is compressed; a packet holds more than twice as many."""
 _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
@@ -43,6 +53,8 @@ class _Written:
     stamp: Hashable
     generation: Hashable
     """The last one in which it was seen to be up to date."""
+    seen: float
+    """When that was."""
     body: bytes
     etag: str
     headers: Mapping[str, str]
@@ -58,6 +70,10 @@ class _Written:
 class HotPages:
     """Answer for pages of the Simple API from memory: an `Application` around another one.
 
+    While the generation cannot be had, because the database does not answer, a page is given as it
+    was when it was seen to be up to date last; neither one that is older than `oldest`, nor one
+    that this process has changed since.
+
     All pages are good as long as the generation is the one in which they were looked at; only
     then each is held against its own stamp. The generation is asked for again after a moment, so
     that what other processes change shows after it; what this process changes shows at once.
@@ -67,6 +83,7 @@ class HotPages:
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
     :param room: bytes that pages may take.
     :param trust: seconds after which the generation is asked for again.
+    :param oldest: seconds for which a page is given that nobody can say anything of.
     :param clock: returns seconds.
     """
 
@@ -78,6 +95,7 @@ class HotPages:
         *,
         room: int = _ROOM,
         trust: float = _TRUST,
+        oldest: float = _OLDEST,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
@@ -89,30 +107,60 @@ class HotPages:
         self._pages: dict[tuple[str, str], _Written] = {}
         self._size = 0
         self._lock = threading.Lock()
+        self._oldest = oldest
+        self._looking = threading.Lock()
+        self._looking_since: float | None = None
+        self._failed = float("-inf")
         self._seen: tuple[float, Hashable] = (float("-inf"), None)
         self._changed = float("-inf")
+        self._changes: dict[str, float] = {}
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         place = _place(request)
         if place is None:
             return self._application(request)
-        generation = self._look()
+        try:
+            page = self._up_to_date(request, place)
+        except StorageUnavailable:
+            page = self._old(place)
+            if page is None:
+                raise
+        return self._application(request) if page is None else _answer(request, page)
+
+    def _up_to_date(self, request: Request, place: tuple[str, str]) -> _Written | None:
+        """Return a page that is up to date, or None if it is none that can be kept."""
+        generation = self._look(has_old=self._old(place) is not None)
         page = self._pages.get(place)
-        if page is None or page.generation != generation:
-            name = place[0]
-            # Before the page is made: at worst it is newer than its stamp, and made once more.
-            stamp = self._index.stamp(_normalised(name)) if name else generation
-            if stamp is None:
-                return self._application(request)
-            if page is not None and page.stamp == stamp:
-                page = replace(page, generation=generation)
-            else:
-                page = self._write(request, place, stamp, generation)
-                if page is None:
-                    return self._application(request)
+        if page is not None and page.generation == generation:
+            return page
+        name = place[0]
+        now = self._clock()
+        # Before the page is made: at worst it is newer than its stamp, and made once more.
+        stamp = self._index.stamp(_normalised(name)) if name else generation
+        if stamp is None:
+            return None
+        if page is not None and page.stamp == stamp:
+            page = replace(page, generation=generation, seen=now)
+        else:
+            page = self._write(request, place, stamp, generation, now)
+        if page is not None:
             self._keep(place, page)
-        return _answer(request, page)
+        return page
+
+    def _old(self, place: tuple[str, str]) -> _Written | None:
+        """Return a page that was up to date not long ago; None: there is none."""
+        page = self._pages.get(place)
+        if page is None:
+            return None
+        since, generation = self._seen
+        seen = max(page.seen, since) if page.generation == generation else page.seen
+        changes = self._changes
+        every = changes.get(_EVERY_PROJECT, float("-inf"))
+        # On the list of all projects every change may be seen.
+        changed = max(every, changes.get(place[0], every)) if place[0] else self._changed
+        is_older = seen <= changed or self._clock() - seen > self._oldest
+        return None if is_older else page
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return the answer if it is here and surely good; None: ask in a thread."""
@@ -120,33 +168,63 @@ class HotPages:
         if place is None:
             return None
         page = self._pages.get(place)
-        since, generation = self._seen
-        if (
-            page is None
-            or page.generation != generation
-            or self._clock() - since > self._trust
-            or since < self._changed
-        ):
+        if page is None:
             return None
-        return _answer(request, page)
+        since, generation = self._seen
+        now = self._clock()
+        if page.generation != generation or now - since > self._trust or since < self._changed:
+            page = self._old(place) if self._is_in_the_dark(now) else None
+        return None if page is None else _answer(request, page)
 
-    def changed(self) -> None:
-        """Be told that this process has changed something."""
-        self._changed = self._clock()
+    def changed(self, project: str = _EVERY_PROJECT) -> None:
+        """Be told that this process has changed something.
 
-    def _look(self) -> Hashable:
+        :param project: whose page is another one now; by default that of any.
+        """
+        now = self._changed = self._clock()
+        if project == _EVERY_PROJECT or len(self._changes) >= _MOST_CHANGES:
+            self._changes = {_EVERY_PROJECT: now}
+        else:
+            self._changes[project] = now
+
+    def _is_in_the_dark(self, now: float) -> bool:
+        """Tell whether the generation cannot be had at the moment."""
+        looking = self._looking_since
+        return now - self._failed < _AGAIN or (looking is not None and now - looking > _PROMPT)
+
+    def _look(self, *, has_old: bool) -> Hashable:
         now = self._clock()
         since, generation = self._seen
         if now - since <= self._trust and since > self._changed:
             return generation
-        generation = self._generation()
+        # One asks for all; the others need not wait for a database that does not answer.
+        if not self._looking.acquire(timeout=_PROMPT if has_old else _PATIENCE):
+            raise StorageUnavailable("the database does not answer", trouble="silent")
+        try:
+            now = self._clock()
+            since, generation = self._seen
+            if now - since <= self._trust and since > self._changed:
+                return generation
+            self._looking_since = now
+            generation = self._generation()
+        except StorageUnavailable:
+            self._failed = self._clock()
+            raise
+        finally:
+            self._looking_since = None
+            self._looking.release()
         with self._lock:
             if now > self._seen[0]:
                 self._seen = (now, generation)
         return generation
 
     def _write(
-        self, request: Request, place: tuple[str, str], stamp: Hashable, generation: Hashable
+        self,
+        request: Request,
+        place: tuple[str, str],
+        stamp: Hashable,
+        generation: Hashable,
+        now: float,
     ) -> _Written | None:
         answer = self._application(Request("GET", request.path, {"accept": place[1]}))
         if answer.status != 200:
@@ -158,6 +236,7 @@ class HotPages:
         return _Written(
             stamp,
             generation,
+            now,
             body,
             etag,
             headers,

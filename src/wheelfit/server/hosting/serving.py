@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from wheelfit.errors import InvalidConfiguration, WheelfitError
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.declared import Declared
+from wheelfit.server.dependency import Dependency
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.discretion import DiscreetIndex
@@ -23,9 +24,11 @@ from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import make_folder
 from wheelfit.server.store.cleaning import clean
+from wheelfit.server.store.guarded import GuardedBlobs
 from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     import socket
@@ -51,6 +54,11 @@ _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 _FIRST_INHERITED = 3
 _MASK = 0o027
 _CLEAN_EVERY = 3600.0
+_LEAVE_WITHIN = 5.0
+_LOOK_EVERY = 0.1
+_DOWNLOADS = 8
+"""Threads that wait for mirrored files at once."""
+_ANSWER_OF_MIRRORS = 120.0
 _GRACE = timedelta(days=1)
 
 
@@ -86,6 +94,7 @@ def run_server(
         open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
         _listening(settings, environ) as listener,
         _logging(settings, log_to) as log,
+        _watching(store.probes, log),
         _cleaning(store, log),
         _mirroring(settings, environ, store, log) as (mirrored, give_up),
     ):
@@ -109,10 +118,13 @@ def run_server(
             else lambda: (store.records.serial(), int(time.monotonic())),
         )
 
+        limits = settings.limits
+        if settings.mirrors:  # which have a longer deadline of their own
+            limits = replace(limits, answer=_ANSWER_OF_MIRRORS)
         application = AsgiApplication(
             hosted,
             at_hand=hosted.at_hand,
-            limits=settings.limits,
+            limits=limits,
             origin=url,
             tell=_telling(log, metrics, log_requests=settings.log_requests),
             headers=HEADERS,
@@ -126,7 +138,7 @@ def run_server(
         serve(
             application,
             listener,
-            settings.limits,
+            limits,
             ready=ready,
             stop_within=settings.stop_within,
             give_up=give_up,
@@ -217,6 +229,43 @@ def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Ser
 
 
 @contextmanager
+def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iterator[None]:
+    """Look again and again whether what the index depends on answers, each in a thread."""
+
+    def told(dependency: Dependency) -> None:
+        trouble, error = dependency.trouble, dependency.reason
+        if not trouble or not isinstance(error, WheelfitError):
+            log("dependency", name=dependency.name, state=trouble or "ready")
+        else:
+            log(
+                "dependency",
+                name=dependency.name,
+                state=trouble,
+                message=error.message,
+                where=error.where,
+                hint=error.hint,
+            )
+
+    def look() -> None:
+        while not over.wait(_LOOK_EVERY):
+            for one in probes:
+                one.look()
+
+    over = threading.Event()
+    # Nobody waits for these threads: one that hangs cannot be ended.
+    threading.Thread(target=look, name="deadlines", daemon=True).start()
+    for dependency, probe in probes.items():
+        dependency.changed = told
+        threading.Thread(
+            target=dependency.watch, args=(probe, over), name=dependency.name, daemon=True
+        ).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+@contextmanager
 def _cleaning(store: Store, log: Log) -> Iterator[None]:
     """Remove now and then what nobody needs."""
     over = threading.Event()
@@ -239,7 +288,7 @@ def _cleaning(store: Store, log: Log) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join()
+        thread.join(_LEAVE_WITHIN)  # a storage that is silent must not keep the server
 
 
 @contextmanager
@@ -257,12 +306,15 @@ def _mirroring(
     from wheelfit.server.upstream.opening import open_mirrors  # noqa: PLC0415
 
     folder = settings.folder / "mirrored"
-    mirrors = open_mirrors(
-        settings.mirrors,
-        # Never where the uploads are: what is mirrored goes when there is too much.
+    # Never where the uploads are: what is mirrored goes when there is too much.
+    blobs = (
         FolderBlobs(folder / "files")
         if settings.mirror_storage is None
-        else open_blobs(settings.mirror_storage, spool=folder / "incoming"),
+        else open_blobs(settings.mirror_storage, spool=folder / "incoming")
+    )
+    mirrors = open_mirrors(
+        settings.mirrors,
+        GuardedBlobs(blobs, Dependency("storage of mirrored files", most=_DOWNLOADS)),
         folder / "pages",
         environ=environ,
         note=lambda text: log("mirror", message=text),

@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LIMITS = Limits(body=0, threads=64)
+_LIMITS = Limits(body=0, threads=64, answer=300.0)
 """Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5
 """Somebody is waiting at a terminal, most often."""

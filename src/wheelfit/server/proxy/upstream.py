@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, UnexpectedStatus
 from wheelfit.server.memory import Memory
-from wheelfit.server.page_requests import ask_for_page
+from wheelfit.server.page_requests import ask_for_page, upstream_of
 from wheelfit.server.proxy.links import with_lasting_links
 from wheelfit.sources.cached import freshness, offline
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
@@ -51,6 +51,8 @@ _FORM = "raw 2"
 _MARK = VARIANTS_SUFFIX.encode()
 _WITHHELD = b"quarantined"
 _MOST_IN_MEMORY = 64 << 20
+_MOST_WAITING = 24
+"""Threads that wait for one index at once, of the 64 of a server."""
 _PART = 1 << 14
 
 
@@ -106,6 +108,7 @@ class Upstream:
         self.web = web
         """What fetches."""
         self._clock = clock
+        self._dependency = upstream_of(self.url, _MOST_WAITING)
         self._pages: Memory[RawPage] = Memory(most, lambda page: len(page.body) + 1024)
         self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
 
@@ -178,13 +181,14 @@ class Upstream:
             return known
         if self.web.pages.offline:
             raise offline(url)
-        found = ask_for_page(
-            self.web.client,
-            url,
-            accept,
-            known=None if known is None else (known.headers, known.url),
-            read=_read,
-        )
+        with self._dependency.asked():
+            found = ask_for_page(
+                self.web.client,
+                url,
+                accept,
+                known=None if known is None else (known.headers, known.url),
+                read=_read,
+            )
         if found is None:
             return None
         page = self._page(found, known)

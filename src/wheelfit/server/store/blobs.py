@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
+    from typing import Literal
 
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "check_digest",
     "draft_in",
     "make_folder",
+    "probe_with_a_draft",
     "put",
     "storage_error",
     "tidy_drafts",
@@ -44,6 +47,10 @@ FILE_MODE = 0o640
 """What others than the operator may do with a file of an index, at most."""
 FOLDER_MODE = 0o750
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+# What file systems of a network say.
+_NO_ANSWER = frozenset({errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ESTALE})
+_LITTLE = bytes(1 << 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,9 @@ class Blobs(Protocol):
             system's clock.
         """
 
+    def probe(self) -> None:
+        """Find out whether it answers, and whether drafts have room."""
+
 
 def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
     """Keep bytes that come in pieces.
@@ -212,6 +222,17 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
+def probe_with_a_draft(blobs: Blobs) -> None:
+    """Find out whether a storage answers, and whether a draft can be written.
+
+    :param blobs: the storage.
+    :raises StorageUnavailable: it does not answer, or there is no room.
+    """
+    with blobs.draft() as draft:
+        draft.write(_LITTLE)
+    blobs.size("0" * 64)
+
+
 def tidy_drafts(folder: Path, before: float) -> int:
     """Remove drafts that nobody has written to for long; see `Blobs.tidy`."""
     count = 0
@@ -244,4 +265,9 @@ def storage_error(error: OSError, where: str) -> StorageUnavailable:
     :param where: the file or folder, or what was to be written.
     """
     reason = error.strerror or type(error).__name__
-    return StorageUnavailable(f"the storage says: {reason}", where=where)
+    trouble: Literal["silent", "full", ""] = ""
+    if error.errno in _NO_ROOM:
+        trouble = "full"
+    elif error.errno in _NO_ANSWER:
+        trouble = "silent"
+    return StorageUnavailable(f"the storage says: {reason}", where=where, trouble=trouble)

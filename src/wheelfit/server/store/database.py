@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-__all__ = ["Database", "Execute", "Row", "Value"]
+__all__ = ["Database", "Execute", "Row", "Turns", "Value"]
 
 
 def __dir__() -> list[str]:
@@ -53,5 +55,41 @@ class Database(Protocol):
         sees everything that this one did. An exception undoes it.
         """
 
+    def probe(self) -> None:
+        """Find out whether it answers, and has room as far as that can be seen from here."""
+
     def close(self) -> None:
         """Let go of all connections; may be called more than once."""
+
+
+class Turns:
+    """Let threads in one after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+        self._is_taken = False
+
+    def wait(self, patience: float) -> bool:
+        """Wait for a turn; False: it did not come in time."""
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                return True
+            own = threading.Event()
+            self._waiting.append(own)
+        if own.wait(patience):
+            return True
+        with self._lock:
+            if own.is_set():
+                return True  # it came in this very moment
+            self._waiting.remove(own)
+            return False
+
+    def done(self) -> None:
+        """End a turn."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._is_taken = False

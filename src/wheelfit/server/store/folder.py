@@ -15,6 +15,7 @@ from wheelfit.server.store.blobs import (
     check_digest,
     draft_in,
     make_folder,
+    probe_with_a_draft,
     storage_error,
     tidy_drafts,
 )
@@ -127,6 +128,10 @@ class FolderBlobs:
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
         return tidy_drafts(self._incoming, before)
+
+    def probe(self) -> None:
+        """Find out whether it answers, and whether drafts have room."""
+        probe_with_a_draft(self)
 
     def _path(self, sha256: str) -> Path:
         return self._folder / check_digest(sha256)[:2] / sha256

@@ -9,8 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.storage import failures, first_line, hint_for, open_storage, where_of
-from wheelfit.server.store.blobs import Blob, check_digest, draft_in, tidy_drafts
+from wheelfit.server.storage import (
+    failures,
+    first_line,
+    hint_for,
+    is_silence,
+    open_storage,
+    where_of,
+)
+from wheelfit.server.store.blobs import (
+    Blob,
+    check_digest,
+    draft_in,
+    probe_with_a_draft,
+    tidy_drafts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +42,10 @@ def __dir__() -> list[str]:
 _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
 _AT_ONCE = 4  # parts on their way: what bounds the memory
 _PIECE = 1 << 20
+_PROMPT = 3.0
+"""Seconds for a question and its answer."""
+_STALLED = 5.0
+"""Seconds in which the next bytes of an object come."""
 
 
 class ObjectBlobs:
@@ -54,7 +71,14 @@ class ObjectBlobs:
             spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
-        self._store = open_storage(url)
+        self._store = open_storage(url, stalled=_STALLED)
+        if url.startswith("memory:"):
+            self._sending = self._prompt = self._store  # of which each has its own
+            return
+        # The first answer to bytes that are sent comes behind the last of them.
+        self._sending = open_storage(url)
+        # What is small is there in a moment, or not at all.
+        self._prompt = open_storage(url, within=_PROMPT)
 
     def draft(self) -> AbstractContextManager[Draft]:
         """Return something to write bytes into."""
@@ -66,14 +90,14 @@ class ObjectBlobs:
             return
         key = _key(draft.sha256)
         try:
-            self._store.put(key, draft.path, chunk_size=_CHUNK, max_concurrency=_AT_ONCE)
+            self._sending.put(key, draft.path, chunk_size=_CHUNK, max_concurrency=_AT_ONCE)
         except failures() as error:
             raise self._error(error) from error
 
     def size(self, sha256: str) -> int | None:
         """Return how many bytes are kept under a digest."""
         try:
-            return self._store.head(_key(sha256))["size"]
+            return self._prompt.head(_key(sha256))["size"]
         except FileNotFoundError:
             return None
         except failures() as error:
@@ -93,7 +117,7 @@ class ObjectBlobs:
     def delete(self, sha256: str) -> None:
         """Forget what is kept under a digest."""
         try:
-            self._store.delete(_key(sha256))
+            self._prompt.delete(_key(sha256))
         except FileNotFoundError:
             pass
         except failures() as error:
@@ -117,11 +141,16 @@ class ObjectBlobs:
         """Remove drafts of processes that were killed."""
         return tidy_drafts(self._spool, before)
 
+    def probe(self) -> None:
+        """Find out whether it answers, and whether drafts have room."""
+        probe_with_a_draft(self)
+
     def _error(self, error: Exception) -> StorageUnavailable:
         return StorageUnavailable(
             f"the storage says: {first_line(error)}",
             where=self._where,
             hint=hint_for(error, self._where),
+            trouble="silent" if is_silence(error) else "",
         )
 
 

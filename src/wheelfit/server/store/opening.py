@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.dependency import Dependency
 from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.store.guarded import GuardedBlobs
 from wheelfit.server.store.sql_records import SqlRecords
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.sources.urls import file_path, redact
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -31,6 +35,10 @@ def __dir__() -> list[str]:
 DATABASE = "index.sqlite3"
 """What the file of records is called, in the folder of an index."""
 _FILES = "files"
+_READERS = 10
+"""Threads that wait for the database at once; each has a connection."""
+_DOWNLOADS = 8
+"""Threads that wait for the storage at once, a third of those of a server."""
 
 
 class Store(NamedTuple):
@@ -38,6 +46,8 @@ class Store(NamedTuple):
 
     records: Records
     blobs: Blobs
+    probes: Mapping[Dependency, Callable[[], None]] = MappingProxyType({})
+    """Of what it depends on, each with what finds out whether it answers."""
 
     def close(self) -> None:
         """Let go of the database."""
@@ -73,12 +83,18 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
         if blobs is not None
         else FolderBlobs(folder / _FILES)
     )
-    known = (
-        open_records(records)
+    is_asked = Dependency("database", most=_READERS)
+    database = (
+        open_database(records, dependency=is_asked)
         if records is not None
-        else SqlRecords(SqliteDatabase(folder / DATABASE))
+        else SqliteDatabase(folder / DATABASE, dependency=is_asked)
     )
-    return Store(known, kept)
+    has_bytes = Dependency("storage", most=_DOWNLOADS)
+    return Store(
+        SqlRecords(database),
+        GuardedBlobs(kept, has_bytes),
+        {is_asked: database.probe, has_bytes: kept.probe},
+    )
 
 
 def open_records(url: str) -> Records:
@@ -92,21 +108,22 @@ def open_records(url: str) -> Records:
     return SqlRecords(open_database(url))
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
     """Open a database, whatever tables it has.
 
     :param url: as for `open_records`.
+    :param dependency: who asks it, and how long; by default one of its own.
     :raises InvalidConfiguration: it cannot be understood.
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: it cannot be opened.
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
-        return SqliteDatabase(_path(url))
+        return SqliteDatabase(_path(url), dependency=dependency)
     if scheme in ("postgresql", "postgres"):
         from wheelfit.server.store.postgresql import PostgresqlDatabase  # noqa: PLC0415 - an extra
 
-        return PostgresqlDatabase(url)
+        return PostgresqlDatabase(url, dependency=dependency)
     raise InvalidConfiguration(
         "this is no database that records can be in",
         where=redact(url),

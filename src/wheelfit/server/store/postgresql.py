@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import contextmanager
+import os
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.errors import InvalidConfiguration, NeedsExtra, StorageUnavailable
+from wheelfit.server.dependency import Dependency, Turn
+from wheelfit.server.store.database import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,21 +30,35 @@ def __dir__() -> list[str]:
 
 _PATIENCE = 30.0
 _MOST = 10
+_READING, _WRITING = 5.0, 60.0
+"""Seconds after which a transaction is broken off."""
 _WORDS = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" in digits of a telephone: who else would take this lock.
 LOCK = 94335348
 # A machine that vanishes holds its locks until the server notices.
 _KEEPALIVE = MappingProxyType(
-    {"connect_timeout": 10, "keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 3}
+    {
+        "connect_timeout": 3,
+        "keepalives_idle": 20,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+    }
 )
+# What nobody waits for any more ends there too, and so does who was stopped in the middle.
+_SETTINGS = b"SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '300s'"
+_NO_ANSWER = ("08", "57P01", "57P02", "57P03", "57014", "53300")
+"""What a server says, by the beginning of the code, that is as good as none at the moment."""
+_FULL = "53100"
 
 
 class PostgresqlDatabase:
-    """Run statements on a server, over a pool of connections: a `Database`.
+    """Run statements on a server, over connections that are used again: a `Database`.
 
     :param url: ``postgresql://user:password@host/database``.
-    :param most: connections at once.
-    :param patience: seconds to wait for one that is free.
+    :param patience: seconds that a writer waits for its turn, and anybody for a server that is
+        being started.
+    :param dependency: who asks it, and how long.
     :raises InvalidConfiguration: the URL cannot be read.
     :raises NeedsExtra: the library is not installed.
     :raises StorageUnavailable: the server does not answer.
@@ -47,12 +66,14 @@ class PostgresqlDatabase:
 
     words: Mapping[str, str] = _WORDS
 
-    def __init__(self, url: str, *, most: int = _MOST, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self, url: str, *, patience: float = _PATIENCE, dependency: Dependency | None = None
+    ) -> None:
         try:
             import psycopg  # noqa: PLC0415 - start-up, and an extra
-            import psycopg_pool  # noqa: PLC0415
         except ImportError:
             raise NeedsExtra("server", "psycopg") from None
+        self._dependency = Dependency("database", most=_MOST) if dependency is None else dependency
         parts = urlsplit(url)
         # Never with the password.
         self._where = urlunsplit(
@@ -66,71 +87,150 @@ class PostgresqlDatabase:
                 where=self._where,
                 hint="as postgresql://host/database, with user:password@ before the host",
             ) from None
+        self._url = url
+        self._patience = patience
+        self._connect: Any = psycopg.connect
         self._failure: type[Exception] = psycopg.Error
         self._mistake: type[Exception] = psycopg.IntegrityError
         self._seen_at_once = psycopg.IsolationLevel.REPEATABLE_READ
         self._seen_step_by_step = psycopg.IsolationLevel.READ_COMMITTED
-        self._pool = psycopg_pool.ConnectionPool(
-            url,
-            min_size=1,
-            max_size=most,
-            timeout=patience,
-            kwargs=dict(_KEEPALIVE),
-            check=psycopg_pool.ConnectionPool.check_connection,
-            open=False,
-            name="wheelfit",
-        )
-        # It writes about every connection that fails; whoever needs one is told the reason.
-        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-        self._pool.open()
-        try:
-            self._pool.wait(timeout=patience)
-        except psycopg.Error as error:
-            self._pool.close()
-            try:  # once more: the pool says how long it has waited, and not for what
-                psycopg.connect(url, connect_timeout=5).close()
-            except psycopg.Error as reason:
-                raise self._error(reason) from error
-            raise self._error(error) from error
+        # Writers wait here: each of them would hold a connection that readers need.
+        self._turns = Turns()
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._wait_for_it(time.monotonic() + patience)
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
         """Give a transaction that sees one moment and changes nothing."""
-        with self._transaction(reads=True) as execute:
+        with (
+            self._dependency.asked(within=_READING) as turn,
+            self._transaction(turn, reads=True) as execute,
+        ):
             yield execute
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
         """Give a transaction that changes all or nothing."""
-        with self._transaction(reads=False) as execute:
-            execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
-            yield execute
+        if not self._turns.wait(self._patience):
+            raise StorageUnavailable("others write to the database all the time", where=self._where)
+        try:
+            with (
+                self._dependency.asked(within=_WRITING, is_long=True) as turn,
+                self._transaction(turn, reads=False) as execute,
+            ):
+                execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+                yield execute
+        finally:
+            self._turns.done()
+
+    def probe(self) -> None:
+        """Find out whether it answers."""
+        with self.reading() as execute:
+            execute("SELECT 1")
 
     def close(self) -> None:
         """Let go of all connections."""
-        self._pool.close()
+        with self._lock:
+            self._closed = True
+        self._forget_idle()
+
+    def _wait_for_it(self, end: float) -> None:
+        """Wait until it answers: both may have been started at once."""
+        while True:
+            try:
+                with self._transaction(Turn(self._dependency), reads=True) as execute:
+                    execute("SELECT 1")
+            except StorageUnavailable as error:
+                if error.trouble != "silent" or time.monotonic() > end:
+                    raise
+                time.sleep(0.25)
+            else:
+                return
 
     @contextmanager
-    def _transaction(self, *, reads: bool) -> Iterator[Execute]:
+    def _transaction(self, turn: Turn, *, reads: bool) -> Iterator[Execute]:
+        connection = None
+        is_sound = False
         try:
-            with self._pool.connection() as connection:
-                connection.read_only = reads
-                connection.isolation_level = (
-                    self._seen_at_once if reads else self._seen_step_by_step
-                )
+            connection = self._take(turn, reads=reads)
 
-                def execute(sql: str, values: Sequence[Value] = (), /) -> list[Row]:
-                    # The statements are ours; what comes from strangers is in the values.
-                    text = sql.replace("?", "%s").encode()
-                    with connection.execute(text, tuple(values)) as cursor:
-                        return cursor.fetchall() if cursor.description is not None else []
+            def execute(sql: str, values: Sequence[Value] = (), /) -> list[Row]:
+                # The statements are ours; what comes from strangers is in the values.
+                text = sql.replace("?", "%s").encode()
+                with connection.execute(text, tuple(values)) as cursor:
+                    return cursor.fetchall() if cursor.description is not None else []
 
-                yield execute
+            yield execute
+            connection.commit()
+            is_sound = True
         except self._mistake:
             raise  # of ours: the records look before they write
         except self._failure as error:
             raise self._error(error) from error
+        finally:
+            turn.give_up = None
+            if connection is not None:
+                self._give_back(connection, is_sound=is_sound)
+
+    def _take(self, turn: Turn, *, reads: bool) -> Any:
+        """Return a connection that works, as far as can be known."""
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable("the database is closed", where=self._where)
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None:
+            turn.give_up = lambda: _shut(connection)
+            try:
+                self._prepare(connection, reads=reads)
+                connection.execute(b"SELECT 1")
+            except self._failure:
+                connection.close()
+                self._forget_idle()  # most likely the server was started anew
+            else:
+                return connection
+        fresh = self._connect(self._url, **_KEEPALIVE)
+        turn.give_up = lambda: _shut(fresh)
+        fresh.execute(_SETTINGS)
+        fresh.commit()
+        self._prepare(fresh, reads=reads)
+        return fresh
+
+    def _prepare(self, connection: Any, *, reads: bool) -> None:
+        connection.read_only = reads
+        connection.isolation_level = self._seen_at_once if reads else self._seen_step_by_step
+
+    def _give_back(self, connection: Any, *, is_sound: bool) -> None:
+        """Keep a connection for the next one; closing it undoes what was not made final."""
+        if is_sound:
+            with self._lock:
+                if not self._closed:
+                    self._idle.append(connection)
+                    return
+        elif connection.broken:
+            self._forget_idle()
+        connection.close()
+
+    def _forget_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
     def _error(self, error: Exception) -> StorageUnavailable:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return StorageUnavailable(f"the database says: {reason[:300]}", where=self._where)
+        code = getattr(error, "sqlstate", None)
+        is_silent = code is None or code.startswith(_NO_ANSWER)
+        return StorageUnavailable(
+            f"the database says: {reason[:300]}",
+            where=self._where,
+            trouble="full" if code == _FULL else "silent" if is_silent else "",
+        )
+
+
+def _shut(connection: Any) -> None:
+    """End what a thread waits for on a connection, from another thread."""
+    # It may be closed by now.
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import deque
 from contextlib import closing, contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
+from wheelfit.server.dependency import Dependency
 from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_error
+from wheelfit.server.store.database import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Literal
 
+    from wheelfit.server.dependency import Turn
     from wheelfit.server.store.database import Execute, Row, Value
 
 
@@ -28,6 +31,12 @@ def __dir__() -> list[str]:
 
 
 _PATIENCE = 30.0
+_PROMPT = 2.0
+"""Seconds in which a reader gets its data: no writer keeps it waiting, only who locks the file."""
+_DEADLINE = 5.0
+_LEAST_ROOM = 1 << 20
+"""Bytes on the disk without which nothing can be written for long."""
+_BUSY, _FULL = 5, 13  # as SQLite calls them
 _WORDS = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
 
 
@@ -39,18 +48,23 @@ class SqliteDatabase:
 
     :param path: of the file; its folder is made if it is not there.
     :param patience: seconds that a writer waits for its turn.
+    :param dependency: who asks it, and how long.
     :raises StorageUnavailable: it cannot be opened, or is no database.
     """
 
     words: Mapping[str, str] = _WORDS
 
-    def __init__(self, path: Path, *, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self, path: Path, *, patience: float = _PATIENCE, dependency: Dependency | None = None
+    ) -> None:
         self._path = path
+        self._dependency = Dependency("database") if dependency is None else dependency
         self._patience = patience
-        self._idle: list[sqlite3.Connection] = []
+        # By how long they wait for who locks the file.
+        self._idle: dict[float, list[sqlite3.Connection]] = {}
         self._lock = threading.Lock()
         # Threads of one process wait here; SQLite itself lets all try again and again.
-        self._turns = _Turns()
+        self._turns = Turns()
         self._closed = False
         try:
             make_folder(path.parent)
@@ -65,7 +79,10 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[Execute]:
         """Give a transaction that sees one moment and changes nothing."""
-        with self._transaction("BEGIN") as execute:
+        with (
+            self._dependency.asked(within=_DEADLINE) as turn,
+            self._transaction("BEGIN", turn, _PROMPT) as execute,
+        ):
             yield execute
 
     @contextmanager
@@ -74,23 +91,37 @@ class SqliteDatabase:
         if not self._turns.wait(self._patience):
             raise self._error("others write all the time")
         try:
-            with self._transaction("BEGIN IMMEDIATE") as execute:
+            with (
+                self._dependency.asked(is_long=True) as turn,
+                self._transaction("BEGIN IMMEDIATE", turn, self._patience) as execute,
+            ):
                 yield execute
         finally:
             self._turns.done()
+
+    def probe(self) -> None:
+        """Find out whether it answers, and has room."""
+        with self.reading() as execute:
+            execute("SELECT 1 FROM sqlite_master")
+        if hasattr(os, "statvfs"):
+            disk = os.statvfs(self._path.parent)
+            if disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+                raise self._error("there is no room on the disk", "full")
 
     def close(self) -> None:
         """Let go of all connections."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Execute]:
-        connection = self._take()
+    def _transaction(self, begin: str, turn: Turn, patience: float) -> Iterator[Execute]:
+        connection = self._take(patience)
         sound = False
+        turn.give_up = connection.interrupt
         try:
             connection.execute(begin)
 
@@ -104,19 +135,24 @@ class SqliteDatabase:
         except sqlite3.IntegrityError:
             raise  # a mistake of ours: the records look before they write
         except sqlite3.Error as error:
-            raise self._error(str(error)) from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            is_late = code == _BUSY and patience == _PROMPT
+            trouble: Literal["full", "silent", ""] = "silent" if is_late else ""
+            raise self._error(str(error), "full" if code == _FULL else trouble) from error
         finally:
-            self._give_back(connection, sound=sound)
+            turn.give_up = None
+            self._give_back(connection, patience, sound=sound)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self, patience: float) -> sqlite3.Connection:
         with self._lock:
             if self._closed:
                 raise self._error("it is closed")
-            if self._idle:
-                return self._idle.pop()
+            idle = self._idle.get(patience)
+            if idle:
+                return idle.pop()
         try:
             connection = sqlite3.connect(
-                self._path, timeout=self._patience, isolation_level=None, check_same_thread=False
+                self._path, timeout=patience, isolation_level=None, check_same_thread=False
             )
         except sqlite3.Error as error:
             raise self._error(str(error)) from error
@@ -128,46 +164,17 @@ class SqliteDatabase:
             raise self._error(str(error)) from error
         return connection
 
-    def _give_back(self, connection: sqlite3.Connection, *, sound: bool) -> None:
+    def _give_back(self, connection: sqlite3.Connection, patience: float, *, sound: bool) -> None:
         """Keep a connection for the next one; closing it undoes what was not made final."""
         with self._lock:
             if sound and not self._closed:
-                self._idle.append(connection)
+                self._idle.setdefault(patience, []).append(connection)
                 return
         connection.close()
 
-    def _error(self, reason: str) -> StorageUnavailable:
-        return StorageUnavailable(f"the database says: {reason}", where=str(self._path))
-
-
-class _Turns:
-    """Let threads in one after the other, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[threading.Event] = deque()
-        self._is_taken = False
-
-    def wait(self, patience: float) -> bool:
-        """Wait for a turn; False: it did not come in time."""
-        with self._lock:
-            if not self._is_taken:
-                self._is_taken = True
-                return True
-            own = threading.Event()
-            self._waiting.append(own)
-        if own.wait(patience):
-            return True
-        with self._lock:
-            if own.is_set():
-                return True  # it came in this very moment
-            self._waiting.remove(own)
-            return False
-
-    def done(self) -> None:
-        """End a turn."""
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()
-            else:
-                self._is_taken = False
+    def _error(
+        self, reason: str, trouble: Literal["silent", "full", ""] = ""
+    ) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"the database says: {reason}", where=str(self._path), trouble=trouble
+        )

@@ -19,9 +19,9 @@ from wheelfit.errors import (
 from wheelfit.patterns import pattern
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.server.memory import Memory
-from wheelfit.server.upstream.crowd import Crowd
+from wheelfit.server.page_requests import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
-from wheelfit.server.upstream.pages import Pages
+from wheelfit.server.upstream.pages import MOST, Pages
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.dependency import Dependency
     from wheelfit.server.upstream.pages import Known
     from wheelfit.server.upstream.pulled import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
@@ -99,7 +100,7 @@ class Mirrored:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told what an operator should know: of old pages, of files that were refused.
     :param clock: seconds since the epoch.
-    :param crowd: those who wait for upstreams.
+    :param upstream: who waits for it.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Mirrored:
         may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
-        crowd: Crowd | None = None,
+        upstream: Dependency | None = None,
     ) -> None:
         self.name = settings.label
         """How rules about owners call it."""
@@ -122,7 +123,7 @@ class Mirrored:
         self._reach = reach
         self._note = note
         self._clock = clock
-        self._crowd = crowd if crowd is not None else Crowd()
+        self._upstream = upstream if upstream is not None else upstream_of(settings.url, MOST)
         self._pages = Pages(
             settings.url,
             web,
@@ -133,7 +134,7 @@ class Mirrored:
             may_keep=may_keep,
             note=note,
             clock=clock,
-            crowd=self._crowd,
+            upstream=self._upstream,
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_Shown] = Memory(
@@ -159,7 +160,7 @@ class Mirrored:
         if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
             return listed[1]
         try:
-            with self._crowd.waiting():
+            with self._upstream.asked(is_elsewhere=True):
                 return self._shown.alone("", self._list)
         except Unreachable:
             if listed is None:
@@ -316,7 +317,7 @@ class Mirrored:
         if server not in self._ranges and len(self._ranges) >= _MOST_SERVERS:
             return False  # a page may name any number of them
         try:
-            with self._crowd.waiting():
+            with self._upstream.asked(is_elsewhere=True):
                 self._web.client.get_range(file.url, Suffix(1))
             known, until = True, float("inf")
         except RangeUnsupported:
@@ -378,7 +379,7 @@ class Mirrored:
             ended=ended,
         )
         try:
-            with self._crowd.waiting():
+            with self._upstream.asked(is_elsewhere=True):
                 pull = self._pulls.get((file.url, sha256), make)
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
@@ -433,7 +434,7 @@ class Mirrored:
         """Return something small, kept in memory; empty means that it is not there now."""
         data = self._beside.peek(key)
         if data is None:
-            with self._crowd.waiting():
+            with self._upstream.asked(is_elsewhere=True):
                 data = self._beside.get(key, make)
         if not data:
             self._beside.forget(key)
@@ -466,7 +467,7 @@ class Mirrored:
                 ("made", file.filename, file.url),
                 lambda: make_document(file, wheels.values(), self._web.files, self._note),
             )
-        with self._crowd.waiting():
+        with self._upstream.asked(is_elsewhere=True):
             return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
 
     def _provenance(self, file: File) -> Content | None:

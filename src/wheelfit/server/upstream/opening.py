@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.server.upstream.crowd import MOST, Crowd
+from wheelfit.server.page_requests import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.pages import MOST
 from wheelfit.server.upstream.pulled import Pulled
 from wheelfit.server.upstream.reach import Reach
 from wheelfit.sources.open import is_protected, open_web
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.dependency import Dependency
     from wheelfit.server.index import Index
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.settings import MirrorSettings
@@ -131,7 +133,14 @@ def open_mirrors(
     most = max(1, MOST // max(1, len(each)))
     return Mirrors(
         tuple(
-            open_mirror(one, pulled, cache_folder, environ=environ, note=note, crowd=Crowd(most))
+            open_mirror(
+                one,
+                pulled,
+                cache_folder,
+                environ=environ,
+                note=note,
+                upstream=upstream_of(one.url, most),
+            )
             for one in each
         )
     )
@@ -145,7 +154,7 @@ def open_mirror(
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
     clock: Callable[[], float] = time.time,
-    crowd: Crowd | None = None,
+    upstream: Dependency | None = None,
 ) -> Mirrored:
     """Open one mirror.
 
@@ -158,7 +167,7 @@ def open_mirror(
     :param environ: for proxies and certificates.
     :param note: told what an operator should know.
     :param clock: seconds since the epoch.
-    :param crowd: those who wait for upstreams; by default those for this one alone.
+    :param upstream: who waits for it; by default nobody else does.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(
@@ -203,7 +212,7 @@ def open_mirror(
         may_keep=lambda url: is_protected(url, sources),
         note=note,
         clock=clock,
-        crowd=crowd,
+        upstream=upstream,
     )
 
 

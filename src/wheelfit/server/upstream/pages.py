@@ -14,13 +14,12 @@ from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 from wheelfit.server.memory import Memory
-from wheelfit.server.page_requests import ask_for_page
-from wheelfit.server.upstream.crowd import Crowd
+from wheelfit.server.page_requests import ask_for_page, is_of_index, upstream_of
 from wheelfit.sources.body import read_body
 from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
-from wheelfit.sources.urls import origin, redact, split_userinfo
+from wheelfit.sources.urls import redact, split_userinfo
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
@@ -28,17 +27,20 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.dependency import Dependency
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
 
 
-__all__ = ["Known", "Pages"]
+__all__ = ["MOST", "Known", "Pages"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+MOST = 12
+"""Threads that may wait for all upstreams of a server together; half of those that it has."""
 _KIND = "pages"
 _FORM = "mirror 1"
 """Begins the keys of what is kept; raised whenever an entry changes."""
@@ -47,8 +49,6 @@ _REFUSED = frozenset({401, 403, 407})
 _LASTING = ("content-type", "etag", "last-modified")
 _AGAIN = 10.0
 """Seconds in which an upstream that failed is not asked again for pages that can be had here."""
-_BREATHER = 3.0
-"""Seconds in which an upstream that gave no answer at all is asked for nothing."""
 _SELDOM = 3600.0
 _MOST = 64 << 20
 _FILE = 700
@@ -86,7 +86,7 @@ class Pages:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told of pages that are old.
     :param clock: seconds since the epoch.
-    :param crowd: those who wait for upstreams.
+    :param upstream: who waits for it.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Pages:
         may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
-        crowd: Crowd | None = None,
+        upstream: Dependency | None = None,
     ) -> None:
         self._url = split_userinfo(url)[0].rstrip("/")
         self._web = web
@@ -112,7 +112,7 @@ class Pages:
         self._may_keep = may_keep
         self._note = note
         self._clock = clock
-        self._crowd = crowd if crowd is not None else Crowd()
+        self._upstream = upstream if upstream is not None else upstream_of(url, MOST)
         self._pages: Memory[Known] = Memory(_MOST, lambda one: _FILE * (len(one.page.files) + 2))
         self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
         self._trouble: tuple[float, NetworkError] | None = None
@@ -134,7 +134,7 @@ class Pages:
         if known is None and self._is_absent(name):
             return None
         try:
-            with self._crowd.waiting():
+            with self._upstream.asked(is_elsewhere=True):
                 return self._pages.alone(name, lambda: self._look(name))
         except Unreachable:
             known = known or self._kept(name)
@@ -173,17 +173,13 @@ class Pages:
         trouble = self._trouble
         if trouble is not None and self._counts(trouble[0], _AGAIN) and self._may_give(known):
             return known
-        if trouble is not None and self._counts(trouble[0], _BREATHER):
-            error = trouble[1]
-            if isinstance(error, Unreachable):
-                # Whoever waits holds a thread, and of these a server has few.
-                raise Unreachable(error.message, where=error.where, hint=error.hint)
         try:
-            found = self._ask(name, known)
+            with self._upstream.answering():
+                found = self._ask(name, known)
         except NetworkError as error:
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
                 raise
-            if self._is_of_index(error):
+            if is_of_index(self._url, error):
                 self._trouble = (self._clock(), error)
             if known is None or not self._may_give(known):
                 raise
@@ -201,13 +197,6 @@ class Pages:
         else:
             self._pages.put(name, found)
         return found
-
-    def _is_of_index(self, error: NetworkError) -> bool:
-        """Tell whether an error is of the index, not of where the page of one project leads."""
-        try:
-            return error.where is None or origin(error.where) == origin(self._url)
-        except ValueError:
-            return True
 
     def _may_give(self, known: Known | None) -> bool:
         return known is not None and self._clock() - known.asked < max(self._stale, self._fresh)

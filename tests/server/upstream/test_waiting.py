@@ -14,8 +14,8 @@ from server.upstream.mirroring import Mirroring
 from wheelfit.errors import Unreachable
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.crowd import MOST, Crowd
 from wheelfit.server.upstream.opening import open_mirrors
+from wheelfit.server.upstream.pages import MOST
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
 
@@ -43,52 +43,6 @@ def silent() -> Iterator[Silent]:
     upstream = Silent()
     yield upstream
     upstream.speak.set()
-
-
-def test_there_is_room_for_so_many() -> None:
-    """Whoever leaves makes room; as long as all go on nobody is sent away."""
-    crowd = Crowd(1, prompt=60)
-    entered = threading.Event()
-
-    def enter() -> None:
-        with crowd.waiting():
-            entered.set()
-
-    with crowd.waiting():
-        other = threading.Thread(target=enter)
-        other.start()
-        assert not entered.wait(0.05)
-    assert entered.wait(20)
-    other.join()
-
-
-def test_nobody_queues_behind_those_who_wait_for_long() -> None:
-    """One more would only hold a thread."""
-    crowd = Crowd(1, prompt=0)
-
-    def enter() -> None:
-        with crowd.waiting():
-            pass
-
-    with ThreadPoolExecutor(1) as pool:
-        with crowd.waiting(), pytest.raises(Unreachable):
-            pool.submit(enter).result()
-        pool.submit(enter).result()
-
-
-def test_whoever_is_in_there_is_so_once() -> None:
-    """Who asks for one thing on the way to another waits for nobody, least of all for himself."""
-    crowd = Crowd(1, prompt=0)
-
-    def enter() -> None:
-        with crowd.waiting():
-            pass
-
-    with ThreadPoolExecutor(1) as pool, crowd.waiting():
-        with crowd.waiting():
-            pass
-        with pytest.raises(Unreachable):  # nor has the inner one left for both
-            pool.submit(enter).result()
 
 
 def test_a_silent_upstream_takes_no_other_ones_threads(
