@@ -30,6 +30,7 @@ class World:
         self.site = site
         self.environ: dict[str, str] = {}
         self.driver: tuple[str, ...] = DRIVER
+        self.without_driver = Status.NOTHING
         self.held: list[Held] = []
         self.broken: dict[str, Exception] = {}
         self.imported: list[str] = []
@@ -80,7 +81,7 @@ class World:
         lower = FeatureConfig("cuda_version_lower_bound", self.driver)
         sm = FeatureConfig("sm_arch", ("90_real",) if devices else ())
         there = Detection("nvidia", (lower, sm), status=Status.SUPPORTED)
-        nothing = Detection("nvidia", status=Status.NOTHING, warnings=("no driver",))
+        nothing = Detection("nvidia", status=self.without_driver, warnings=("no driver",))
         level = FeatureConfig("level", ("v3", "v2", "v1"))
         every = {
             "nvidia": there if self.driver else nothing,
@@ -134,6 +135,13 @@ class TestChoice:
         spam.driver = ()
         assert spam.chosen() == "spam_avx2"
         assert spam.warnings == []
+
+    def test_a_driver_that_fails(self, spam: World) -> None:
+        """A GPU is lost if its driver cannot be asked."""
+        spam.driver, spam.without_driver = (), Status.FAILED
+        assert spam.chosen() == "spam_avx2"
+        (words,) = spam.warnings
+        assert "spam-cu12 (needs an NVIDIA driver for CUDA 12.0 or newer; no driver)" in words
 
     def test_a_driver_that_is_too_old(self, spam: World) -> None:
         """A GPU that nothing uses, because its driver is too old, is told of once."""

@@ -215,12 +215,14 @@ class TestMachines:
         assert site.answer(WHICH, cuda="12.4", environ=traced)[0] == "cu12"
         assert trace.read_text() == first
 
-    def test_a_driver_that_crashes(self, site: Site, tmp_path: Path) -> None:
-        """A driver that crashes whoever asks it costs the implementation, not the process."""
+    def test_a_library_that_crashes(self, site: Site, tmp_path: Path) -> None:
+        """One that crashes whoever asks it costs the implementation, not the process.
+
+        There is no driver in the kernel: the library is in the image for other machines, or is
+        a stub to link with, so nobody is warned.
+        """
         broken = {"WHEELFIT_FAKE_ABORT": "nvmlDeviceGetCount_v2"} | _fresh(tmp_path)
-        found, warnings = site.answer(WHICH, cuda="12.4", environ=broken)
-        assert found == "avx2"
-        assert "spam-cu12 (needs an NVIDIA driver" in warnings
+        assert site.answer(WHICH, cuda="12.4", environ=broken) == ("avx2", "")
 
     def test_warnings_as_errors(self, site: Site) -> None:
         """Who makes errors of these warnings gets one, by its category."""

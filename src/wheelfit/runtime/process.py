@@ -195,6 +195,8 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
         gpus = visible(driver.gpus, mask, surroundings.environ.get(_ORDER, ""))
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
+        if not files.has_driver and surroundings.system != "Windows":
+            driver = driver._replace(broken=False)  # nothing is lost, whatever its calls say
         return driver._replace(gpus=gpus)
     return _version_only(surroundings, files)
 
