@@ -28,6 +28,7 @@ __all__ = [
     "default_state_folder",
     "is_own",
     "make_folders",
+    "own_users",
     "state_folder_of",
     "unsafe_cache_folder",
     "unsafe_folder",
@@ -120,12 +121,20 @@ class UnsafeFolder:
         return f"{self.path} is not used, as {self.reason}; {self.remedy}"
 
 
+def own_users() -> frozenset[int]:
+    """Return the numbers of the users whose files count as own: this one, and root.
+
+    Where users have no numbers, every file has that of root.
+    """
+    return frozenset((0, os.geteuid())) if os.name == "posix" else frozenset((0,))
+
+
 def is_own(status: os.stat_result) -> bool:
     """Return whether a file or folder belongs to this user or to root.
 
-    :param status: of the file; where users have no numbers every file counts as their own.
+    :param status: of the file.
     """
-    return os.name != "posix" or status.st_uid in (0, os.geteuid())
+    return status.st_uid in own_users()
 
 
 def unsafe_folder(

@@ -12,13 +12,13 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.cache_folder import is_own
+from wheelfit.platforms.cache_folder import own_users
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import TREE
 from wheelfit.wheels.unpacking import promised_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.unpacked import UnpackedFile, UnpackedWheel
@@ -37,6 +37,7 @@ _OPEN = (
     | getattr(os, "O_NONBLOCK", 0)
 )
 _THREADS = 4
+_PIECE = 1 << 20
 
 
 def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
@@ -74,10 +75,12 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     # The largest first, so that no thread begins with one when the others are done.
     ordered = sorted(names, key=lambda name: described[name].size, reverse=True)
     tree = str(wheel.folder / TREE) + os.sep
+    own = own_users()
 
     def first(part: Iterable[str]) -> str | None:
         return next(
-            (name for name in part if not _holds(tree + name, described[name], wheel.umask)), None
+            (name for name in part if not _holds(tree + name, described[name], wheel.umask, own)),
+            None,
         )
 
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -85,17 +88,27 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     return next((name for name in found if name is not None), None)
 
 
-def _holds(path: str, file: UnpackedFile, umask: int) -> bool:
-    """Return whether a file has the content and the permissions with which it was written."""
+def _holds(path: str, file: UnpackedFile, umask: int, own: Collection[int]) -> bool:
+    """Return whether a file has the content with which it was written, and is safe to link."""
     algorithm, _, digest = file.row.hash.partition("=")
     open_to = 0o7022 & ~(0o666 & ~umask)  # what a hard link would give to others with the file
     try:
-        with open(os.open(path, _OPEN), "rb", buffering=0) as content:  # noqa: PTH123
-            found = os.fstat(content.fileno())
-            if not stat.S_ISREG(found.st_mode) or not is_own(found) or found.st_size != file.size:
-                return False
-            if os.name == "posix" and stat.S_IMODE(found.st_mode) & open_to:
-                return False
-            return encode_digest(hashlib.file_digest(content, algorithm).digest()) == digest
+        number = os.open(path, _OPEN)
     except OSError:
         return False
+    try:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != file.size:
+            return False
+        if os.name == "posix" and (found.st_uid not in own or found.st_mode & open_to):
+            return False
+        seen = hashlib.new(algorithm)
+        left = file.size + 1  # one more shows that nothing was added meanwhile
+        while data := os.read(number, min(left, _PIECE)):
+            seen.update(data)
+            left -= len(data)
+        return left == 1 and encode_digest(seen.digest()) == digest
+    except OSError:
+        return False
+    finally:
+        os.close(number)

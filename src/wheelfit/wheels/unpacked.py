@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel
-from wheelfit.platforms.cache_folder import is_own
+from wheelfit.platforms.cache_folder import is_own, own_users
 from wheelfit.values import dataclass, field
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
@@ -238,6 +238,7 @@ class UnpackedWheel:
         tree = str(self.folder / TREE) + os.sep
         files = self.files
         numbers: list[int] = []
+        own = own_users()
         note, look = numbers.append, os.lstat  # by the folder, as for links, it is not quicker
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
@@ -245,7 +246,7 @@ class UnpackedWheel:
             except OSError:
                 return Seen(name)
             is_same = found.st_mtime_ns == time and found.st_size == size
-            if not is_same or not stat.S_ISREG(found.st_mode) or not is_own(found):
+            if not is_same or not stat.S_ISREG(found.st_mode) or found.st_uid not in own:
                 return Seen(name)
             note(found.st_ino)
         return Seen(None, numbers)
@@ -257,6 +258,7 @@ class UnpackedWheel:
         found; but somebody could have been in it before.
         """
         tree = str(self.folder / TREE)
+        own = own_users()
         folders = {""}
         for name in self.files.folders:
             while name not in folders:
@@ -267,7 +269,7 @@ class UnpackedWheel:
                 found = os.lstat(f"{tree}/{name}" if name else tree)
             except OSError:
                 return name
-            if not stat.S_ISDIR(found.st_mode) or not is_own(found):
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid not in own:
                 return name
         return None
 
