@@ -395,6 +395,8 @@ def _record(
     from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record
     from wheelfit.build.work_record import WorkRecord
     from wheelfit.cli.environments import open_environment_of
+    from wheelfit.install.seal import Seal
+    from wheelfit.platforms.cache_folder import state_folder_of
 
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
     said = repr([arguments.constraint, arguments.no_build_isolation])
@@ -408,6 +410,7 @@ def _record(
         return order_digest(item.order, sources[item.order.project], python, said, environ)
 
     path = target / _RECORD
+    seal = Seal(Path(state_folder_of(environ)))
     if arguments.rebuild:
         path.unlink(missing_ok=True)
     with WorkRecord[BuildItem, tuple["BuiltWheel", ...]](
@@ -416,6 +419,7 @@ def _record(
         key=key,
         to_data=to_record,
         of_data=lambda data: of_record(data, target),
+        sign=lambda text: seal.of("what is built", str(path), text),
         note=output.warn,
     ) as record:
         yield record

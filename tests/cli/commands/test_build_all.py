@@ -273,6 +273,16 @@ def test_without_a_matrix(yard: Yard) -> None:
     assert yard.build("--only-python", HERE, code=2).error["code"] == "usage"
 
 
+def test_a_record_of_somebody_else(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wheels that came with a clone, beside a record that knows them, are built again."""
+    for user, status in (("theirs", "built"), ("theirs", "kept"), ("mine", "built")):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
+        jobs = yard.build().object["jobs"]
+        assert {one["status"] for one in jobs} - {"skipped"} == {status}
+
+
 def test_nothing_is_left(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of each job is gone when it is done: disks of runners are small."""
     folder = tmp_path / "temporary"
