@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ def test_into_a_prefix(site: Site) -> None:
     said = site.bare("install", "--no-index", "--prefix", prefix, wheel, "--json")
     assert said.code == 4
     assert "settings of pip" in said.error["message"]
+
+
+def test_into_the_standard_library_below_a_root(site: Site) -> None:
+    """What is laid out below a root, as for an image, has a standard library as well."""
+    base = Path(sys.base_prefix, "bin", "python3")
+    library = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix}))
+    module = library.relative_to(sys.base_prefix) / "sitecustomize.py"
+    wheel = wheel_with(site, f"demo-2.data/data/{module}")
+    root = site.folder / "root"
+    options = ("--no-index", "--python", base, "--root", root, wheel, "--json")
+    said = site.bare("install", *options)
+    assert (said.code, root.exists()) == (4, False)
+    assert "belongs to the standard library" in said.error["message"]
 
 
 def test_others_are_not_meant(site: Site) -> None:

@@ -112,6 +112,14 @@ class Environment:
             case Kind.PREFIX | Kind.ROOT:
                 return str(self.schemes.data)
 
+    @property
+    def stdlib(self) -> Path:
+        """The folder of the standard library; with ``--root`` the one below the root."""
+        stdlib = self.interpreter.stdlib
+        if self.kind is Kind.ROOT and self.folder is not None:
+            return self.folder / stdlib.relative_to(stdlib.anchor)
+        return stdlib
+
     def target(self) -> Target:
         """Return the machine to choose wheels for, as far as the interpreter decides it."""
         if not self._targets:  # a thousand tags are ranked for it

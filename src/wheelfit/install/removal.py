@@ -355,8 +355,8 @@ class Bounds:
         self._libraries = tuple(_start(of(library)) for library in schemes.libraries())
         self._scripts = of(schemes.scripts)
         self._prefixes = {of(environment.interpreter.prefix), of(schemes.data)}
-        self._stdlib = _start(of(environment.interpreter.stdlib))
-        self._above_stdlib = of(environment.interpreter.stdlib.parent)
+        self._stdlib = _start(of(environment.stdlib))
+        self._above_stdlib = of(environment.stdlib.parent)
         self._particular = {
             self._beside.removesuffix(os.sep),
             *self._prefixes,

@@ -39,7 +39,7 @@ class StartupPlaces:
     """
 
     def __init__(self, environment: Environment) -> None:
-        folders = (*environment.schemes.libraries(), environment.interpreter.stdlib)
+        folders = (*environment.schemes.libraries(), environment.stdlib)
         self._folders = tuple(
             dict.fromkeys(os.path.realpath(folder) + os.sep for folder in folders)
         )
