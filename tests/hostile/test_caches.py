@@ -116,6 +116,13 @@ class TestContents:
         cache.install_by_hash()
         assert cache.installed() == GOOD
 
+    def test_a_hash_in_a_url(self, cache: Cache) -> None:
+        """A URL with a hash requires that of nothing else, and of its own file all the same."""
+        cache.poison()
+        url = cache.site.index.file_url(cache.wheel.name)
+        cache.install(f"demo @ {url}#sha256={cache.sha256}")
+        assert cache.installed() == GOOD
+
     def test_a_lock(self, cache: Cache) -> None:
         """What a lock lists has a hash."""
         lock = cache.site.folder / "home" / "pylock.toml"

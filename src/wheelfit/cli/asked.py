@@ -89,6 +89,11 @@ class Wanted:
         """Whether everything must have a promised hash: a file says so, or one thing has (pip)."""
         return self.has_hashes or any(file.require_hashes for file in self.files)
 
+    @property
+    def has_promises(self) -> bool:
+        """Whether a hash is promised of anything, be it in the fragment of a URL."""
+        return self.has_hashes or any(_hashes(url, None) for url in self.given_urls)
+
 
 def read_wanted(
     arguments: Namespace, environ: Mapping[str, str], *, or_project: bool = False

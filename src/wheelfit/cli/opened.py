@@ -106,7 +106,12 @@ def open_for_choice(
         getattr(arguments, "require_hashes", False) or rules.require_hashes
     ) or wanted.requires_hashes
     repository = open_indexes(
-        arguments, settings, environ, output, wanted.given_urls, by_content=requires_hashes
+        arguments,
+        settings,
+        environ,
+        output,
+        wanted.given_urls,
+        by_content=requires_hashes or wanted.has_promises,
     )
     building = None
     if wanted.sources or arguments.allow_source:  # the user agreed that something is built
