@@ -13,7 +13,11 @@ import pytest
 from wheelfit.cli.main import every_command, make_parser, module_of
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "SECURITY.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -67,8 +71,24 @@ def test_every_page_is_reachable() -> None:
     """Each page is linked from the overview of the documentation."""
     overview = REPOSITORY / "docs" / "index.md"
     linked = {(overview.parent / link).resolve() for link in LINK.findall(overview.read_text())}
-    missing = [page for page in PAGES[1:] if page != overview and page.resolve() not in linked]
+    missing = [page for page in PAGES[2:] if page != overview and page.resolve() not in linked]
     assert not missing
+
+
+SHOWN = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def test_promises_name_tests_that_exist() -> None:
+    """Every row of the threat model that makes a promise names a test, and each is there."""
+    page = (REPOSITORY / "docs/explanation/security.md").read_text()
+    tables = re.findall(r"^\| promise \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()]
+    assert rows
+    for row in rows:
+        named = SHOWN.findall(row)
+        assert named, row
+        for path, name in named:
+            assert f"def {name}(" in (REPOSITORY / path).read_text(), (path, name)
 
 
 EXAMPLES = [page for page in PAGES if "\n>>> " in page.read_text()]
