@@ -16,12 +16,12 @@ import pytest
 from install.scene import LIBRARY, change, leaving, make, places_of, tree
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable, WheelfitError
-from wheelfit.install.journal import FOLDERS, MARK, check_workplace, mark_of
+from wheelfit.install.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
 from wheelfit.install.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.seal import Seal
 from wheelfit.install.transaction import Transaction
-from wheelfit.testing.file_systems import Changing, Killed, Killing
+from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
 from wheelfit.values import replace
 from wheelfit.wheels.file_system import NATIVE
 
@@ -181,6 +181,47 @@ class TestForged:
         assert tree(tmp_path / "env") == found
         assert recover(other, trusting=True) is not None
         assert tree(tmp_path / "env") == before
+
+
+@pytest.mark.parametrize("owner", [0, 1000, 65534])
+class TestWithoutOwners:
+    """Where all files belong to one user and everybody may write, as on FAT or a share."""
+
+    def test_a_change(self, places: Places, tmp_path: Path, owner: int) -> None:
+        """A change is made there, and nothing is left of it."""
+        change(places, WithoutOwners(owner))
+        assert (tmp_path / "env" / LIBRARY / "only_new.py").exists()
+        assert not Path(places.workplace).exists()
+
+    def test_recovery(self, places: Places, tmp_path: Path, owner: int) -> None:
+        """One that was interrupted is undone by who has the secret, and by nobody else."""
+        before = tree(tmp_path / "env")
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        disk = WithoutOwners(owner)
+        for mark in Path(places.workplace).glob(f"{MARK}*"):
+            mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
+        other = replace(places, seal=Seal(tmp_path / "state"))
+        with pytest.raises(NotRecoverable):
+            recover(other, disk)
+        recover(places, disk)
+        assert tree(tmp_path / "env") == before
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+)
+def test_a_workplace_that_was_exchanged(places: Places) -> None:
+    """What another user puts in the place of the one just made is refused all the same."""
+    Path(places.workplace).mkdir()
+    os.chown(places.workplace, 12345, 12345)
+    with pytest.raises(NotRecoverable, match="another user's"):
+        mark_workplace(places, places.workplace, NATIVE, made=True)
+    os.chown(places.workplace, 0, 0)
+    Path(places.workplace).chmod(0o777)
+    with pytest.raises(NotRecoverable, match="others can write"):
+        mark_workplace(places, places.workplace, NATIVE, made=True)
+    assert not list(Path(places.workplace).iterdir())
 
 
 COPIES: dict[str, Callable[[Path, Path], object]] = {

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import stat
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,7 @@ __all__ = [
     "check_workplace",
     "format_folders",
     "mark_of",
+    "mark_workplace",
     "read_changes",
     "read_folders",
     "read_journal",
@@ -58,6 +60,7 @@ _VERSION: Final = 1
 _HEAD: Final = b"wheelfit journal sha256="
 _SIGNED: Final = b" by="
 _LONGEST: Final = 256 * 1024 * 1024
+_OTHERS_WRITE: Final = 0o022
 
 
 class Stage(StrEnum):
@@ -134,7 +137,37 @@ def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
     :param workplace: one of its workplaces, which exists.
     :param disk: where it lies.
     """
-    return MARK + places.seal.of("workplace", disk.lstat(workplace).st_ino)[:32]
+    found = disk.lstat(workplace)
+    mode = stat.S_IMODE(found.st_mode)
+    return MARK + places.seal.of("workplace", found.st_ino, found.st_uid, mode)[:32]
+
+
+def mark_workplace(places: Places, workplace: str, disk: FileSystem, *, made: bool) -> None:
+    """Let a workplace be known again, after a look whether it is one of ours.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies.
+    :param made: this process has just made it.
+    :raises NotRecoverable: it came from elsewhere; nothing was touched.
+    """
+    if not made:
+        check_workplace(places, workplace, disk)
+    mark = os.path.join(workplace, mark_of(places, workplace, disk))  # noqa: PTH118
+    if disk.exists(mark):
+        return
+    disk.write(mark, b"")
+    found = disk.lstat(workplace)
+    if (flaw := _flaw(found)) is None:
+        return
+    # Some file systems give all files one owner and one mode, as FAT and shares of a network do.
+    # There our own file looks like the folder; where it does not, the folder is not the one made.
+    with suppress(OSError):
+        disk.set_mode(mark, 0o600)
+    ours = disk.lstat(mark)
+    if found.st_uid != ours.st_uid or found.st_mode & ~ours.st_mode & _OTHERS_WRITE:
+        disk.remove_file(mark)
+        raise _foreign(workplace, flaw)
 
 
 def check_workplace(
@@ -156,21 +189,36 @@ def check_workplace(
         raise _foreign(workplace, f"{what} is in the place of a change that was interrupted", "")
     if trusting:
         return
-    if hasattr(os, "geteuid"):  # not on Windows, where the mark alone counts
-        if found.st_uid != os.geteuid():
-            raise _foreign(workplace, "another user's change of the environment was interrupted")
-        if stat.S_IMODE(found.st_mode) & 0o022:
-            raise _foreign(
-                workplace, "a change was interrupted, and others can write to what it left"
-            )
-    names = [name for name, _ in disk.entries(workplace)]
-    if names and mark_of(places, workplace, disk) not in names:
+    flaw = _flaw(found)
+    try:
+        names = [name for name, _ in disk.entries(workplace)]
+    except PermissionError:
+        if flaw is None:
+            raise
+        names = []
+    # The mark says whose it is too: owner and mode are those that it was made with.
+    if mark_of(places, workplace, disk) in names:
+        return
+    if flaw is not None:
+        raise _foreign(workplace, flaw)
+    if names:
         raise _foreign(
             workplace,
             "a change was interrupted that you did not begin here: it was copied, or came with "
             "a clone or an archive",
             note=places.seal.flaw,
         )
+
+
+def _flaw(found: os.stat_result) -> str | None:
+    """Say why a workplace seems not to be this user's alone; None if it does."""
+    if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
+        return None
+    if found.st_uid != os.geteuid():
+        return "another user's change of the environment was interrupted"
+    if found.st_mode & _OTHERS_WRITE:
+        return "a change was interrupted, and others can write to what it left"
+    return None
 
 
 _VOUCH: Final = "; if you know what it is, wheelfit recover --trust-journal follows it"
@@ -256,7 +304,7 @@ def read_folders(
 def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = False) -> Any:
     """Return what a journal says; it was written completely, by this user."""
     try:
-        owner = disk.lstat(path).st_uid
+        is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
         data = disk.read(path, _LONGEST)
     except OSError as error:
         raise _refusal(path, f"the journal of a change cannot be read: {error.strerror}") from None
@@ -265,8 +313,7 @@ def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = F
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
     if not trusting and (
-        (hasattr(os, "geteuid") and owner != os.geteuid())
-        or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
+        not is_own or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
     ):
         raise _foreign(
             path, "the journal of a change was not written by you", note=places.seal.flaw

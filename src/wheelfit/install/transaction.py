@@ -38,9 +38,8 @@ from wheelfit.install.journal import (
     FOLDERS,
     Journal,
     Stage,
-    check_workplace,
     format_folders,
-    mark_of,
+    mark_workplace,
     read_journal,
     stage_of,
 )
@@ -191,9 +190,9 @@ class Transaction:
         self._open = self._given.below(self._places.roots.values())
         self._disk = self._open.__enter__()
         try:
-            self._claim()
+            made = self._claim()
             try:
-                self._mark(self._places.workplace)
+                mark_workplace(self._places, self._places.workplace, self._disk, made=made)
                 self._workplace(self._places.library)
                 if self._made_before:
                     self._note_folders()
@@ -205,24 +204,20 @@ class Transaction:
             raise
         return self
 
-    def _mark(self, workplace: str) -> None:
-        """Let a workplace be known again, after a look whether it is one of ours."""
-        check_workplace(self._places, workplace, self._disk)
-        mark = os.path.join(workplace, mark_of(self._places, workplace, self._disk))  # noqa: PTH118
-        if not self._disk.exists(mark):
-            self._disk.write(mark, b"")
+    def _claim(self) -> bool:
+        """Make sure that no other process is at work; where there are no locks, wait for it.
 
-    def _claim(self) -> None:
-        """Make sure that no other process is at work; where there are no locks, wait for it."""
+        :return: whether the workplace was made.
+        """
         end = time.monotonic() + (self._patience or 0)
         while True:
             try:
                 if stage_of(self._places) is None:
                     self._disk.make_folder(self._places.workplace, 0o700)
-                    return
+                    return True
             except FileExistsError:
                 if self._patience is None:
-                    return  # what could not be removed of an earlier change
+                    return False  # what could not be removed of an earlier change
             if time.monotonic() >= end:
                 raise EnvironmentBusy(
                     "another process is changing the environment, or was killed",
@@ -306,9 +301,11 @@ class Transaction:
             self._workplaces[device] = workplace
             if workplace != self._places.workplace:
                 self._note_folders()
+                made = False
                 with suppress(FileExistsError):
                     self._disk.make_folder(workplace, 0o700)
-                self._mark(workplace)
+                    made = True
+                mark_workplace(self._places, workplace, self._disk, made=made)
         return self._workplaces[device]
 
     def _home(self, device: Hashable, folder: str) -> str:

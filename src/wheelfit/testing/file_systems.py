@@ -2,8 +2,9 @@
 
 Each is the real one with something taken away: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
 `Layered`, `ReadOnly` and `Full` refuse what such a system refuses. `IgnoringCase` finds names in
-any case. `Killed` ends the process, as it were, before a change of the disk of your choice: from
-then on nothing is done any more, not even by handlers of the exception.
+any case, and `WithoutOwners` gives all files one owner and mode. `Killed` ends the process, as it
+were, before a change of the disk of your choice: from then on nothing is done any more, not even by
+handlers of the exception.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ __all__ = [
     "ReadOnly",
     "WithoutExchange",
     "WithoutLinks",
+    "WithoutOwners",
 ]
 
 
@@ -153,6 +155,26 @@ class IgnoringCase(NativeFileSystem):
     def exchange(self, one: AnyPath, other: AnyPath) -> bool:
         """Exchange what lies behind the names, which stay."""
         return super().exchange(self._spelled(one), self._spelled(other))
+
+
+class WithoutOwners(NativeFileSystem):
+    """All files have one owner and one mode, whoever makes them, as on FAT or a share.
+
+    :param owner: the number of this user.
+    """
+
+    def __init__(self, owner: int) -> None:
+        self._owner = owner
+
+    def lstat(self, path: AnyPath) -> os.stat_result:
+        """Look at it, and say what such a system says of it."""
+        found = super().lstat(path)
+        owners = (self._owner, self._owner)
+        return os.stat_result((found.st_mode | 0o777, *found[1:4], *owners, *found[6:]))
+
+    def set_mode(self, path: AnyPath, mode: int) -> None:  # noqa: ARG002
+        """Refuse."""
+        _refuse(errno.EPERM, path)
 
 
 class Changing(NativeFileSystem):
