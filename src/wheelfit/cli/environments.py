@@ -46,7 +46,9 @@ def open_environment_of(
     :raises FileProblem: there is no such folder.
     """
     if must_exist:
-        for named in (arguments.target, arguments.prefix, arguments.root):
+        # Below a root, the prefix is a folder of that.
+        prefix = None if arguments.root else arguments.prefix
+        for named in (arguments.target, prefix, arguments.root):
             if named and not Path(named).exists():
                 raise FileProblem(
                     "there is no such folder", where=named, hint="name one that exists"

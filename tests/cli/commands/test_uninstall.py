@@ -34,6 +34,14 @@ def test_it_goes(target: Path, run: Runner) -> None:
     assert not (target / "fast_one").exists()
 
 
+def test_a_prefix_below_a_root(run: Runner, tmp_path: Path) -> None:
+    """With a root the prefix is a folder below it, and need not exist elsewhere."""
+    where: list[str | Path] = ["--root", tmp_path / "root", "--prefix", tmp_path / "prefix"]
+    run("install", "--no-index", *where, build_wheel(tmp_path, "plain", "1.0"))
+    assert not (tmp_path / "prefix").exists()
+    assert run("uninstall", *where, "plain").out == "removed plain 1.0\n"
+
+
 def test_for_machines(target: Path, run: Runner) -> None:
     """The object names everything that was removed."""
     said = run("uninstall", "--json", "--target", target, "fast-one", "plain", "-y")
