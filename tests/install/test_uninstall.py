@@ -186,7 +186,8 @@ class TestStays:
         """Rows that name nothing, as pip writes them with --target, hinder nobody; it is said."""
         add_rows(environment, "../../../../../bin/no-such-command")
         done = remove(environment, "demo")
-        assert any("outside the environment" in note for note in done.notes)
+        (note,) = done.notes
+        assert "no-such-command, which lies outside the environment and does not exist" in note
         assert not environment.installed()
 
     def test_sibling(self, environment: Environment) -> None:

@@ -202,8 +202,12 @@ def plan_removal(
                     "yourself if it is the package's",
                 )
             if reason is not None:
-                notes.append(f"{path} stays: {reason}")
                 staying.add(name)
+                notes.append(
+                    f"RECORD names {path}, which lies outside the environment and does not exist"
+                    if reason is _OUTSIDE
+                    else f"{path} stays: {reason}"
+                )
         going = files.setdefault(folder, set())
         if not staying and names.keys() <= listing.files.keys():
             going.update(names)
