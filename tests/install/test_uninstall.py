@@ -284,15 +284,25 @@ class TestRefused:
             remove(environment, "demo", "other")
         assert environment.installed()
 
-    def test_no_record(self, environment: Environment, home: Path, install: Install) -> None:
-        """Without RECORD nobody knows what to remove; the tool that can is named."""
+    @pytest.mark.parametrize(
+        ("by", "hint"),
+        [
+            ("debian", "remove it with debian"),
+            ("pip", "delete its files by hand"),
+            ("wheelfit", "delete its files by hand"),
+        ],
+    )
+    def test_no_record(
+        self, environment: Environment, home: Path, install: Install, by: str, hint: str
+    ) -> None:
+        """Without RECORD nobody knows what to remove; the tool that can, if any, is named."""
         install(environment, build_wheel(home, "demo", "1"))
         info = environment.schemes.purelib / "demo-1.dist-info"
         (info / "RECORD").unlink()
-        (info / "INSTALLER").write_text("debian\n")
+        (info / "INSTALLER").write_text(f"{by}\n")
         with pytest.raises(NotRemovable, match="no RECORD") as caught:
             remove(environment, "demo")
-        assert "debian" in str(caught.value.hint)
+        assert caught.value.hint == hint
 
     @pytest.mark.parametrize("record", [b"a,b\n", b"\xff,,\n", b'"a,,\n'])
     def test_bad_record(

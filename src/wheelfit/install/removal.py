@@ -60,6 +60,8 @@ _PLAIN = pattern(r"(?:[^/\\.][^/\\]*/)*")
 _DETOURS = frozenset({"", ".", ".."})
 _RECORDS = (".dist-info", ".egg-info")
 _OUTSIDE = "it lies outside the environment"
+# Whose distributions without RECORD no tool can remove.
+_UNABLE = frozenset({None, "", "pip", "wheelfit"})
 _AT_WORK = "it is where changes of the environment are prepared"
 
 
@@ -248,7 +250,7 @@ def check_removable(installed: Installed, environment: Environment) -> None:
             f"{installed} has no RECORD, so nobody knows which files are its own",
             where=str(installed.path),
             note=f"it was installed by {by}" if by else None,
-            hint=f"remove it with {by}" if by and by != "pip" else "delete its files by hand",
+            hint=f"remove it with {by}" if by not in _UNABLE else "delete its files by hand",
         )
 
 
