@@ -69,6 +69,15 @@ def test_names_are_remembered_as_they_are() -> None:
         ("wheels.example.org.evil.test", False),
         ("wheels.example.org@evil.test", False),
         ("evil.test", False),
+        ("wheels.example.org:80, evil.test", False),  # two headers
+        ("localhost, evil.test", False),
+        ("localhost:80:evil.test", False),
+        ("localhost:evil.test", False),
+        ("[::1].evil.test", False),
+        ("[::1", False),
+        ("[localhost]", False),
+        ("localhost:", True),
+        ("", False),
     ):
         for _ in range(2):
             refusal = names.refusal(Request("GET", "/", {"host": host}))

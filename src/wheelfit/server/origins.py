@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer
 from wheelfit.sources.urls import is_loopback, origin
 
@@ -29,6 +30,7 @@ def __dir__() -> list[str]:
 
 
 _MOST_MET = 256
+_HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _MISDIRECTED = Answer.text(
     421, "the server does not go by this name; --answer-to HOST lets it", {"connection": "close"}
 )
@@ -116,11 +118,12 @@ def is_of_foreign_page(request: Request) -> bool:
 
 
 def _host(header: str) -> str:
-    """Return the host of a header, in lower case, without port and brackets."""
-    host = header.strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].rstrip(".")
+    """Return the host of a header, in lower case, without port and brackets; empty: it has none.
+
+    Of several headers, which are joined by commas, nobody knows which one others went by.
+    """
+    match = _HOST.fullmatch(header.strip().lower())
+    return "" if match is None else match[1] or match[2].rstrip(".")
 
 
 def _origin(url: str) -> Origin | None:
