@@ -91,3 +91,9 @@ def test_parts_of_files(tmp_path: Path) -> None:
     assert b"".join(pieces) == (CONTENT * 100_000)[5:900_005]
     assert max(map(len, pieces)) <= 1 << 18
     assert b"".join(FilePart(path, 0, 2_000_000)) == CONTENT * 100_000
+
+
+def test_texts_have_nothing_that_a_terminal_obeys() -> None:
+    """What a sentence repeats of a request is shown, and no more than shown."""
+    body = b"".join(Answer.text(404, "a\x1b[2J\x9b\x00\r\u202eb\tc\nd \u00e9").body)
+    assert body == rb"a\x1b[2J\x9b\x00\r\u202eb" + "\tc\nd \u00e9\n".encode()

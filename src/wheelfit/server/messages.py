@@ -35,6 +35,8 @@ def __dir__() -> list[str]:
 _PIECE = 1 << 18
 # No file has more digits, and of thousands Python makes no number.
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,19})-([0-9]{0,19})|-([0-9]{1,19}))")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What terminals obey, or what changes the order of what they show; not tab and end of line."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -93,9 +95,10 @@ class Answer:
 
     @classmethod
     def text(cls, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
-        """Make an answer for people."""
+        """Make an answer for people; terminals obey nothing in it, whatever names it repeats."""
         kind = {"content-type": "text/plain; charset=utf-8"}
-        return cls.of(status, f"{sentence}\n".encode(), {**kind, **headers})
+        shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], sentence)
+        return cls.of(status, f"{shown}\n".encode(errors="replace"), {**kind, **headers})
 
 
 Application: TypeAlias = Callable[[Request], Answer]
