@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from server.running import RunningIndex
 from server.services import ObjectStorage, Postgresql
 
+from wheelfit.errors import StorageUnavailable
+from wheelfit.server.dependency import Dependency
+from wheelfit.server.store.postgresql import PostgresqlDatabase
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
@@ -133,6 +141,78 @@ def test_a_database_that_does_not_answer(
         assert index.stop() == 0
         assert states(index, "database") == ["does not answer", "ready"]
         assert not index.events("failure")
+
+
+class Relay(socketserver.ThreadingUnixStreamServer):
+    """A relay to another socket, which goes silent when it is told to, and goes on accepting.
+
+    :param folder: where the socket is.
+    :param target: the path of the other one.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self.target = target
+        self.is_silent = False
+        self.count = 0
+        super().__init__(str(folder / target.name), _Relayed)
+
+
+class _Relayed(socketserver.BaseRequestHandler):
+    """One connection through a relay."""
+
+    def handle(self) -> None:
+        """Pass on both ways until one side ends."""
+        relay = self.server
+        assert isinstance(relay, Relay)
+        relay.count += 1
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(str(relay.target))
+            ends = {self.request: other, other: self.request}
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    data = end.recv(1 << 16)
+                    if not data:
+                        return
+                    if not relay.is_silent:
+                        ends[end].sendall(data)
+
+
+def _wait_for(event: threading.Event) -> None:
+    assert event.wait(60)
+
+
+def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
+    """Behind a connection that is silent nobody waits for another one as long again."""
+    url = postgresql.database()
+    folder = Path(parse_qs(urlsplit(url).query)["host"][0])
+    over = threading.Event()
+    with (
+        tempfile.TemporaryDirectory(prefix="relay-") as place,  # a short path, for sockets
+        Relay(Path(place), folder / ".s.PGSQL.5432") as relay,
+    ):
+        threading.Thread(target=relay.serve_forever, args=(0.02,)).start()
+        dependency = Dependency("database", prompt=0.2)
+        relayed = url.replace(str(folder), place)
+        with closing(PostgresqlDatabase(relayed, dependency=dependency)) as database:
+            with database.reading() as execute:
+                assert execute("SELECT 1") == [(1,)]
+            before = relay.count
+            relay.is_silent = True
+            with ThreadPoolExecutor(2) as pool:
+                reading = pool.submit(database.probe)
+                probing = pool.submit(dependency.probe, lambda: _wait_for(over))
+                while not reading.done():
+                    dependency.look()
+                    time.sleep(0.02)
+                over.set()
+                probing.result(60)
+                with pytest.raises(StorageUnavailable):
+                    reading.result()
+            assert relay.count == before
+        relay.shutdown()
 
 
 def test_a_server_ends_although_its_database_hangs(

@@ -188,6 +188,8 @@ class PostgresqlDatabase:
             except self._failure:
                 connection.close()
                 self._forget_idle()  # most likely the server was started anew
+                if turn.give_up is None:
+                    raise  # it was broken off: a new connection would be waited for as long
             else:
                 return connection
         fresh = self._connect(self._url, **_KEEPALIVE)
