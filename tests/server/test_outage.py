@@ -371,3 +371,31 @@ def test_a_full_disk_is_not_ready(small_disk: Path, tmp_path: Path) -> None:
         filler.unlink()
         wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
         assert states(index, "storage") == ["has no room", "ready"]
+
+
+def test_a_first_token_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    """A folder that cannot be made is the operator's to see to, and no fault of the program."""
+    (tmp_path / "taken").touch()
+    where = [
+        f"--database=sqlite://{tmp_path}/db/index.sqlite3",
+        f"--storage=file://{tmp_path}/files",
+    ]
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "wheelfit",
+            "index",
+            "serve",
+            tmp_path / "taken",
+            "--port=0",
+            *where,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 6
+    assert "storage-unavailable" in ended.stderr
+    assert "admin-token" in ended.stderr

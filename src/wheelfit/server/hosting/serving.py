@@ -22,7 +22,7 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
-from wheelfit.server.store.blobs import make_folder
+from wheelfit.server.store.blobs import make_folder, storage_error
 from wheelfit.server.store.cleaning import clean
 from wheelfit.server.store.guarded import GuardedBlobs
 from wheelfit.server.store.opening import open_blobs, open_store
@@ -335,7 +335,6 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     if store.records.tokens():
         return None
     path = folder / _TOKEN_FILE
-    make_folder(folder)
 
     def keep(secret: str) -> None:
         new = path.with_name(f"{_TOKEN_FILE}.{os.getpid()}")
@@ -348,9 +347,13 @@ def _first_token(store: Store, folder: Path) -> Path | None:
 
     scopes: tuple[Scope, ...] = ("upload", "admin")
     now = datetime.now(UTC)
-    is_first = issue_first(
-        store.records, OPERATOR, scopes, now=now, keep=keep, note="the first one"
-    )
+    try:
+        make_folder(folder)
+        is_first = issue_first(
+            store.records, OPERATOR, scopes, now=now, keep=keep, note="the first one"
+        )
+    except OSError as error:
+        raise storage_error(error, str(path)) from error
     return path if is_first else None
 
 
