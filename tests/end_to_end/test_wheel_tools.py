@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -129,17 +130,21 @@ RECIPE = Path(__file__).parents[2] / "docs/how-to/repack-existing-wheels.md"
 @pytest.fixture
 def release(tmp_path: Path, run: Runner) -> Path:
     """Repack a release as the how-to guide does, word for word, and return its folder."""
-    config = RECIPE.read_text().partition("```toml\n# repack.toml\n")[2].partition("```")[0]
+    guide = RECIPE.read_text()
+    config = guide.partition("```toml\n# repack.toml\n")[2].partition("```")[0]
     (tmp_path / "repack.toml").write_text(config)
     wheels = tmp_path / "wheels"
     for cuda, needed in (("cu126", "nvidia-cublas-cu12"), ("cu130", "nvidia-cublas"), ("cpu", "")):
         requires = ["filelock", *([f"{needed}==12.6.4.1"] if needed else [])]
         build_wheel(wheels, "torch", f"2.10.0+{cuda}", requires=requires)
     out = tmp_path / "dist"
-    run(
-        "wheel", "repack", "--config", tmp_path / "repack.toml", "--provider", "nvidia",
-        "-o", out, wheels, "--index-file",
-    )  # fmt: skip
+    pattern = r"^wheelfit (wheel repack --config repack\.toml --project \. .* wheels/.*)$"
+    commands = re.findall(pattern, guide, re.MULTILINE)
+    assert len(commands) == 2
+    places: dict[str, Path | str] = {"repack.toml": tmp_path / "repack.toml"}
+    places |= {"--project": "--provider", ".": "nvidia", "dist": out, "wheels/": wheels}
+    for command in commands:
+        run(*(places.get(word, word) for word in command.split()))
     return out
 
 
