@@ -133,7 +133,8 @@ def _add_ways(parser: ArgumentParser) -> None:
         "--flags",
         action="store_true",
         default=None,
-        help="give compilers the flags that follow from x86_64 :: level and aarch64 :: version",
+        help="give compilers the flags that follow from x86_64 :: level and aarch64 :: version, "
+        "besides those of the plain build; needs the extra build",
     )
     group.add_argument(
         "--hand-over",
