@@ -227,7 +227,8 @@ def main() -> None:
     day = datetime.now(UTC).strftime("%B %Y")
     python = platform.python_version()
     where = f"{day}, CPython {python}, {os.cpu_count()} cores of a shared and busy machine"
-    where += "; processor time."
+    where += "; processor time. The last column is the median of the ratios of each turn."
+    where += " Differences below a tenth are noise there."
     text += f"\n\n{where}"
     print(text)
     if arguments.docs:
