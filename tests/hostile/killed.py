@@ -9,8 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
-_EVENTS = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"})
+# For each event, where its arguments have the number of the open folder that a name is in.
+_EVENTS = {"os.rename": 2, "os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.chmod": 2}
+
+
+def place_of(event: str, arguments: tuple[object, ...]) -> str:
+    """Return the path of what is changed, be it named by a path, a number, or below a folder."""
+    what, folder = arguments[0], arguments[_EVENTS[event]]
+    if isinstance(what, int):
+        return str(Path(f"/proc/self/fd/{what}").readlink())
+    name = os.fsdecode(what)  # type: ignore[arg-type]
+    if isinstance(folder, int) and folder >= 0:
+        return str(Path(f"/proc/self/fd/{folder}").readlink() / name)
+    return name
 
 
 def main() -> int:
@@ -20,7 +33,7 @@ def main() -> int:
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal count
-        if event not in _EVENTS or not os.fsdecode(arguments[0]).startswith(folder):  # type: ignore[arg-type]
+        if event not in _EVENTS or not place_of(event, arguments).startswith(folder):
             return
         count += 1
         if count == deadly:

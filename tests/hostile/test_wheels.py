@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def row(changed: Callable[[str], str]) -> Callable[[Path], bytes]:
         )
 
     return make
+
+
+def _with_row(added: str, text: str) -> str:
+    """Return a RECORD with one more row."""
+    return text + added
 
 
 class TestRecord:
@@ -110,13 +116,12 @@ class TestRecord:
         victim = site.folder / "home" / "precious.txt"
         victim.write_text("precious")
         up = "../" * 10
-        rows = f"{up}{str(victim).lstrip('/')},,\n{victim},,\n../../../pyvenv.cfg,,\n"
-        site.shelf.put(row(lambda text: text + rows)(build_wheel(site.wheels, "demo", "2")), NAME)
-        site.run("install", "demo")
-        recorded = (site.library / RECORD).read_text()
-        assert "precious" not in recorded
-        assert "pyvenv" not in recorded
-        site.run("uninstall", "demo")
+        rows = (f"{up}{str(victim).lstrip('/')},,\n", f"{victim},,\n", "../../../pyvenv.cfg,,\n")
+        for added in rows:
+            wheel = row(partial(_with_row, added))(build_wheel(site.wheels, "demo", "2"))
+            site.shelf.put(wheel, NAME)
+            site.refused("demo", code=4)
+            site.shelf.forget()
         assert victim.read_text() == "precious"
         assert (site.venv / "pyvenv.cfg").exists()
 
@@ -148,8 +153,12 @@ class TestRecord:
         line = line.format(outside=outside, library=library)
         record.write_text(f"{record.read_text()}{line}\n")
         before = site.world()
-        site.run("uninstall", "demo")
+        leads_out = "precious" in line
+        said = site.run("uninstall", "demo", code=1 if leads_out else 0)
         left = site.world()
+        if leads_out:
+            assert "lies outside" in said.err
+            assert left == before
         gone = {name for name in before.keys() - left.keys() if "/__pycache__" not in name}
         assert all("/site-packages/demo" in name for name in gone)
         assert left == {name: before[name] for name in left}
