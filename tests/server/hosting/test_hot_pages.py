@@ -68,6 +68,34 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
         assert b"other-2-py3" in b"".join(pages(other).body)
 
 
+def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
+    """Before pages are no longer surely good a single request goes to a thread to look."""
+    now = [100.0]
+    with open_store(tmp_path) as store:
+        index = StoredIndex(store)
+        pages = HotPages(
+            SimpleIndex(index), index, store.records.serial, trust=1.0, clock=lambda: now[0]
+        )
+        add(store, "one", "1")
+        request = Request("GET", "/simple/one/")
+        first = pages(request)
+        add(store, "one", "2")  # by somebody else
+        now[0] += 0.6
+        assert pages.at_hand(request) is None
+        for _ in range(3):
+            at_hand = pages.at_hand(request)
+            assert at_hand is not None
+            assert at_hand.headers["etag"] == first.headers["etag"]
+        assert pages(request).headers["etag"] != first.headers["etag"]
+        now[0] += 0.5
+        assert pages.at_hand(request) is not None
+
+        now[0] += 0.1
+        assert pages.at_hand(request) is None  # which is lost: nobody looks
+        now[0] += 0.5
+        assert [pages.at_hand(request) for _ in range(2)] == [None, None]
+
+
 def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
     """The oldest pages go when there are too many."""
     with open_store(tmp_path) as store:

@@ -82,7 +82,8 @@ class HotPages:
     :param index: knows their stamps.
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
     :param room: bytes that pages may take.
-    :param trust: seconds after which the generation is asked for again.
+    :param trust: seconds for which a generation counts; after half of them the next request asks
+        for it again.
     :param oldest: seconds for which a page is given that nobody can say anything of.
     :param clock: returns seconds.
     """
@@ -103,6 +104,8 @@ class HotPages:
         self._generation = generation
         self._room = room
         self._trust = trust
+        self._look_again = trust / 2
+        self._sent_to_look = float("-inf")
         self._clock = clock
         self._pages: dict[tuple[str, str], _Written] = {}
         self._size = 0
@@ -172,8 +175,13 @@ class HotPages:
             return None
         since, generation = self._seen
         now = self._clock()
-        if page.generation != generation or now - since > self._trust or since < self._changed:
+        age = now - since
+        if page.generation != generation or age > self._trust or since < self._changed:
             page = self._old(place) if self._is_in_the_dark(now) else None
+        elif age > self._look_again and self._sent_to_look <= since:
+            # One goes in time, so that the others need not wait for it together.
+            self._sent_to_look = now
+            return None
         return None if page is None else _answer(request, page)
 
     def changed(self, project: str = _EVERY_PROJECT) -> None:
@@ -195,7 +203,7 @@ class HotPages:
     def _look(self, *, has_old: bool) -> Hashable:
         now = self._clock()
         since, generation = self._seen
-        if now - since <= self._trust and since > self._changed:
+        if now - since <= self._look_again and since > self._changed:
             return generation
         # One asks for all; the others need not wait for a database that does not answer.
         if not self._looking.acquire(timeout=_PROMPT if has_old else _PATIENCE):
@@ -203,7 +211,7 @@ class HotPages:
         try:
             now = self._clock()
             since, generation = self._seen
-            if now - since <= self._trust and since > self._changed:
+            if now - since <= self._look_again and since > self._changed:
                 return generation
             self._looking_since = now
             generation = self._generation()
