@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.install.places import Places
 from wheelfit.install.transaction import Transaction
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,7 +26,7 @@ from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment

@@ -23,7 +23,7 @@ from wheelfit.install.seal import Seal
 from wheelfit.install.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
 from wheelfit.values import replace
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

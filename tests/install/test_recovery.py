@@ -30,7 +30,8 @@ from wheelfit.install.journal import Stage, mark_of, stage_of
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.removal import files_in_record
 from wheelfit.testing.file_systems import Changing, Full, Killed, Killing, Layered, ReadOnly
-from wheelfit.wheels.file_system import NATIVE, FileSystem
+from wheelfit.wheels.file_system import FileSystem
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

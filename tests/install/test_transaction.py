@@ -35,7 +35,8 @@ from wheelfit.testing.file_systems import (
     ReadOnly,
     WithoutExchange,
 )
-from wheelfit.wheels.file_system import NATIVE, FileSystem
+from wheelfit.wheels.file_system import FileSystem
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

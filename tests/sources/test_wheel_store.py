@@ -21,7 +21,8 @@ from wheelfit.sources.progress import NoProgress, Progress
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_wheel
-from wheelfit.wheels.file_system import AnyPath, NativeFileSystem
+from wheelfit.wheels.file_system import AnyPath
+from wheelfit.wheels.native_file_system import NativeFileSystem
 from wheelfit.wheels.unpacked import MANIFEST, UnpackedWheel
 
 

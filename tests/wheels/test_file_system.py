@@ -19,7 +19,8 @@ from wheelfit.testing.file_systems import (
     WithoutExchange,
     WithoutLinks,
 )
-from wheelfit.wheels.file_system import NATIVE, FileSystem, extended, patiently
+from wheelfit.wheels.file_system import FileSystem
+from wheelfit.wheels.native_file_system import NATIVE, extended, patiently
 
 
 @pytest.fixture(autouse=True)

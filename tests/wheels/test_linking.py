@@ -13,8 +13,9 @@ import pytest
 
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 from wheelfit.values import replace
-from wheelfit.wheels.file_system import AnyPath, NativeFileSystem
+from wheelfit.wheels.file_system import AnyPath
 from wheelfit.wheels.linking import Linker, LinkMode, Move, current_umask
+from wheelfit.wheels.native_file_system import NativeFileSystem
 from wheelfit.wheels.unpacked import UnpackedWheel
 
 FILES = {"demo/__init__.py": "1", "demo/data": "2", "demo/deep/tool": "3", "top.py": "4"}

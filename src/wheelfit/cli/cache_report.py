@@ -176,7 +176,7 @@ def _links(inventory: Inventory) -> str | None:
     import tempfile
     from pathlib import Path
 
-    from wheelfit.wheels.file_system import NATIVE
+    from wheelfit.wheels.native_file_system import NATIVE
 
     try:
         with tempfile.TemporaryDirectory(

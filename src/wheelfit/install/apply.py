@@ -33,8 +33,8 @@ from wheelfit.install.transaction import (
 from wheelfit.install.unchanged import unchanged_folders
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
-from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -21,7 +21,7 @@ from wheelfit.install.scripts import script_of
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:

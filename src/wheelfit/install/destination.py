@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.install.scripts import script_of
-from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker, Move
+from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import format_cells, row_for
 
 if TYPE_CHECKING:

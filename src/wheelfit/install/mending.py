@@ -13,7 +13,7 @@ from wheelfit.install.places import Places
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.transaction import environment_error, remove_folders
 from wheelfit.values import dataclass
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment

@@ -35,7 +35,7 @@ from wheelfit.install.removal import RealPaths, files_in_record
 from wheelfit.install.steps import Kind
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

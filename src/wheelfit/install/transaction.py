@@ -57,7 +57,7 @@ from wheelfit.install.removal import RealPaths
 from wheelfit.install.steps import Kind, Step, plan_steps
 from wheelfit.values import dataclass
 from wheelfit.values import replace as altered
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

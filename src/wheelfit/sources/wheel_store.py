@@ -24,7 +24,7 @@ from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.sources.cache import mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

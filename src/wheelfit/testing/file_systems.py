@@ -13,7 +13,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, NoReturn
 
-from wheelfit.wheels.file_system import NativeFileSystem
+from wheelfit.wheels.native_file_system import NativeFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.values import dataclass
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.unpacked import TREE
 
 if TYPE_CHECKING:

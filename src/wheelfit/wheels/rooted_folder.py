@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
     from typing import Self
 
-__all__ = ["Resolving", "RootedFolder", "read_regular"]
+__all__ = ["Resolving", "RootedFolder", "read_regular", "write_all"]
 
 
 def __dir__() -> list[str]:
@@ -42,11 +42,10 @@ _NOT_FOLLOWED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
 _MOST_HANDLES: Final = 32
 _DETOURS: Final = frozenset({"", ".", ".."})
-_PIECE: Final = 1 << 20
 
 
 class Resolving(Enum):
-    """Say how names are looked up."""
+    """A way to look names up."""
 
     AT_ONCE = "at once"
     """By one call, ``openat2``; the next where the kernel has none."""
@@ -117,7 +116,7 @@ class RootedFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder; other threads have come to their end."""
+        """Close the folder; no other thread uses it any more."""
         self._local.handles.close()
         if self._root >= 0:
             os.close(self._root)
@@ -255,7 +254,7 @@ class RootedFolder:
         return os.lstat(last, dir_fd=folder)
 
     def exists(self, name: str) -> bool:
-        """Tell whether something has a name, a link that leads nowhere included.
+        """Return whether something has a name, a link that leads nowhere included.
 
         :param name: which.
         """
@@ -338,9 +337,7 @@ class RootedFolder:
         folder, last = self.at(name)
         number = os.open(last, _NEW, mode, dir_fd=folder)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(number, view) :]
+            write_all(number, data)
         finally:
             os.close(number)
 
@@ -397,39 +394,6 @@ class RootedFolder:
         (folder, one), (other_folder, other) = self.at(source), self.at(target)
         os.replace(one, other, src_dir_fd=folder, dst_dir_fd=other_folder)
 
-    def exchange(self, one: str, other: str) -> bool:
-        """Give two files, links or folders each other's names in one step.
-
-        :param one: what.
-        :param other: what else.
-        :return: False where that cannot be done; then nothing has happened.
-        """
-        (folder, first), (other_folder, second) = self.at(one), self.at(other)
-        done = bool(_calls().exchange(first, second, folder, other_folder))
-        self.forget(one)
-        self.forget(other)
-        return done
-
-    def copy(self, source: int, name: str) -> None:
-        """Create a file with the content and the permissions of one that is open.
-
-        :param source: its number.
-        :param name: of the new file.
-        :raises FileExistsError: something has this name.
-        """
-        mode = stat.S_IMODE(os.fstat(source).st_mode)
-        folder, last = self.at(name)
-        number = os.open(last, _NEW, mode, dir_fd=folder)
-        try:
-            while piece := os.read(source, _PIECE):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(number, view) :]
-            if os.chmod in os.supports_fd:
-                os.chmod(number, mode)  # noqa: PTH101
-        finally:
-            os.close(number)
-
     def sync_file(self, name: str) -> None:
         """Wait until the content of a file is on the disk.
 
@@ -463,6 +427,17 @@ def read_regular(number: int, at_most: int) -> bytes:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     with open(number, "rb") as file:
         return file.read(at_most)
+
+
+def write_all(number: int, data: bytes) -> None:
+    """Write all of some data to an open file.
+
+    :param number: of the file.
+    :param data: what is written; the system may take it in several parts.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(number, view) :]
 
 
 def _is_link(found: os.stat_result) -> bool:

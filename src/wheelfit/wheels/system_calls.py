@@ -115,35 +115,20 @@ def open_below(folder: int, name: str, flags: int) -> int | None:
 def clone_file(source: str, target: str) -> None:
     """Create a file that shares its bytes with another until one of them is changed.
 
+    Only on macOS; Linux has `share_bytes`.
+
     :param source: the file.
     :param target: the new one; does not exist.
     :raises OSError: the system or the file system cannot; nothing is left then.
     """
-    if sys.platform == "darwin":
-        call = _function("clonefile", 3)
-        if call is None:
-            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
-        _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
-        return
-    if sys.platform != "linux":
+    call = _function("clonefile", 3) if sys.platform == "darwin" else None
+    if call is None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
-    reading = os.open(source, os.O_RDONLY)
-    try:
-        mode = os.fstat(reading).st_mode & 0o777
-        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            share_bytes(reading, writing)
-        except BaseException:
-            os.unlink(target)  # noqa: PTH108
-            raise
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
+    _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
 
 
 def share_bytes(reading: int, writing: int) -> None:
-    """Let an empty file share its bytes with another until one of them is changed.
+    """Make an empty file share its bytes with another until one of them is changed.
 
     Only on Linux.
 
@@ -307,7 +292,7 @@ def _system_call(*kinds: Any) -> Callable[..., int]:
 
 @cache
 def _has_openat2() -> bool:
-    """Tell whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
+    """Return whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
     number = _system_call(*_OPENING)(_OPENAT2, _HERE, b".", how, len(how))
     if number >= 0:

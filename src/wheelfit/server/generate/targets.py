@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from wheelfit.errors import EnvironmentBusy, FileProblem, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.values import dataclass
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
