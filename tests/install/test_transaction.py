@@ -20,12 +20,8 @@ from wheelfit.errors import (
 )
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.recovery import recover
-from wheelfit.install.transaction import (
-    Transaction,
-    environment_error,
-    make_folders,
-    remove_folders,
-)
+from wheelfit.install.transaction import Transaction, environment_error
+from wheelfit.install.workplaces import make_folders, remove_folders
 from wheelfit.testing.file_systems import (
     Changing,
     Full,

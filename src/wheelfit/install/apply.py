@@ -24,13 +24,9 @@ from wheelfit.install.places import Places
 from wheelfit.install.recovery import recover
 from wheelfit.install.removal import RealPaths, plan_removal
 from wheelfit.install.startup_files import StartupFiles
-from wheelfit.install.transaction import (
-    Transaction,
-    environment_error,
-    make_folders,
-    remove_folders,
-)
+from wheelfit.install.transaction import Transaction, environment_error
 from wheelfit.install.unchanged import unchanged_folders
+from wheelfit.install.workplaces import make_folders, remove_folders
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
 from wheelfit.wheels.linking import Linker

@@ -11,7 +11,8 @@ from wheelfit.install.journal import Stage, check_workplace, read_changes, stage
 from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.places import Places
 from wheelfit.install.recovery import Outcome, recover
-from wheelfit.install.transaction import environment_error, remove_folders
+from wheelfit.install.transaction import environment_error
+from wheelfit.install.workplaces import remove_folders
 from wheelfit.values import dataclass
 from wheelfit.wheels.native_file_system import NATIVE
 

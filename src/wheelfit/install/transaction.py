@@ -1,6 +1,7 @@
 """Change an environment so that whoever looks finds the old or the new, whatever happens.
 
-1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system.
+1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system
+   (`wheelfit.install.workplaces`).
 2. **Plan.** All renames are planned before the first (`wheelfit.install.steps`).
 3. **Journal.** They are written down, and that with the stage is on the disk
    (`wheelfit.install.journal`).
@@ -21,30 +22,18 @@ import errno
 import os
 import secrets
 import stat
-import time
 import unicodedata
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import (
-    EnvironmentBusy,
     EnvironmentReadOnly,
     EnvironmentUnavailable,
     LinkInTheWay,
     NotRecoverable,
 )
-from wheelfit.install.journal import (
-    FOLDERS,
-    Journal,
-    Stage,
-    format_folders,
-    mark_workplace,
-    read_journal,
-    stage_of,
-)
+from wheelfit.install.journal import Journal, Stage, read_journal, stage_of
 from wheelfit.install.looking import Looking
-from wheelfit.install.places import WORKPLACE
 from wheelfit.install.recovery import (
     Outcome,
     mark,
@@ -55,27 +44,28 @@ from wheelfit.install.recovery import (
 )
 from wheelfit.install.removal import RealPaths
 from wheelfit.install.steps import Kind, Step, plan_steps
+from wheelfit.install.workplaces import Workplaces
 from wheelfit.values import dataclass
 from wheelfit.values import replace as altered
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import TracebackType
 
     from wheelfit.install.places import Places
     from wheelfit.install.recovery import Recovered
     from wheelfit.wheels.file_system import FileSystem
 
-__all__ = ["Transaction", "environment_error", "make_folders", "remove_folders"]
+__all__ = ["Transaction", "environment_error"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_PAUSE = 0.05
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -108,38 +98,6 @@ def environment_error(
     )
 
 
-def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[str]:
-    """Create a folder and those above it, and return which, the deepest first.
-
-    :param folder: absolute; one that exists is left alone.
-    :param make: creates one of them.
-    """
-    missing = []
-    while not os.path.isdir(folder):  # noqa: PTH112
-        missing.append(folder)
-        folder = os.path.dirname(folder)  # noqa: PTH120
-    made: list[str] = []
-    try:
-        for path in reversed(missing):
-            with suppress(FileExistsError):  # of another process, a moment ago
-                make(path)
-                made.insert(0, path)
-    except OSError:
-        remove_folders(made)
-        raise
-    return made
-
-
-def remove_folders(made: Sequence[str]) -> None:
-    """Remove folders that `make_folders` made, if nothing is in them.
-
-    :param made: the deepest first.
-    """
-    for folder in made:
-        with suppress(OSError):
-            os.rmdir(folder)  # noqa: PTH106
-
-
 class Transaction:
     """Change an environment as a whole, or not at all.
 
@@ -166,14 +124,8 @@ class Transaction:
         self._given = file_system
         self._disk = file_system
         self._open: AbstractContextManager[FileSystem] | None = None
-        # What a process left that could not be removed may still lie in the workplace.
-        self._token = secrets.token_hex(4)
-        self._made_before = tuple(made)
-        self._made: list[str] = []
-        self._devices: dict[str, Hashable] = {}
-        self._workplaces: dict[Hashable, str] = {}
-        self._stages: dict[str, str] = {}
-        self._staged: dict[str, Path] = {}
+        self._made = made
+        self._workplaces: Workplaces
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -190,12 +142,10 @@ class Transaction:
         self._open = self._given.below(self._places.roots.values())
         self._disk = self._open.__enter__()
         try:
-            made = self._claim()
+            self._workplaces = Workplaces(self._places, self._made, self._disk, self._given)
+            made = self._workplaces.claim(self._patience)
             try:
-                mark_workplace(self._places, self._places.workplace, self._disk, made=made)
-                self._workplace(self._places.library)
-                if self._made_before:
-                    self._note_folders()
+                self._workplaces.open(made=made)
             except BaseException as error:
                 self._put_right(error)
                 raise
@@ -203,28 +153,6 @@ class Transaction:
             self._open.__exit__(None, None, None)
             raise
         return self
-
-    def _claim(self) -> bool:
-        """Make sure that no other process is at work; where there are no locks, wait for it.
-
-        :return: whether the workplace was made.
-        """
-        end = time.monotonic() + (self._patience or 0)
-        while True:
-            try:
-                if stage_of(self._places) is None:
-                    self._disk.make_folder(self._places.workplace, 0o700)
-                    return True
-            except FileExistsError:
-                if self._patience is None:
-                    return False  # what could not be removed of an earlier change
-            if time.monotonic() >= end:
-                raise EnvironmentBusy(
-                    "another process is changing the environment, or was killed",
-                    where=self._places.workplace,
-                    hint="if none is at work, wheelfit recover puts it right",
-                )
-            time.sleep(_PAUSE)
 
     def __exit__(
         self,
@@ -255,7 +183,7 @@ class Transaction:
         if recovered is not None:
             self._notes = recovered.notes
         if recovered is None or recovered.outcome is not Outcome.FINISHED:
-            remove_folders(self._made)
+            self._workplaces.remove_made()
 
     def _recover(self) -> Recovered | None:
         try:
@@ -272,79 +200,7 @@ class Transaction:
 
         :param scheme: the name of one of the five.
         """
-        if scheme in self._staged:
-            return self._staged[scheme]
-        # One tree stands for all folders that lie in each other, for two may have one in common.
-        outer = self._places.outermost(scheme)
-        root, top = self._places.roots[scheme], self._places.roots[outer]
-        workplace = self._workplace(root)
-        staged = os.path.join(workplace, f"new-{self._token}", outer)  # noqa: PTH118
-        self._stages[staged] = top
-        folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
-        self._make(folder)
-        self._staged[scheme] = Path(folder)
-        return self._staged[scheme]
-
-    def _make(self, folder: str) -> None:
-        if not os.path.isdir(folder):  # noqa: PTH112
-            self._make(os.path.dirname(folder))  # noqa: PTH120
-            self._disk.make_folder(folder)
-
-    def _workplace(self, folder: str) -> str:
-        """Return the workplace in the file system of a folder, which may not exist yet."""
-        existing = folder
-        while not os.path.isdir(existing):  # noqa: PTH112
-            existing = os.path.dirname(existing)  # noqa: PTH120
-        device = self._device(existing)
-        if device not in self._workplaces:
-            workplace = os.path.join(self._home(device, folder), WORKPLACE)  # noqa: PTH118
-            self._workplaces[device] = workplace
-            if workplace != self._places.workplace:
-                self._note_folders()
-                made = False
-                with suppress(FileExistsError):
-                    self._disk.make_folder(workplace, 0o700)
-                    made = True
-                mark_workplace(self._places, workplace, self._disk, made=made)
-        return self._workplaces[device]
-
-    def _home(self, device: Hashable, folder: str) -> str:
-        """Return where a workplace may lie: in a folder that stays, if there is one."""
-        for root in self._places.roots.values():
-            if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
-                return root
-        self._make_root(folder)
-        return folder
-
-    def _make_root(self, folder: str) -> None:
-        if made := make_folders(folder, self._make_one):
-            self._made = [*made, *self._made]
-            self._note_folders()
-
-    def _make_one(self, folder: str) -> None:
-        (self._disk if self._places.has(folder) else self._given).make_folder(folder)
-
-    def _device(self, folder: str) -> Hashable:
-        if folder not in self._devices:
-            self._devices[folder] = self._given.device_of(folder)
-        return self._devices[folder]
-
-    def _note_folders(self) -> None:
-        """Write down which folders were made, for whoever cleans up if this process cannot."""
-        made = {*self._made_before, *self._made}
-        main = self._places.workplace
-        data = format_folders(
-            self._places,
-            [path for path in self._workplaces.values() if path != main],
-            {
-                scheme: sum(root == one or root.startswith(one + os.sep) for one in made)
-                for scheme, root in self._places.roots.items()
-                if root in made
-            },
-        )
-        final = os.path.join(main, FOLDERS)  # noqa: PTH118
-        self._disk.write(f"{final}.new", data)
-        self._disk.replace(f"{final}.new", final)
+        return self._workplaces.stage(scheme)
 
     # --- switch ---
 
@@ -363,8 +219,7 @@ class Transaction:
         :raises FileConflict: something is in the way.
         :raises OSError: something could not be done; leave the block, and all is as before.
         """
-        for top in self._stages.values():
-            self._make_root(top)
+        self._workplaces.make_tops()
         ways = iter(_WAYS)
         way = next(ways)
         while True:
@@ -395,10 +250,10 @@ class Transaction:
             if real.folder(folder) != os.path.join(real.folder(above), name):  # noqa: PTH118
                 linked.add(real.folder(folder))
         steps = plan_steps(
-            self._stages.items(),
+            self._workplaces.stages,
             going,
             look=Looking(),  # afresh: what appeared meanwhile is in the way
-            store=self._store,
+            store=self._workplaces.store,
             kept=self._places.kept | linked,
             real=real.folder,
             replace=replace,
@@ -415,12 +270,6 @@ class Transaction:
                 )
         return tuple(self._noted(self._nearby(step)) for step in steps)
 
-    def _store(self, folder: str) -> str:
-        """Return the folder to which what goes from a folder is moved."""
-        store = os.path.join(self._workplace(folder), f"old-{self._token}")  # noqa: PTH118
-        self._make(store)
-        return store
-
     def _nearby(self, step: Step) -> Step:
         """Bring what is staged into the file system of its place, if it is in another one.
 
@@ -429,11 +278,9 @@ class Transaction:
         if step.kind not in {Kind.PUT, Kind.SWAP}:
             return step
         folder = os.path.dirname(step.place)  # noqa: PTH120
-        device = self._device(folder)
-        workplace = self._workplaces.get(device)
-        if workplace is not None and step.aside.startswith(workplace + os.sep):
+        if self._workplaces.is_near(step.aside, folder):
             return step
-        near = f"{self._store(folder)}{os.sep}new-{secrets.token_hex(4)}"
+        near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
         _copy(step.aside, near, self._disk)
         return altered(step, aside=near)
 
@@ -449,8 +296,7 @@ class Transaction:
     def _carry_out(self, journal: Journal) -> None:
         final = os.path.join(self._places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
         self._disk.write(f"{final}.new", journal.to_bytes(self._places))
-        for workplace in self._workplaces.values():
-            self._disk.sync_tree(workplace)
+        self._workplaces.sync()
         self._disk.replace(f"{final}.new", final)
         self._disk.sync_folder(self._places.workplace)
         # From here on the environment changes.

@@ -19,7 +19,6 @@ from functools import cache, partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from wheelfit.wheels.open_folders import OpenFolders
 from wheelfit.wheels.rooted_folder import read_regular, write_all
 from wheelfit.wheels.shared_sync import SharedSync
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from wheelfit.wheels.file_system import AnyPath
+    from wheelfit.wheels.open_folders import OpenFolders
 
 __all__ = ["NATIVE", "NativeFileSystem", "extended", "patiently"]
 
@@ -92,6 +92,8 @@ class NativeFileSystem:
     @contextmanager
     def below(self, folders: Iterable[str]) -> Iterator[Self]:
         """See `FileSystem`."""
+        from wheelfit.wheels.open_folders import OpenFolders  # noqa: PLC0415 - start-up
+
         bound = copy(self)
         bound._roots = roots = OpenFolders(folders)  # noqa: SLF001 - of the same class
         try:
