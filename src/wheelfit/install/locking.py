@@ -77,14 +77,7 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     try:
         yield True
     finally:
-        # Removed while held: a process waiting on the removed file notices that it has no
-        # name any more and starts over with a new one.
-        with contextlib.suppress(OSError):
-            os.unlink(path)  # noqa: PTH108
-        os.close(held)
-        with contextlib.suppress(OSError):  # Windows removes no file that is open
-            if os.name == "nt":
-                os.unlink(path)  # noqa: PTH108
+        _release(held, str(path))
 
 
 def _acquire(path: str) -> int | None:
@@ -123,6 +116,12 @@ if sys.platform == "win32":
 
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
+    def _release(descriptor: int, path: str) -> None:
+        """Unlock the file, and remove it unless the next process has it open."""
+        os.close(descriptor)
+        with contextlib.suppress(OSError):  # Windows removes no file that is open
+            os.unlink(path)  # noqa: PTH108
+
 else:
 
     def _lock(descriptor: int) -> None:
@@ -130,3 +129,12 @@ else:
         import fcntl  # noqa: PLC0415 - not everywhere
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int, path: str) -> None:
+        """Remove the file while it is locked, and unlock it.
+
+        A process that waits for it notices that it has no name any more, and makes a new one.
+        """
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        os.close(descriptor)
