@@ -136,35 +136,42 @@ class _Releases:
     ) -> None:
         self._changes = changes
         self._search = search
+        self._found: dict[str, tuple[Distribution, ComingRelease] | None] = {}
 
     def release(self, name: str) -> ComingRelease | None:
         """Return a release; None if there is none."""
         if name in self._changes:
             return self._changes[name]
-        found = _find(name, self._search)
-        return None if found is None else ComingRelease(found.version, tuple(found.requires or ()))
+        found = self._installed(name)
+        return None if found is None else found[1]
+
+    def _installed(self, name: str) -> tuple[Distribution, ComingRelease] | None:
+        if name not in self._found:
+            self._found[name] = _find(name, self._search)
+        return self._found[name]
 
     def lost(self, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
         """Yield a distribution that has lost a file of its code, each once.
 
         :param whole: those that were looked at; grows.
         """
-        found = None if name in whole or name in self._changes else _find(name, self._search)
+        found = None if name in whole or name in self._changes else self._installed(name)
         whole.add(name)
         if found is None:
             return
-        for row in csv.reader((found.read_text("RECORD") or "").splitlines()):
+        installed, release = found
+        for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
             if (
                 row
                 and row[0].endswith(_CODE)
-                and not os.path.exists(str(found.locate_file(row[0])))  # noqa: PTH110
+                and not os.path.exists(str(installed.locate_file(row[0])))  # noqa: PTH110
             ):
-                version = found.version
+                version = release.version
                 yield UnmetRequirement(f"{name} {version}", f"{name}=={version}", version, row[0])
                 return
 
 
-def _find(name: str, search: Sequence[str] | None) -> Distribution | None:
+def _find(name: str, search: Sequence[str] | None) -> tuple[Distribution, ComingRelease] | None:
     """Return the distribution that Python finds first; None if there is none with a version."""
     try:
         if search is None:
@@ -173,8 +180,11 @@ def _find(name: str, search: Sequence[str] | None) -> Distribution | None:
             found = next(iter(Distribution.discover(name=name, path=list(search))))
     except (PackageNotFoundError, StopIteration, ValueError):
         return None
-    # Without METADATA it is a remainder of a removal.
-    return found if found.metadata and found.metadata["Version"] else None
+    metadata = found.metadata  # parsed anew each time
+    if not metadata or not metadata["Version"]:
+        return None  # without METADATA it is a remainder of a removal
+    requires = metadata.get_all("Requires-Dist") or found.requires or ()
+    return found, ComingRelease(metadata["Version"], tuple(requires))
 
 
 def _requirements(
@@ -194,7 +204,7 @@ def _requirements(
 
 
 def _meets(version: str, specifier: str) -> bool:
-    """Tell whether a version meets a specifier; what is not understood does."""
+    """Return whether a version meets a specifier, or one of both is not understood."""
     # A pre-release or a local version counts as the release that it is of.
     match = _RELEASE.match(version)
     numbers = None if match is None else parse_version(match[0])
