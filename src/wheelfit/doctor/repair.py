@@ -30,17 +30,15 @@ _SHOWN = 4000
 """Characters of what an installer printed last."""
 
 
-def install_command(unmet: Sequence[UnmetRequirement], environ: Mapping[str, str]) -> list[str]:
+def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[str]:
     """Return the command that installs what is unmet, and nothing else.
 
-    It is pip's where this environment has pip, else uv's where there is uv.
-
     :param unmet: the requirements.
-    :param environ: environment variables; ``PATH`` counts.
+    :param uv: path of the uv to run; None: the command is that of this environment's pip.
     """
     wanted = list(dict.fromkeys(requirement.remedy for requirement in unmet))
     options = ["--no-deps", "--force-reinstall", "--", *wanted]
-    if not _has_pip() and (uv := shutil.which("uv", path=environ.get("PATH", os.defpath))):
+    if uv is not None:
         return [uv, "pip", "install", "--python", sys.executable, *options]
     # Not -I, which takes the user's own packages away; -P: no pip.py of the current folder.
     return [sys.executable, "-P", "-m", "pip", "install", *options]
@@ -56,16 +54,22 @@ def repair(
 ) -> None:
     """Install what is unmet, and what that requires in turn.
 
+    The installer is pip where this environment has it, else uv where ``PATH`` has it, else the pip
+    that Python brings along.
+
     :param unmet: the requirements.
     :param environ: environment variables, for the installer.
     :param say: called with a line of progress.
     :raises BrokenInstallation: it cannot be repaired; what the installer said is in the note.
     """
-    for _ in range(_ROUNDS):
-        command = install_command(unmet, environ)
-        if command[0] == sys.executable and not _has_pip():
+    uv = None
+    if not _has_pip():
+        uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
+        if uv is None:
             say(f"running {sys.executable} -m ensurepip")
             _run([sys.executable, "-P", "-m", "ensurepip"], environ)
+    for _ in range(_ROUNDS):
+        command = install_command(unmet, uv)
         say(f"running {' '.join(command)}")
         _run(command, environ)
         importlib.invalidate_caches()
