@@ -1,8 +1,8 @@
-"""A secret of the user, by which wheelfit knows again what it wrote itself.
+"""Signatures by which wheelfit recognises what it wrote into an environment itself.
 
-What lies in an environment may have come with a clone or an archive, or from another user. Whether
-wheelfit began a change there, for this user, nobody can tell who does not know the secret; it
-lies in the folder of the user's state, where nobody else can read it.
+What lies in an environment may have come with a clone or an archive, or from another user. The
+secret that signatures are made with lies in the folder of the user's state, where nobody else can
+read it, so nobody else can write what looks like a change that this user began.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ _BYTES: Final = 32
 
 
 class Seal:
-    """Sign what is written into environments, and recognise it.
+    """The signatures that are made with one secret.
 
-    Where no secret can be kept, as without a home, one serves until the process ends: then
-    changes are made and undone as ever, and one that was interrupted is known to nobody.
+    Where no secret can be stored, as without a home folder, a random one serves until the process
+    ends: changes are made and undone as usual, but after a kill no process recognises them.
 
-    :param folder: where the secret is kept, or will be; nothing is done before it is needed.
-        None: nowhere.
+    :param folder: where the secret is stored; created when it is first needed. None: nowhere.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self.flaw: str | None = None
-        """Why no secret is kept, in words, once it was needed; None where one is."""
+        """Why no secret is stored, as a sentence; None before it is needed, and where one is."""
 
     def of(self, *parts: str | bytes | int) -> str:
         """Return the signature of some values, as text.
@@ -58,7 +57,7 @@ class Seal:
         return signing.hexdigest()
 
     def is_of(self, signature: str, *parts: str | bytes | int) -> bool:
-        """Tell whether a signature is that of some values.
+        """Return whether a signature is that of some values.
 
         :param signature: any text.
         :param parts: what should have been signed.
@@ -75,15 +74,19 @@ class Seal:
         from wheelfit.wheels.rooted_folder import RootedFolder  # noqa: PLC0415 - start-up
 
         try:
-            _make(self._folder)
-            with RootedFolder(self._folder) as folder:
+            try:
+                opened = RootedFolder(self._folder)
+            except FileNotFoundError:
+                _make(self._folder)
+                opened = RootedFolder(self._folder)
+            with opened as folder:
                 return self._kept(folder) or os.urandom(_BYTES)
         except OSError as error:
             self.flaw = f"no secret can be kept in {self._folder}: {error.strerror}"
         return os.urandom(_BYTES)
 
     def _kept(self, folder: RootedFolder) -> bytes | None:
-        """Return the secret that is kept, or keep a new one."""
+        """Return the stored secret, or store a new one; None if others could know it."""
         if (reason := _why_not(folder.lstat(), 0o022)) is not None:
             self.flaw = f"{folder.path} {reason}"
             return None
@@ -100,11 +103,11 @@ class Seal:
 
 
 OF_THIS_PROCESS: Final = Seal(None)
-"""Knows again what this very process wrote."""
+"""The signatures of this process, which no other one recognises."""
 
 
 def _make(folder: Path) -> None:
-    """Make the folder, unless root would leave files in somebody else's."""
+    """Create the folder, but not as root in a folder of another user."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if hasattr(os, "geteuid") and there.stat().st_uid not in {os.geteuid(), 0}:
         raise PermissionError(0, f"{there} belongs to another user", str(there))
@@ -125,7 +128,7 @@ def _sync(folder: Path) -> None:
 
 
 def _keep_new(folder: RootedFolder) -> None:
-    """Write a new secret, so that its name never stands for half of it."""
+    """Write a new secret; its file is complete from when it has its name."""
     temporary = f".{os.urandom(8).hex()}.part"
     folder.write(temporary, os.urandom(_BYTES), 0o600)
     try:
@@ -137,7 +140,10 @@ def _keep_new(folder: RootedFolder) -> None:
 
 
 def _why_not(found: os.stat_result, others: int) -> str | None:
-    """Say why a file or folder cannot be relied on; None if it can."""
+    """Return why a file or folder cannot be trusted; None if it can.
+
+    :param others: the permissions that nobody but its owner may have.
+    """
     if not hasattr(os, "geteuid"):
         return None
     if found.st_uid != os.geteuid():
