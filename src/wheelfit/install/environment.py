@@ -160,8 +160,8 @@ class Environment:
     def real_folders(self) -> dict[str, str]:
         """Return where each folder really lies, by scheme name, links followed.
 
-        One that lies elsewhere through a link in the environment's own folder is refused: whoever
-        made that folder, or sent it, decided where the link leads, and not the user.
+        A folder that lies elsewhere through a link in the environment's own folder is refused: the
+        link may have come with that folder, and then the user did not choose where it leads.
 
         :raises LinkInTheWay: there is such a link.
         """

@@ -7,9 +7,9 @@ and it is done; `Stage.UNDONE`, and it is undone. In the last two cases only the
 left to be removed. A file that is not whole, or names something outside the environment, is
 refused: then nothing is touched.
 
-The workplace may have come with a clone or an archive, or from another user. So it bears a mark,
-a signature of its file number by the user's `Seal`, as does what is written in it;
-`check_workplace` refuses what is without.
+The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
+signature of its file number by the user's `Seal`, and the files in it are signed too.
+`check_workplace` refuses a workplace without its mark.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def __dir__() -> list[str]:
 FOLDERS: Final = "folders"
 """The file in the workplace that names what was made elsewhere."""
 MARK: Final = "of-"
-"""How the name of the file begins by which a workplace is known again."""
+"""The start of the name of the file that marks a workplace as this user's."""
 
 _VERSION: Final = 1
 _HEAD: Final = b"wheelfit journal sha256="
@@ -131,7 +131,7 @@ def _signed(document: Any, places: Places) -> bytes:
 
 
 def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
-    """Return the name of the file by which a workplace is known again.
+    """Return the name of the file that marks a workplace as this user's.
 
     :param places: the folders of the environment.
     :param workplace: one of its workplaces, which exists.
@@ -143,12 +143,12 @@ def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
 
 
 def mark_workplace(places: Places, workplace: str, disk: FileSystem, *, made: bool) -> None:
-    """Let a workplace be known again, after a look whether it is one of ours.
+    """Mark a workplace as this user's; one that existed before is checked first.
 
     :param places: the folders of the environment.
     :param workplace: one of its workplaces, which exists.
     :param disk: where it lies.
-    :param made: this process has just made it.
+    :param made: whether this process has just made it.
     :raises NotRecoverable: it came from elsewhere; nothing was touched.
     """
     if not made:
@@ -211,7 +211,7 @@ def check_workplace(
 
 
 def _flaw(found: os.stat_result) -> str | None:
-    """Say why a workplace seems not to be this user's alone; None if it does."""
+    """Return why others may have made or changed a workplace; None if they cannot have."""
     if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
         return None
     if found.st_uid != os.geteuid():

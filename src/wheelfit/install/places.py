@@ -53,7 +53,7 @@ class Places:
         return cls({name: os.path.realpath(folder) for name, folder in folders}, seal)
 
     def has(self, path: str) -> bool:
-        """Tell whether something lies in one of the folders.
+        """Return whether something lies in one of the folders.
 
         :param path: absolute, without links.
         """

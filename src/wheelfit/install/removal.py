@@ -194,8 +194,8 @@ def plan_removal(
             if reason is None and name in of_others:
                 reason = "another distribution has it too"
             if reason is _OUTSIDE and os.path.lexists(path):
-                # Whoever wrote the row meant a file that this environment does not have; who
-                # skips it never learns what else that RECORD is wrong about.
+                # The row means a file of another environment. Skipping it would hide whatever
+                # else is wrong with that RECORD.
                 raise NotRemovable(
                     f"{installed} cannot be removed: its RECORD names {path}, which lies outside "
                     "the environment",

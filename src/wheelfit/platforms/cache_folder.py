@@ -76,9 +76,9 @@ def _home(environ: Mapping[str, str]) -> str:
 
 
 def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
-    """Return where it is kept what cannot be made anew, unlike what is in the cache.
+    """Return the folder for what cannot be made anew, unlike the content of the cache.
 
-    :param environ: where the system keeps such things.
+    :param environ: environment variables, which may name where such folders lie.
     :param home: the user's folder.
     :param platform: as ``sys.platform``.
     """
@@ -93,7 +93,7 @@ def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -
 
 
 def state_folder_of(environ: Mapping[str, str]) -> str:
-    """Return where it is kept for this user on this system, as an absolute path.
+    """Return the state folder of this user on this system, as an absolute path.
 
     :param environ: environment variables.
     """

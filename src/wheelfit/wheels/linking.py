@@ -118,7 +118,7 @@ class Linker:
 
         :param wheel: the wheel.
         :param moves: which, and where.
-        :param into: through what the place is changed; as elsewhere by default.
+        :param into: the file system that changes the targets; by default that of this linker.
         :raises OSError: it cannot be written.
         """
         if not moves:

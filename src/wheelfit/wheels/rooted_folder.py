@@ -1,8 +1,8 @@
 """A folder that is held open, and changed without following a link that lies in it.
 
-A path is looked up anew by every system call that gets it, so whoever can write to a folder on
-the way may put a link there between two calls, or may have sent one along. `RootedFolder` opens
-its folder once. Names in it are looked up from that handle, and a link on the way is an error,
+Every system call looks its path up anew, so a process that can write to a folder on the way can put
+a link there between two calls, and a link may have lain there before. `RootedFolder` opens its
+folder once. Names in it are looked up from that handle, and a link on the way is an error,
 however lately it came: on Linux by ``openat2``, else folder by folder with ``O_NOFOLLOW``. Windows
 has no such handles; there every folder on the way is looked at before each call, which notices the
 links that lie there, but not one that comes at that very moment.
@@ -148,9 +148,9 @@ class RootedFolder:
         return self._number_of(folder)
 
     def path_of(self, name: str) -> str:
-        """Return the path of something in it, for people.
+        """Return the path of a file or folder in it, for messages.
 
-        :param name: what.
+        :param name: of the file; empty for this folder.
         """
         return os.path.join(self.path, *name.split("/")) if name else self.path  # noqa: PTH118
 
@@ -246,7 +246,7 @@ class RootedFolder:
     def lstat(self, name: str = "") -> os.stat_result:
         """Look at a file, folder or link; a link counts itself.
 
-        :param name: which; empty for this folder.
+        :param name: of the file; empty for this folder.
         """
         if not name:
             return os.stat(self.path if self._root < 0 else self._root)
@@ -256,7 +256,7 @@ class RootedFolder:
     def exists(self, name: str) -> bool:
         """Return whether something has a name, a link that leads nowhere included.
 
-        :param name: which.
+        :param name: of the file, folder or link.
         """
         try:
             self.lstat(name)
@@ -294,7 +294,7 @@ class RootedFolder:
         :param name: of the file.
         :param at_most: bytes; of a longer file only its begin is returned.
         """
-        # A pipe would stop whoever opens it.
+        # Opening a pipe would wait for a writer.
         return read_regular(self.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), at_most)
 
     # --- changing ---
@@ -361,7 +361,7 @@ class RootedFolder:
     def remove_tree(self, name: str) -> None:
         """Remove a file, a link, or a folder with everything in it; links are not followed.
 
-        :param name: of what goes.
+        :param name: of the file, link or folder.
         """
         found = self.lstat(name)
         if _is_link(found) or not stat.S_ISDIR(found.st_mode):
@@ -374,7 +374,7 @@ class RootedFolder:
     def move(self, source: str, target: str) -> None:
         """Rename a file, link or folder, never onto something.
 
-        :param source: what.
+        :param source: of the file, link or folder.
         :param target: its new name, in the same file system.
         :raises FileExistsError: something has that name.
         """

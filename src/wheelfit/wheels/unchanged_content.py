@@ -1,7 +1,7 @@
-"""Hold an unpacked wheel against its archive, byte by byte.
+"""Compare an unpacked wheel with its archive, byte by byte.
 
-Sizes and times tell every edit of an honest program. Where somebody promised a hash, that is not
-enough: the hash is that of the archive, so the archive says what each file has to be.
+Sizes and times show the edits of honest programs. Where a hash is required, that is not enough: it
+is the hash of the archive, so each file must have the content that it has in the archive.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PIECE = 1 << 20
 def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     """Return the name of a file that is not what the archive has; None if all are.
 
-    Names, contents and permissions are compared with the archive, and what is known of the wheel
-    too, so that nothing of it need be believed.
+    Names, contents and permissions are compared with the archive, and so is the wheel's manifest,
+    which need not be trusted.
 
     :param wheel: the unpacked wheel.
     :param archive: the archive, the hash of which was verified.

@@ -254,8 +254,8 @@ class UnpackedWheel:
     def _strange_folder(self) -> str | None:
         """Return a folder that is a link, or not this user's; files are found through it.
 
-        Nobody else can reach what is below the folder of the wheel, which is checked where it is
-        found; but somebody could have been in it before.
+        The folder of the wheel is checked where it is found, so no other user can reach what is
+        below it now; but one may have changed it before.
         """
         tree = str(self.folder / TREE)
         own = own_users()
@@ -346,7 +346,7 @@ def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> Unpac
         )
         mask = int(umask, 8)
     except ValueError:
-        return None  # somebody else has written it
+        return None  # not as `write_manifest` writes it
     if any(piece in f"\t{names}\t" for piece in _LEADING_OUT):
         return None
     dist_info_folder([f"{dist_info}/METADATA"], filename, where=where)

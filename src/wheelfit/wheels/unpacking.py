@@ -138,7 +138,7 @@ _ROOTS = ("/", "\\")
 
 
 def _leads_out(path: str) -> bool:
-    """Tell whether a row names something that no member of a wheel can be, on any system."""
+    """Return whether a row names something that no member of a wheel can be, on any system."""
     parts = path.replace("\\", "/").split("/")
     return ".." in parts or parts[0] == "" or (len(parts[0]) == 2 and parts[0][1] == ":")
 

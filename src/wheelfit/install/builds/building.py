@@ -100,9 +100,9 @@ class BuildPolicy:
         return not any(_has_label(file) for file in page.files)
 
     def allows_named(self, name: str | None) -> bool:
-        """Tell whether the backend of a project that the user named may be run.
+        """Return whether the backend of a project that the user named may be run.
 
-        :param name: of the project; None: nobody knows it without asking the backend.
+        :param name: of the project; None: only its backend knows it.
         """
         if self.builds_named or name in self.allowed:
             return True

@@ -40,7 +40,7 @@ MANIFEST = "bundle.json"
 LOCK = "pylock.toml"
 """What the lock in a bundle is called."""
 README = "README.txt"
-"""What is called the file for people."""
+"""What the file for people is called."""
 VERSION = 1
 """Of the format that is written."""
 FOLDERS = ("hosts", "simple", "wheels")
@@ -173,7 +173,7 @@ def is_inside(path: str) -> bool:
 
 
 def is_of_bundle(path: str) -> bool:
-    """Say whether a file is called as those of a bundle are, so that it may go with them.
+    """Return whether a file is called as those of a bundle are, and so may be packed with them.
 
     :param path: with slashes.
     """
