@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -137,6 +140,26 @@ class TestNative:
         NATIVE.sync_tree("folder")
         with pytest.raises(FileNotFoundError):
             NATIVE.sync_tree("nothing")
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="counts handles by /proc")
+    def test_open_folders_of_threads(self, tmp_path: Path) -> None:
+        """A folder that several threads use first at the same moment is opened once, and closed."""
+        handles = Path("/proc/self/fd")
+        before = len(list(handles.iterdir()))
+
+        def write(start: threading.Barrier, disk: FileSystem, path: Path) -> None:
+            start.wait()
+            disk.write(path, b"")
+
+        for attempt in range(20):
+            start = threading.Barrier(8)
+            paths = [tmp_path.resolve() / f"{attempt}-{number}" for number in range(8)]
+            with (
+                NATIVE.below([str(tmp_path.resolve())]) as disk,
+                ThreadPoolExecutor(8) as threads,
+            ):
+                list(threads.map(partial(write, start, disk), paths))
+        assert len(list(handles.iterdir())) == before
 
 
 class TestWindows:

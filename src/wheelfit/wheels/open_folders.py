@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import LinkInTheWay
@@ -33,6 +34,7 @@ class OpenFolders:
             for start in sorted(starts)
             if not any(start != other and start.startswith(other) for other in starts)
         }
+        self._opening = threading.Lock()
 
     def close(self) -> None:
         """Close all folders."""
@@ -74,14 +76,21 @@ class OpenFolders:
         return folder.open_folder(name)
 
     def _opened(self, start: str) -> RootedFolder:
-        path = start.rstrip(os.sep) or start
-        folder = RootedFolder(path)
-        if folder.path != path:
-            folder.close()
-            raise LinkInTheWay(
-                "a link took the place of a folder while it was looked at",
-                where=path,
-                hint="try again, where nobody else can write",
-            )
-        self._open[start] = folder
+        with self._opening:  # another thread may open it at this moment
+            folder = self._open[start]
+            if folder is None:
+                folder = self._open[start] = _open_without_links(start.rstrip(os.sep) or start)
         return folder
+
+
+def _open_without_links(path: str) -> RootedFolder:
+    """Open a folder whose path had no links, and refuse it if there is one by now."""
+    folder = RootedFolder(path)
+    if folder.path != path:
+        folder.close()
+        raise LinkInTheWay(
+            "a link took the place of a folder while it was looked at",
+            where=path,
+            hint="try again, where nobody else can write",
+        )
+    return folder
