@@ -289,9 +289,8 @@ class Store:
     def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
         import tempfile  # noqa: PLC0415 - start-up
 
-        if unsafe_folder(str(folder)):
-            why = "others can write to it, or it is a link"
-            raise PermissionError(errno.EPERM, why, str(folder))
+        if (unsafe := unsafe_folder(str(folder))) is not None:
+            raise PermissionError(errno.EPERM, unsafe.reason, str(folder))
         make = partial(tempfile.mkstemp, prefix=".", suffix=".part", dir=folder)
         try:
             descriptor, name = make()
