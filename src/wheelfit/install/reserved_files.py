@@ -7,7 +7,6 @@ distribution, whatever its RECORD says. This is the only list of them.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.patterns import pattern
@@ -36,9 +35,7 @@ STARTUP_MODULES = ("sitecustomize", "usercustomize")
 
 _INTERPRETER = "it tells the Python interpreter where to look"
 # What an interpreter reads beside itself, or above, before anything else.
-_OF_INTERPRETER = pattern(
-    r"pyvenv\.cfg|.*\._pth|pybuilddir\.txt|python[0-9]+t?\.zip", re.IGNORECASE
-)
+_OF_INTERPRETER = pattern(r"pyvenv\.cfg|.*\._pth|pybuilddir\.txt|python[0-9]+t?\.zip")
 _TOOLS: Mapping[str, str] = {
     "pip.conf": "pip",
     "pip.ini": "pip",
