@@ -9,8 +9,9 @@
 5. **Commit.** When they are on the disk, one rename of the journal says so.
 6. **Clean up.** What went is deleted, and the workplace with it.
 
-All of it is done through the folders of the environment, which are held open from the begin on
-(`FileSystem.below`): a folder that gives way to a link meanwhile is an error, not a way out.
+All of it is done through the folders of the environment, which are held open from the start
+(`FileSystem.below`): a link that takes the place of a folder meanwhile is an error, and is not
+followed.
 
 An error or an interrupt before 5 undoes everything by the journal, in the same way as the next
 process would after a kill or a power cut (`wheelfit.install.recovery`).

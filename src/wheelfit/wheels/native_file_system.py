@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 _Result = TypeVar("_Result")
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 
-# Another program has just opened the file, often a virus scanner; it will let go of it.
+# Another program has just opened the file, often a virus scanner, and will close it soon.
 _SHARING = frozenset({5, 32, 33})  # ERROR_ACCESS_DENIED, _SHARING_VIOLATION, _LOCK_VIOLATION
 _ATTEMPTS = 10
 _FIRST_PAUSE = 0.01
