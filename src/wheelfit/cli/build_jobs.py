@@ -255,7 +255,7 @@ def do_jobs(
                 workers=workers.count,
                 record=record,
                 progress=bar,
-                done=lambda outcome: _tell_done(outcome, output),
+                done=lambda outcome: _tell_finished(outcome, output),
             )
         lost, notes = _compared(outcomes, orders, shared, output)
     found = {}
@@ -304,8 +304,17 @@ def _compared(
                 if other.content == wheel.content:
                     other.path.unlink(missing_ok=True)
                     lost[other.path] = error
+        for one in those:
+            if _has_variants(one):
+                is_lost = any(wheel.path in lost for wheel in one.value or ())
+                _tell_done(one, output, is_failed=is_lost)
         notes += compared.notes
     return lost, notes
+
+
+def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:
+    """Return whether wheels of an outcome are compared before they count."""
+    return any(wheel.label is not None for wheel in outcome.value or ())
 
 
 def _items(
@@ -434,9 +443,17 @@ def _tell_workers(workers: Workers, items: Sequence[BuildItem], output: Output) 
     output.detail(f"{count_of(len(items), 'build')} by {workers.words}")
 
 
-def _tell_done(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], output: Output) -> None:
-    word = "failed" if outcome.error else "kept" if outcome.is_kept else "built"
-    output.say(f"{word} {outcome.item}", "bad" if outcome.error else "dim")
+def _tell_finished(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], output: Output) -> None:
+    """Name a build that is finished, unless its variants have yet to be compared."""
+    if not _has_variants(outcome):
+        _tell_done(outcome, output, is_failed=outcome.error is not None)
+
+
+def _tell_done(
+    outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], output: Output, *, is_failed: bool
+) -> None:
+    word = "failed" if is_failed else "kept" if outcome.is_kept else "built"
+    output.say(f"{word} {outcome.item}", "bad" if is_failed else "dim")
 
 
 def tell_jobs(results: Sequence[JobResult], output: Output) -> int:

@@ -238,6 +238,21 @@ def test_jobs_of_a_matrix(plain: list[str], yard: Yard) -> None:
     assert again == {"kept": len(there)}
 
 
+def test_a_job_is_built_when_its_variant_is_good(yard: Yard) -> None:
+    """The plain wheel is built as soon as it is there, a variant once it was compared."""
+    project = yard.project(MATRIX)
+    good = (project / "pyproject.toml").read_text()
+    bad = f'{good}{SETTINGS}environment = {{ CFLAGS = "-DNDEBUG" }}\n'
+    (project / "pyproject.toml").write_text(bad)
+    said = yard.build("--all", "--flags", code=9).err
+    assert "built plain for" in said
+    assert "failed v3 for" in said
+    assert "built v3 for" not in said
+    (project / "pyproject.toml").write_text(good)
+    assert "built v3 for" in yard.build("--all", "--flags").err
+    assert "kept v3 for" in yard.build("--all", "--flags").err
+
+
 @pytest.mark.parametrize("library", ["elftools", "iced_x86"])
 def test_without_what_compares(library: str, yard: Yard) -> None:
     """Whoever lacks the extra is told before anything is built, and not behind an hour of it."""
