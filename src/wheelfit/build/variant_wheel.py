@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from wheelfit.core.metadata import WrittenLayout
 
 
-__all__ = ["make_plain", "make_variant", "relabel", "single_label"]
+__all__ = ["NOT_NEEDED", "make_plain", "make_variant", "relabel", "single_label"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+NOT_NEEDED = "it does not need {}, whose marker is false for it"
+"""The note on a dependency that is dropped."""
 
 
 def make_variant(
@@ -59,7 +63,8 @@ def make_variant(
         that is possible before the target is known (B-41), for tools that do not know
         them (F-154).
     :param writing: how the result is written.
-    :param note: told what else was changed (B-37), and what is unwise about the label (F-3).
+    :param note: told what else was changed (B-37), which dependencies are dropped, and what is
+        unwise about the label (F-3).
     :raises InvalidDocument: the document does not know the label, or may not be
         written; says everything at once (B-6).
     :raises InvalidFilename: the source is not named like a wheel, or the new name
@@ -76,7 +81,7 @@ def make_variant(
         replaced = {f"{archive.dist_info}/variant.json": content}
         if resolve_markers:
             context = VariantContext(label, single.properties(label) or EMPTY)
-            replaced |= _resolved_metadata(archive, context)
+            replaced |= _resolved_metadata(archive, context, note)
         notes = rewrite(
             source,
             destination,
@@ -153,7 +158,7 @@ def make_plain(
     :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param writing: how the result is written.
-    :param note: told what else was changed (B-37).
+    :param note: told what else was changed (B-37), and which dependencies are dropped.
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidRequirement: a variant marker cannot be read.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -167,7 +172,7 @@ def make_plain(
         notes = rewrite(
             source,
             destination,
-            replace_members=_resolved_metadata(archive, VariantContext.PLAIN),
+            replace_members=_resolved_metadata(archive, VariantContext.PLAIN, note),
             remove=[f"{archive.dist_info}/variant.json"],
             writing=writing,
             opened=archive,
@@ -177,10 +182,18 @@ def make_plain(
     return destination
 
 
-def _resolved_metadata(archive: WheelArchive, context: VariantContext) -> dict[str, bytes]:
+def _resolved_metadata(
+    archive: WheelArchive, context: VariantContext, note: Callable[[str], None]
+) -> dict[str, bytes]:
     """Return METADATA as it is before the target is known; nothing if it stays."""
     given = archive.metadata()
-    resolved = without_variant_markers(given, context, where=archive.where, filtered=False)
+    resolved = without_variant_markers(
+        given,
+        context,
+        where=archive.where,
+        filtered=False,
+        dropped=lambda text: note(NOT_NEEDED.format(text)),
+    )
     return {} if resolved == given else {f"{archive.dist_info}/METADATA": resolved}
 
 

@@ -188,7 +188,12 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
 
 
 def without_variant_markers(
-    data: bytes, context: VariantContext, *, where: str | None = None, filtered: bool = True
+    data: bytes,
+    context: VariantContext,
+    *,
+    where: str | None = None,
+    filtered: bool = True,
+    dropped: Callable[[str], None] = lambda _text: None,
 ) -> bytes:
     """Resolve the variant markers in core metadata (F-107, B-40, B-41).
 
@@ -200,6 +205,7 @@ def without_variant_markers(
     :param context: the wheel the metadata belongs to.
     :param where: the wheel, for errors.
     :param filtered: as for `Marker.resolve_variants`.
+    :param dropped: called with each dependency that goes, as it was written.
     :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
         read.
     """
@@ -217,6 +223,7 @@ def without_variant_markers(
         edited += data[done : first.start()]
         done = last.end()
         if text is None:
+            dropped(needed)
             if edited.endswith(b"\r") and data.startswith(b"\n", done):
                 edited += b"\n"  # else two line ends would become one, and the header longer
             continue

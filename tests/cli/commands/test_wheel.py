@@ -523,6 +523,24 @@ class TestOthers:
             assert wheel.variant_document() is None
             assert read_metadata(wheel.metadata(), "").requires_texts == ("numpy", "only_plain")
 
+    def test_unmake_names_what_it_drops(self, variant: Path, out: Path, run: Runner) -> None:
+        """B-40: a dependency that only the variant has goes, and that is no secret."""
+        note = 'it does not need mkl; "blas" in variant_namespaces, whose marker is false for it'
+        assert f"  {note}\n" in run("wheel", "unmake", variant, "-o", out).err
+        said = run("wheel", "unmake", variant, "-o", out, "--overwrite", "--json").object
+        assert said["wheels"][0]["notes"] == [note]
+
+    def test_dropped_by_others(self, variant: Path, out: Path, run: Runner) -> None:
+        """B-40, B-41: so it is with whatever else resolves markers."""
+        said = run("wheel", "make", variant, *MKL, "--resolve-markers", "-o", out, "--json").object
+        note = 'it does not need only_plain; variant_label == "", whose marker is false for it'
+        assert said["wheels"][0]["notes"] == [note]
+        (out / "repacked").mkdir()
+        said = run(
+            "wheel", "repack", variant, "--resolve-markers", "-o", out / "repacked", "--json"
+        ).object
+        assert note in said["wheels"][0]["notes"]
+
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
     def test_a_link_of_that_name(self, variant: Path, out: Path, run: Runner) -> None:
         """Results do not go where a link of their name leads: it stays, or gives way itself."""

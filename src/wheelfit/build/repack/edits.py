@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.build.variant_wheel import NOT_NEEDED
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidWheel
@@ -133,9 +134,12 @@ def apply_edits(
         notes.append(f"it stays version {core.version}, which {edits.version} is the same as")
     wanted = tuple(dict.fromkeys(edits.add))
     if context is not None:
-        data = core_metadata.without_variant_markers(data, context, where=where, filtered=False)
-        wanted, dropped = _resolved(wanted, context, where)
-        notes += [f"it does not need {text}, whose marker is false for it" for text in dropped]
+        dropped: list[str] = []
+        data = core_metadata.without_variant_markers(
+            data, context, where=where, filtered=False, dropped=dropped.append
+        )
+        wanted, useless = _resolved(wanted, context, where)
+        notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
     removed: list[str] = []
     kept: set[str] = set()
 
