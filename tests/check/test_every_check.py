@@ -249,6 +249,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "unsound-archive": lambda f: write(f / "fast-1.0-py3-none-any.whl", b"no archive at all"),
     "damaged-content": lambda f: rewritten(plain(f), {"__init__.py": b"edited"}),
     "bad-record": lambda f: rewritten(plain(f), additions={"fast/more.py": b""}),
+    "record-leads-out": lambda f: rewritten(plain(f), {"RECORD": b"../../victim,,\n"}),
     "signed-record": lambda f: rewritten(
         plain(f), additions={"fast-1.0.dist-info/RECORD.jws": b"{}"}
     ),
@@ -273,6 +274,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "abi-not-required": abi_wheel,
     "startup-code": lambda f: plain(f, files={"fast.pth": "import fast"}),
     "bad-script": lambda f: plain(f, entry_points={"console_scripts": {"python": "fast:main"}}),
+    "reserved-file": lambda f: plain(f, files={"fast-1.0.data/data/pip.conf": "[global]"}),
     "bad-declaration": lambda f: declaring(f, schema=2),
     "unread-declaration": lambda f: declaring(f, "more/fast.json"),
     "declarations-as-package": lambda f: plain(f, files={f"{FOLDER}/__init__.py": ""}),

@@ -13,6 +13,8 @@ import pytest
 from hostile.archives import rebuilt
 from hostile.conftest import Site
 
+from wheelfit.check.findings import Severity
+from wheelfit.check.wheels import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
 IN_PREFIX = {
@@ -27,16 +29,34 @@ IN_PREFIX = {
     "pyvenv.cfg": "tells the Python interpreter",
     "bin/activate.fish": "activates the environment",
     "bin/Activate.ps1": "activates the environment",
+    "bin/activate.xsh": "activates the environment",
+    "etc/conda/activate.d/demo.sh": "conda activates",
+    "etc/conda/deactivate.d/demo.fish": "conda activates",
+    "etc/Conda/activate.d/more/demo.sh": "conda activates",
+    "etc/conda/env_vars.d/demo.json": "conda activates",
+    "conda-meta/state": "conda activates",
     "bin/activate_this.py": "activates the environment",
     "bin/pybuilddir.txt": "tells the Python interpreter",
     "bin/python3.99": "the Python interpreter",
 }
+IN_LIBRARY = [
+    "purelib/demo.pth",
+    "platlib/sitecustomize/__init__.py",
+    "data/lib/python3.13/site-packages/demo.start",
+    "data/lib/python3.13/usercustomize.py",
+    "data/lib64/python3.13t/json/__init__.py",
+    "data/Lib/site-packages/Demo.PTH",
+]
 HARMLESS = [
     "demo/pip.conf",
     "demo-2.data/data/share/demo/pip.conf",
     "demo-2.data/data/etc/uv.toml",
     "demo-2.data/data/share/man/man1/demo.1",
+    "demo-2.data/data/etc/conda/demo.yaml",
+    "demo-2.data/data/share/etc/conda/activate.d/demo.sh",
     "demo-2.data/data/pyproject.toml",
+    "demo-2.data/data/lib/python3.13/site-packages/demo/demo.pth",
+    "demo-2.data/purelib/demo/sitecustomize.py",
     "demo-2.data/scripts/activate-demo",
     "demo-2.data/scripts/pip.conf",
     "uv.toml",
@@ -65,6 +85,40 @@ def test_no_wheel_brings_them(site: Site, options: tuple[str, ...]) -> None:
         assert said.error["code"] == "invalid-wheel"
         assert reason in said.error["message"], path
         assert f"{path} " in said.error["message"]
+
+
+def found_by_check(wheel: Path) -> dict[str, Severity]:
+    """Return what `check` finds in a wheel that installing would refuse."""
+    findings, _ = check_wheel(wheel, wheel.name, where=wheel.name, full=True)
+    assert {one.code for one in findings} <= {"reserved-file"}
+    return {one.message: one.severity for one in findings}
+
+
+def test_check_finds_them(site: Site) -> None:
+    """What installing refuses is an error before it is published, and nothing else is."""
+    for path, reason in IN_PREFIX.items():
+        found = found_by_check(wheel_with(site, f"demo-2.data/data/{path}"))
+        assert [reason in text for text in found] == [True], path
+        assert set(found.values()) == {Severity.ERROR}
+    for path in IN_LIBRARY:
+        assert set(found_by_check(wheel_with(site, f"demo-2.data/{path}")).values()) == {
+            Severity.ERROR
+        }, path
+    for member in HARMLESS:
+        found = found_by_check(wheel_with(site, member))
+        # At the root of a wheel they are in the way of --target alone.
+        is_root = "/" not in member
+        assert set(found.values()) == ({Severity.WARNING} if is_root else set()), member
+
+
+def test_commands_that_activate(site: Site) -> None:
+    """A command is a file among the scripts too, and is refused and found as one."""
+    folder = site.wheels / "commands"
+    folder.mkdir()
+    commands = {"console_scripts": {"activate": "demo:main"}}
+    wheel = build_wheel(folder, "demo", "2", entry_points=commands)
+    assert "activates the environment" in site.refused(wheel, code=4).error["message"]
+    assert set(found_by_check(wheel).values()) == {Severity.ERROR}
 
 
 def test_into_a_target_from_the_root(site: Site) -> None:

@@ -357,6 +357,13 @@ BAD_RECORD = _check(
     "RECORD does not list exactly the files of the wheel, each with hash and size",
     "rewrite RECORD; `python -m wheel pack` does it",
 )
+RECORD_LEADS_OUT = _check(
+    _ERROR,
+    "record-leads-out",
+    "B-34",
+    "RECORD names a file outside the wheel, which installing refuses",
+    "remove the row; RECORD lists members of the wheel and nothing else",
+)
 SIGNED_RECORD = _check(
     _NOTE,
     "signed-record",
@@ -447,6 +454,13 @@ BAD_SCRIPT = _check(
     "B-34",
     "a script or a data file cannot be installed where the wheel says",
     "correct the entry point, or the folder under .data",
+)
+RESERVED_FILE = _check(
+    _ERROR,
+    "reserved-file",
+    "B-34",
+    "the wheel has a file that no wheel may bring into an environment",
+    "remove it from the wheel; tell users what to write where instead",
 )
 
 # --- implementations ---------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from wheelfit.check import checks, profile
 from wheelfit.check.dependencies import abi_findings, check_dependencies
 from wheelfit.check.documents import check_variant_document
-from wheelfit.check.findings import Place
+from wheelfit.check.findings import Place, Severity
 from wheelfit.check.profile import Profile
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
@@ -17,6 +17,12 @@ from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
+from wheelfit.wheels.reserved_files import (
+    why_reserved,
+    why_reserved_below_prefix,
+    why_reserved_in_prefix,
+    why_reserved_in_scripts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +210,8 @@ def _check_of(fault: Fault) -> Check:
             return checks.WRONG_METADATA
         case _, "F-27":
             return checks.MISSING_DOCUMENT
+        case "RECORD", "":
+            return checks.RECORD_LEADS_OUT
         case _, "B-35" | "B-36":
             return checks.BAD_RECORD
         case _, "B-38":
@@ -244,19 +252,46 @@ def _member_findings(
 
 
 def _place_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
-    """Yield what an installer would not know where to put."""
+    """Yield what an installer would not know where to put, and what it would refuse."""
     data = data_folder(archive.names(), archive.dist_info)
     for name in archive.names():
         folder, _, rest = name.partition("/")
         scheme, _, path = rest.partition("/")
-        if folder == data and (scheme not in DATA_FOLDERS or not path):
+        if "__pycache__" in name.split("/")[:-1]:
+            continue  # is not installed
+        if folder != data:
+            if (reason := _why_reserved_in_target(name)) is not None:
+                message = f"{name} cannot be installed with --target: {reason}"
+                yield place.found(checks.RESERVED_FILE, message, severity=Severity.WARNING)
+        elif scheme not in DATA_FOLDERS or not path:
             yield place.found(checks.BAD_SCRIPT, f"{name} belongs to no known place")
+        elif (reason := why_reserved(scheme, path)) is not None:
+            message = f"{name} cannot be installed: {reason}"
+            yield place.found(checks.RESERVED_FILE, message)
     text = f"{archive.dist_info}/entry_points.txt"
     if text in archive:
+        inside = place.inside("entry_points.txt")
         try:
-            parse_commands(archive.read(text).decode("utf-8", "replace"), where=place.where)
+            commands = parse_commands(
+                archive.read(text).decode("utf-8", "replace"), where=place.where
+            )
         except InvalidWheel as error:
-            yield place.inside("entry_points.txt").found(checks.BAD_SCRIPT, error.message)
+            yield inside.found(checks.BAD_SCRIPT, error.message)
+        else:
+            for command in commands:
+                if (reason := why_reserved_in_scripts(command.name)) is not None:
+                    message = f"the command {command.name} cannot be installed: {reason}"
+                    yield inside.found(checks.RESERVED_FILE, message)
+
+
+def _why_reserved_in_target(name: str) -> str | None:
+    """Return why a file beside packages is refused where the library folder is the prefix."""
+    folder, _, name = name.rpartition("/")
+    if not folder:
+        return why_reserved_in_prefix(name)
+    if folder == "bin":
+        return why_reserved_in_scripts(name)
+    return why_reserved_below_prefix(folder)
 
 
 def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:

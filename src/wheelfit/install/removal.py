@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.errors import InvalidWheel, NotRemovable
 from wheelfit.install.looking import Looking
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
-from wheelfit.install.reserved_files import (
-    why_reserved_beside_library,
-    why_reserved_in_prefix,
-    why_reserved_in_scripts,
-)
 from wheelfit.install.steps import Listing
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.record import parse_record
+from wheelfit.wheels.reserved_files import (
+    why_reserved_below_prefix,
+    why_reserved_beside_library,
+    why_reserved_in_prefix,
+    why_reserved_in_scripts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -422,6 +423,11 @@ class Bounds:
                 return "it is a record of another distribution"
         if start.startswith(self._stdlib) and not start.startswith(self._libraries):
             return "it belongs to the standard library"
+        for prefix in map(_start, self._prefixes):
+            if start.startswith(prefix):
+                below = real[len(prefix) :].replace(os.sep, "/")
+                if (reason := why_reserved_below_prefix(below)) is not None:
+                    return reason
         return None
 
 

@@ -12,7 +12,7 @@ import os
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from wheelfit.install.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
+from wheelfit.wheels.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment

@@ -21,7 +21,7 @@ from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, InvalidWheel
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_value
-from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, parse_record
+from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, leads_out, parse_record
 from wheelfit.wheels.zip_archive import ZipArchive, unsound
 
 if TYPE_CHECKING:
@@ -207,6 +207,10 @@ class WheelArchive(ZipArchive):
         for row in self.record().rows:
             if row.path in rows:
                 yield of_record(f"RECORD names {row.path!r} twice")
+            if leads_out(row.path):
+                message = f"RECORD names {row.path!r}, which leads out of the wheel"
+                yield Fault("RECORD", message)
+                continue
             rows[row.path] = row
         record = f"{self.dist_info}/RECORD"
         own = rows.pop(record, None)

@@ -28,6 +28,7 @@ __all__ = [
     "encode_digest",
     "format_cells",
     "format_record",
+    "leads_out",
     "parse_record",
     "row_for",
 ]
@@ -51,6 +52,7 @@ DIGEST_SIZES = {
 
 
 _HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
+_ROOTS = ("/", "\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,20 @@ def parse_record(data: bytes, *, where: str) -> Record:
     first_line_end = text.find("\n")
     crlf = first_line_end > 0 and text[first_line_end - 1] == "\r"
     return Record(tuple(rows), "\r\n" if crlf else "\n")
+
+
+def leads_out(path: str) -> bool:
+    """Return whether a row names something that no member of a wheel can be, on any system.
+
+    >>> leads_out("../../victim"), leads_out("fast/__init__.py")
+    (True, False)
+
+    :param path: of a row.
+    """
+    if ".." not in path and ":" not in path and path[:1] not in _ROOTS:
+        return False  # nearly all of them
+    parts = path.replace("\\", "/").split("/")
+    return ".." in parts or parts[0] == "" or (len(parts[0]) == 2 and parts[0][1] == ":")
 
 
 def _in_base64(promise: str) -> str:

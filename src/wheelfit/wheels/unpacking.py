@@ -23,7 +23,7 @@ from wheelfit.errors import InvalidWheel
 from wheelfit.values import replace
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.linking import current_umask
-from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest
+from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
     for row in archive.record().rows:
         if row.path in rows:
             faults.append(f"{row.path} is in RECORD twice")
-        if (".." in row.path or row.path[:1] in _ROOTS or ":" in row.path) and _leads_out(row.path):
+        if leads_out(row.path):
             faults.append(f"{row.path} in RECORD leads out of the wheel")
         rows[row.path] = row
     # A row without a file in the wheel does no harm; there are such in well-known wheels.
@@ -132,15 +132,6 @@ def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
     if faults:
         raise InvalidWheel(faults[0], where=archive.where, note="\n".join(faults[1:20]) or None)
     return found
-
-
-_ROOTS = ("/", "\\")
-
-
-def _leads_out(path: str) -> bool:
-    """Return whether a row names something that no member of a wheel can be, on any system."""
-    parts = path.replace("\\", "/").split("/")
-    return ".." in parts or parts[0] == "" or (len(parts[0]) == 2 and parts[0][1] == ":")
 
 
 def _make_folders(tree: Path, names: Iterable[str]) -> None:

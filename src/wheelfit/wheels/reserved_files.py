@@ -7,6 +7,7 @@ distribution, whatever its RECORD says. This is the only list of them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wheelfit.patterns import pattern
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "STARTUP_ENDINGS",
     "STARTUP_MODULES",
+    "why_reserved",
+    "why_reserved_below_prefix",
     "why_reserved_beside_library",
     "why_reserved_in_prefix",
     "why_reserved_in_scripts",
@@ -49,8 +52,21 @@ _TOOLS: Mapping[str, str] = {
     "condarc": "conda",
 }
 """Which tool has its settings in a file of the prefix; such a file may name another index."""
-_ACTIVATION = pattern(r"(?:de)?activate(?:\.(?:bat|csh|fish|nu|ps1))?|activate_this\.py")
+_ACTIVATION = pattern(r"(?:de)?activate(?:\..*)?|activate_this\.py", re.DOTALL)
 _ACTIVATES = "it activates the environment"
+_RUNS_ALWAYS = "it runs code whenever Python starts"
+# Shells source each file of the first two when conda, mamba or pixi activates an environment, and
+# get the variables that stand in the others.
+_OF_CONDA = pattern(
+    r"(?:etc/conda/(?:activate|deactivate|env_vars)\.d|conda-meta)(?:/.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+# Below a prefix, on any system: what lies in a library folder, and the standard library.
+_PYTHON = r"lib(?:64)?/(?:python|pypy|graalpy)[0-9.]+t?"
+_IN_LIBRARY = pattern(rf"(?:{_PYTHON}|lib)/(?:site|dist)-packages/(.+)", re.IGNORECASE | re.DOTALL)
+_IN_STANDARD_LIBRARY = pattern(rf"{_PYTHON}/.+", re.IGNORECASE | re.DOTALL)
+_SCRIPTS = frozenset({"bin", "scripts"})
+_ABOVE_LIBRARY = frozenset({"lib", "lib64"})
 
 
 def why_reserved_in_prefix(name: str) -> str | None:
@@ -63,6 +79,14 @@ def why_reserved_in_prefix(name: str) -> str | None:
         return _INTERPRETER
     tool = _TOOLS.get(name)
     return None if tool is None else f"it has settings of {tool}"
+
+
+def why_reserved_below_prefix(folder: str) -> str | None:
+    """Return why no file of a folder belongs to a distribution; None if some may.
+
+    :param folder: its path below the prefix, with ``/``, in any case.
+    """
+    return "it decides what conda activates" if _OF_CONDA.fullmatch(folder) else None
 
 
 def why_reserved_in_scripts(name: str) -> str | None:
@@ -84,3 +108,44 @@ def why_reserved_beside_library(name: str) -> str | None:
     :param name: of a file in the folder above that of the standard library, in any case.
     """
     return _INTERPRETER if _OF_INTERPRETER.fullmatch(name.casefold()) else None
+
+
+def why_reserved(scheme: str, path: str) -> str | None:
+    """Return why some environment refuses a file; None if none does by its name.
+
+    >>> why_reserved("data", "share/demo/pip.conf")
+    >>> why_reserved("data", "pip.conf")
+    'it has settings of pip'
+
+    :param scheme: where the file goes: ``data``, ``scripts``, ``purelib``, ``platlib`` or
+        ``headers``, whatever folders an environment has for these.
+    :param path: below that, with ``/``.
+    """
+    folder, _, name = path.rpartition("/")
+    if scheme in {"purelib", "platlib"}:
+        return _why_in_library(path)
+    if scheme == "scripts":
+        return None if folder else why_reserved_in_scripts(name)
+    if scheme != "data":
+        return None
+    if found := _IN_LIBRARY.fullmatch(path):
+        return _why_in_library(found[1])
+    if _IN_STANDARD_LIBRARY.fullmatch(path):
+        return "it belongs to the standard library"
+    lower = folder.casefold()
+    if not folder:
+        return why_reserved_in_prefix(name)
+    if lower in _SCRIPTS:
+        return why_reserved_in_scripts(name)
+    if lower in _ABOVE_LIBRARY:
+        return why_reserved_beside_library(name)
+    return why_reserved_below_prefix(folder)
+
+
+def _why_in_library(path: str) -> str | None:
+    """Return why a ``.data`` folder puts no file at a path in a library folder."""
+    lower = path.casefold()
+    first, separator, _ = lower.partition("/")
+    if first.partition(".")[0] in STARTUP_MODULES:
+        return _RUNS_ALWAYS
+    return _RUNS_ALWAYS if not separator and first.endswith(STARTUP_ENDINGS) else None
