@@ -209,6 +209,19 @@ def test_a_plain_build_that_fails(yard: Yard) -> None:
     assert yard.labels() == {"v3"}
 
 
+def test_a_plain_build_that_fails_is_not_tried_again(yard: Yard) -> None:
+    """One failure is enough for all variants, each of which is told not to be compared."""
+    table = '[variant.variants.v2]\nx86_64.level = ["v2"]\n'
+    settings = "".join(
+        f'[tool.wheelfit.build.variants.{label}]\nenvironment = {{ CFLAGS = "-{level}" }}\n'
+        for label, level in (("v2", "O1"), ("v3", "O2"))
+    )
+    (yard.project(table + settings) / "broken").touch()
+    said = yard.build("--variant", "v2", "--variant", "v3", "--flags")
+    assert said.err.count("is not compared with a plain wheel") == 2
+    assert (yard.labels(), yard.count()) == ({"v2", "v3"}, 3)
+
+
 MATRIX = f"""
 [tool.wheelfit.matrix]
 pythons = ["{sys.version_info.major}.{sys.version_info.minor}"]

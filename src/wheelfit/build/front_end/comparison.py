@@ -33,7 +33,7 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedWheels:
-    """What became of a comparison."""
+    """The result of a comparison."""
 
     losses: tuple[tuple[BuiltWheel, LostOptimisation], ...] = ()
     """The variants that are worse than the plain build."""
@@ -50,13 +50,15 @@ def compare_with_plain(
 
     :param built: the wheels of one interpreter, with their orders.
     :param plain_order: how the plain wheel of the project is built.
-    :param build_plain: builds it; called if there is none among the wheels, and one is needed.
+    :param build_plain: builds it; called once at most, if there is none among the wheels and one is
+        needed.
     :raises NeedsExtra: what reads binaries is not installed.
     """
     plain = next((one for _, wheels in built for one in wheels if one.label is None), None)
     compared: set[str] = set()
     losses, notes = [], []
     codes: Mapping[str, Optimisation] | None = None
+    failed = ""  # why there is no plain wheel
     for order, wheels in built:
         for wheel in wheels:
             if (
@@ -68,12 +70,15 @@ def compare_with_plain(
             ):
                 continue
             compared.add(wheel.content)
-            try:
-                plain = plain or build_plain()
-            except BuildFailed as error:
+            if plain is None and not failed:
+                try:
+                    plain = build_plain()
+                except BuildFailed as error:
+                    failed = error.message
+            if plain is None:
                 notes.append(
                     f"{wheel.path.name} is not compared with a plain wheel, which cannot be "
-                    f"built: {error.message}"
+                    f"built: {failed}"
                 )
                 continue
             if plain.content == wheel.content:
