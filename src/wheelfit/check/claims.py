@@ -101,7 +101,7 @@ def _level_findings(
 def _no_arch_findings(
     binaries: Binaries, place: Place, *, claims_nvidia: bool
 ) -> Iterator[Finding]:
-    """Tell of code for GPUs in a variant that any GPU takes (P-95).
+    """Report code for GPUs in a variant that any GPU takes (P-95).
 
     A variant that claims nothing of NVIDIA may run without a GPU; a plain wheel claims nothing.
     """
@@ -238,7 +238,7 @@ def _driver_findings(
 def _ptx_findings(
     binaries: Binaries, values: Sequence[str], bound: _Bound, place: Place
 ) -> Iterator[Finding]:
-    """Tell of GPUs that have nothing but PTX which the oldest driver does not understand."""
+    """Report GPUs that have nothing but PTX which the oldest driver does not understand."""
     boards = has_boards(binaries)
     for value in values:
         for binary in binaries.with_code:

@@ -108,11 +108,10 @@ def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolut
     while lower := _gone_back(request, candidates, resolution, held):
         held |= lower
         floors = {name: request.installed[name].version for name in held}
-        named = {asked.requirement.name for asked in request.requirements}
-        upgraded = (named if request.upgrade else set()) | request.upgrade_only
+        upgraded = _upgraded(request) - held.keys()
         try:
             resolution = _Resolving(
-                replace(request, upgrade=False, upgrade_only=frozenset(upgraded - held.keys())),
+                replace(request, upgrade=False, upgrade_only=upgraded),
                 candidates,
                 floors,
             ).resolve(threads)
@@ -137,8 +136,7 @@ def _gone_back(
     """Return what an upgrade would leave older than it is, though the user admits what it is."""
     found = {}
     said = (*request.requirements, *request.constraints, *request.overrides)
-    named = {asked.requirement.name for asked in request.requirements}
-    upgraded = (named if request.upgrade else set()) | request.upgrade_only
+    upgraded = _upgraded(request)
     for pin in resolution.pins:
         present = request.installed.get(pin.name)
         if present is None or pin.is_given or pin.name not in upgraded or pin.name in held:
@@ -153,6 +151,13 @@ def _gone_back(
         ):
             found[pin.name] = pin
     return found
+
+
+def _upgraded(request: Request) -> frozenset[NormalizedName]:
+    """Return the projects of which the newest release is asked for."""
+    if not request.upgrade:
+        return request.upgrade_only
+    return request.upgrade_only | {asked.requirement.name for asked in request.requirements}
 
 
 def _is_older(pin: Pin, present: Present, candidates: Candidates) -> bool:
@@ -178,7 +183,7 @@ class _Unsolved(NamedTuple):
 
 
 class _Resolving:
-    """Carry one request through.
+    """The resolution of one request.
 
     :param request: what is asked.
     :param candidates: what there is, and how to choose.

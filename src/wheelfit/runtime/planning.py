@@ -175,7 +175,7 @@ def suits(one: Property, detection: Detection) -> str:
 
 
 def _is_of_software(one: Property, detection: Detection) -> bool:
-    """Say whether a property is unsupported although there is hardware for it.
+    """Return whether a property is unsupported although there is hardware for it.
 
     The driver is too old or cannot be asked, or one of several devices is in the way of the others.
     """

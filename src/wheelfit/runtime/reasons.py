@@ -1,4 +1,4 @@
-"""Say why: what was lost, why nothing is left, and all of it as plain data."""
+"""The reasons of a choice: what was lost, why nothing is left, and all of it as plain data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
 
 
 def _is_lost(one: Judged, chosen: Judged) -> bool:
-    """Say whether the user could have something better than what was chosen."""
+    """Return whether the user could have something better than what was chosen."""
     used = {each.feature.namespace for each in chosen.implementation.properties}
     is_better = one.implementation.priority >= chosen.implementation.priority
     return one.failed or (is_better and bool(one.missed - used))

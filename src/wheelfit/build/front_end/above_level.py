@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.instructions import with_instructions
-from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+from wheelfit.wheels.binaries.instructions import counted_binaries
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     claimed = claimed_level(features)
     if claimed is None:
         return
-    found = []
     left = _MOST_BYTES
     is_whole = True
 
@@ -60,10 +58,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
 
     try:
         with WheelArchive(path) as archive:
-            for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
-                binary = read_binary(file, member.name)
-                if binary is not None:
-                    found.append(with_instructions(binary, file))
+            found = counted_binaries(archive, is_wanted=is_wanted)
     except NeedsExtra:
         return
     standing = f"claims {claimed}" if features else "claims no level"

@@ -67,7 +67,7 @@ def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]
 
 
 def _has_target_flags(folder: Path) -> bool:
-    """Say whether a configuration has flags for a target."""
+    """Return whether a configuration has flags for a target."""
     for name in ("config", "config.toml"):
         try:
             found = tomllib.loads((folder / name).read_text("utf-8"))

@@ -78,7 +78,7 @@ def base_flags(backend: str, compiler: Compiler) -> str:
 
 
 def level_mark(properties: PropertySet) -> tuple[str, str] | None:
-    """Return the level of x86-64 that a loader shall ask for, and the option of the linker.
+    """Return the level of x86-64 that a loader requires, and the option of the linker for it.
 
     None if there is no such level, or if every processor has it.
 

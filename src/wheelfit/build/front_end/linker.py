@@ -26,7 +26,7 @@ _DEADLINE = 60.0
 def marks_level(
     level: str, option: str, command: str, environ: Mapping[str, str], folder: Path
 ) -> bool:
-    """Link a library with an option, and tell whether it then says which level it needs.
+    """Link a library with an option, and return whether it then says which level it needs.
 
     Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
 

@@ -103,7 +103,7 @@ def orders_for(
 
 
 def is_built_alike(order: BuildOrder, other: BuildOrder) -> bool:
-    """Tell whether backends are told the same for two orders, apart from variants.
+    """Return whether backends get the same input for two orders, apart from variants.
 
     :param order: of wheels that are built alike.
     :param other: likewise.

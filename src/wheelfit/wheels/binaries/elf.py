@@ -122,9 +122,7 @@ def _taken_at_its_word() -> Iterator[None]:
         raise
     except Exception as error:  # it checks little, so any kind may come
         cause: BaseException | None = error
-        while (
-            cause is not None
-        ):  # the library repeats the text of what it met, in errors of its own
+        while cause is not None:  # the library wraps what it met in errors of its own
             if isinstance(cause, Unreadable):
                 raise cause from None
             cause = cause.__context__

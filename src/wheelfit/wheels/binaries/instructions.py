@@ -23,11 +23,12 @@ from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadabl
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import BinaryIO
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
+    from wheelfit.wheels.zip_directory import Member
 
 __all__ = ["FrameUse", "count_frame_use", "counted_binaries", "with_instructions"]
 
@@ -98,16 +99,19 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
     return replace(binary, levels=replace(binary.levels, instructions=found, use=use))
 
 
-def counted_binaries(archive: WheelArchive) -> Binaries:
+def counted_binaries(
+    archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
+) -> Binaries:
     """Return what the binaries of a wheel are, with their instructions.
 
     :param archive: the wheel.
+    :param is_wanted: whether a member is looked at.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: a library for that is not installed.
     :raises FileProblem: there is no room for what is unpacked.
     """
     found = []
-    for member, file in unpacked_binaries(archive):
+    for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
         binary = read_binary(file, member.name)
         if binary is not None:
             found.append(with_instructions(binary, file))

@@ -92,7 +92,7 @@ class Optimisation:
 
 
 def require_readers() -> None:
-    """See that what reads libraries is installed, before anything is built that is to be read.
+    """Check that what reads libraries is installed, before anything is built that is to be read.
 
     :raises NeedsExtra: it is not.
     """

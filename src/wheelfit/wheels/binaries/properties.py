@@ -90,10 +90,8 @@ def _nvidia(
 def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
     """Yield values that a binary may stand for, also the plain ones of special code."""
     for code in binary.code:
-        if code.kind is CodeKind.PTX and (
-            code.suffix == "f" or not ptx
-        ):  # no GPU lists 100f_virtual
-            continue
+        if code.kind is CodeKind.PTX and (code.suffix == "f" or not ptx):
+            continue  # no GPU lists 100f_virtual
         if code.suffix == ANY_SUFFIX:
             yield from code.values[:1]
             continue
