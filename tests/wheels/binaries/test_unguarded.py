@@ -111,6 +111,25 @@ def test_what_is_chosen(source: str, tmp_path: Path) -> None:
     assert unguarded_code([binary]) == ()
 
 
+ASSEMBLER = """
+__asm__(".text\\n.globl wide\\n.type wide,@function\\nwide:\\n"
+        ".rept 40\\nvpaddd %ymm1,%ymm2,%ymm3\\n.endr\\nret\\n");
+"""
+"""A function that the table for exceptions does not list, as assemblers write them."""
+
+
+@pytest.mark.parametrize("before", ["", "__attribute__((constructor)) void start(void) {}"])
+def test_what_follows_a_method(before: str, tmp_path: Path) -> None:
+    """P-102: a function that no table lists does not belong to the one in front of it."""
+    options = ("-fno-toplevel-reorder", "-fno-reorder-functions")
+    source = DISPATCHING + (before or MODULE) + ASSEMBLER
+    binary = counted(compiled(tmp_path, source, *options, march="x86-64"))
+    assert binary.levels.use is not None
+    assert binary.levels.use.avx >= 40
+    assert dict(binary.levels.use.at_start) == {}
+    assert unguarded_code([binary]) == ()
+
+
 def test_nobody_asks(tmp_path: Path) -> None:
     """P-102: without vectors it counts whether anything in the wheel asks for the processor."""
     binary = counted(compiled(tmp_path / "integers", INTEGERS, "-funroll-loops"))

@@ -18,7 +18,13 @@ from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
 from wheelfit.wheels.binaries.levels import LEVELS
 from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
-from wheelfit.wheels.binaries.startup import CodeSection, Startup, module_functions, read_startup
+from wheelfit.wheels.binaries.startup import (
+    CodeSection,
+    Startup,
+    module_functions,
+    read_startup,
+    with_ends,
+)
 from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
 
 if TYPE_CHECKING:
@@ -86,6 +92,7 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
             startup = Startup(
                 tuple(CodeSection(0, start, size) for start, size in sections),
                 functions=(),
+                records=(),
                 initialisers=frozenset(),
                 modules=(),
                 asks=False,
@@ -122,6 +129,10 @@ def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[st
     from collections import Counter  # noqa: PLC0415  # few ask for it
 
     library = _library()
+    called = startup.initialisers | module_functions(
+        tables, startup, _referred(library, tables, startup)
+    )
+    startup = with_ends(tables, startup, called)
     kinds = _Kinds(library)
     codes: Counter[int] = Counter()
     told: Counter[tuple[int, int]] = Counter()
@@ -156,19 +167,15 @@ def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[st
         groups[kinds.group(code)] += count
         if level := kinds.level(code):
             levels[level] += count
-    called = {
-        startup.end_of_function(one)
-        for one in startup.initialisers
-        | module_functions(tables, startup, _referred(library, tables, startup))
-    }
     asking = {end for end, code in told if kinds.group(code) is _Group.QUESTION}
+    certain = {startup.end_of_function(one) for one in called} - asking
     newer: Counter[str] = Counter()
     at_start: Counter[str] = Counter()
     for (end, code), count in told.items():
         level = kinds.level(code)
         if level is not None and kinds.group(code) is not _Group.QUESTION:
             newer[level] += count
-            at_start[level] += count if end in called - asking else 0
+            at_start[level] += count if end in certain else 0
     return levels, InstructionUse(
         tuple((level, at_start[level]) for level in LEVELS if at_start[level]),
         tuple((level, newer[level]) for level in LEVELS if newer[level]),

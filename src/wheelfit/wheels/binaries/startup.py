@@ -8,10 +8,10 @@ are not among these.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.binaries.window import Unreadable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.window import Window
 
-__all__ = ["CodeSection", "Startup", "module_functions", "read_startup"]
+__all__ = ["CodeSection", "Startup", "module_functions", "read_startup", "with_ends"]
 
 
 def __dir__() -> list[str]:
@@ -71,6 +71,8 @@ class Startup:
     sections: tuple[CodeSection, ...]
     functions: tuple[int, ...]
     """Addresses of all functions, sorted; empty where the library does not list them."""
+    records: tuple[int, ...]
+    """For each function the address of its record, which has its size."""
     initialisers: frozenset[int]
     """Addresses of functions that the loader calls."""
     modules: tuple[tuple[str, int], ...]
@@ -79,7 +81,7 @@ class Startup:
     """Whether it uses what tells processors apart when it is loaded."""
 
     def end_of_function(self, address: int) -> int:
-        """Return where the next function begins behind an address."""
+        """Return where the function of an address ends, as far as that is known."""
         place = bisect_right(self.functions, address)
         return self.functions[place] if place < len(self.functions) else _NOWHERE
 
@@ -160,11 +162,12 @@ def _read(image: _Image, window: Window) -> Startup:
             for address, data, _ in image.table(_INIT_ARRAY)
             for place in range(0, len(data), 8)
         }
-        functions = _functions(image, window)
+        functions, records = _functions(image, window)
     except struct.error as error:
         raise Unreadable("a table in it ends too early") from error
     known = set(functions)
-    return Startup(sections, functions, frozenset(initialisers & known), tuple(modules), asks)
+    initialisers &= known
+    return Startup(sections, functions, records, frozenset(initialisers), tuple(modules), asks)
 
 
 def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
@@ -202,8 +205,8 @@ def _relocate(image: _Image, values: list[int]) -> bool:
     return chosen
 
 
-def _functions(image: _Image, window: Window) -> tuple[int, ...]:
-    """Return where functions begin, by the table for exceptions, which is sorted."""
+def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return where functions begin, by the table for exceptions, and where their records are."""
     for kind, _, offset, address, _, size, *_ in image.segments:
         if kind != _FRAMES or size < 12 or window.read(offset, 4) != _SORTED_TABLE:
             continue
@@ -211,8 +214,39 @@ def _functions(image: _Image, window: Window) -> tuple[int, ...]:
         if 8 * count > min(size - 12, _LARGEST_TABLE):
             raise Unreadable("its table of functions is longer than its place")
         rows = struct.unpack(f"<{2 * count}i", window.read(offset + 12, 8 * count))
-        return tuple(sorted(address + start for start in rows[::2]))
-    return ()
+        found = sorted(zip(rows[::2], rows[1::2], strict=True))
+        return (
+            tuple(address + start for start, _ in found),
+            tuple(address + record for _, record in found),
+        )
+    return (), ()
+
+
+def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> Startup:
+    """Return what is known of the functions of a library, with the ends of some.
+
+    Code of an assembler may follow a function, and no table lists it.
+
+    :param window: the file.
+    :param startup: what is known of its functions.
+    :param functions: addresses of those whose ends are of interest.
+    :raises Unreadable: it contradicts itself.
+    """
+    if not functions:
+        return startup  # as of another format, which has no such records
+    image = _Image(window)
+    ends = set()
+    for address in functions:
+        record = startup.records[bisect_left(startup.functions, address)]
+        place = image.place(record)
+        if place is None:
+            continue
+        # Length, where the common part is, and with 32-bit numbers relative to their own places:
+        # where the function begins; its size.
+        _, _, start, size = window.unpack("<IIiI", place)
+        if record + 8 + start == address:
+            ends.add(address + size)
+    return replace(startup, functions=tuple(sorted(ends.union(startup.functions))), records=())
 
 
 def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
