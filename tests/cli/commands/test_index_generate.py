@@ -130,6 +130,19 @@ def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path
     run("index", "generate", empty, "--to", public)
 
 
+def test_a_first_run_of_an_empty_folder(run: Runner, tmp_path: Path) -> None:
+    """An index of nothing is made, as other generators do, and a warning says that it is one."""
+    dist, public = tmp_path / "dist", tmp_path / "public"
+    dist.mkdir()
+    (dist / "fast.egg").write_bytes(b"")
+    warning = f"{dist} has no wheels and no source distributions: the index is empty"
+    for _ in range(2):  # also if nothing has changed since
+        said = run("index", "generate", dist, "--to", public)
+        assert "0 files of 0 releases, 0 projects" in said.out
+        assert warning in " ".join(said.err.split())
+    assert (public / "simple" / "index.html").exists()
+
+
 def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     """A folder that is not there, and a URL of nothing, are errors."""
     assert "no such folder" in run("index", "generate", tmp_path / "none", code=1).err

@@ -138,7 +138,7 @@ def generate(
                 where=target.name,
                 hint="is it the right folder, and mounted? --allow-empty removes all projects",
             )
-        notes = tuple(filter(None, [memory.keep(), *_notes(collection), *survey.kept]))
+        notes = tuple(filter(None, [memory.keep(), *_notes(folder, collection), *survey.kept]))
         refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
         generated = Generated(
             looked_at=len(new),
@@ -164,8 +164,10 @@ def generate(
         return generated
 
 
-def _notes(collection: Collection) -> Iterator[str]:
-    """Yield what lies in the folder for nothing, most likely because of a slip of the name."""
+def _notes(folder: Path, collection: Collection) -> Iterator[str]:
+    """Yield what is most likely a slip: of the folder, or of the name of a file in it."""
+    if not collection.archives:
+        yield f"{folder} has no wheels and no source distributions: the index is empty"
     for name in collection.strange:
         yield f"{name} is left out: it is not named as a source distribution"
     files = {found.name for found in collection.archives}
