@@ -167,6 +167,18 @@ class TestLinks:
         said = index.refused()
         assert str(link) in said.err
 
+    def test_a_project_beside_a_page(self, index: Index) -> None:
+        """A page that is a link, which is exchanged, hides no project that is one."""
+        for page in ("index.html", "index.json"):
+            (index.folder / "simple" / page).unlink()
+            (index.folder / "simple" / page).symlink_to(index.victim / page)
+        link = index.folder / "simple" / "other"
+        link.rename(index.folder / "aside")
+        link.symlink_to(index.victim)
+        next(index.wheels.glob("other-*")).unlink()
+        said = index.refused()
+        assert str(link) in said.err
+
     def test_a_project_that_vanished(self, index: Index) -> None:
         """Pages of a project that is gone are not removed through a link."""
         link = index.folder / "simple" / "other"

@@ -106,7 +106,7 @@ class Target(Protocol):
 
 
 class FolderTarget:
-    """Hold the files of an index in a folder (it implements `Target`).
+    """An index in a folder: a `Target`.
 
     What lies in the folder may have been put there by somebody else: nothing is read, written or
     removed through a link in it.
@@ -126,7 +126,7 @@ class FolderTarget:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Hold the folder against other processes; what a killed one left half done is removed.
+        """Lock the folder against other processes, and remove what a killed one left half done.
 
         :raises LinkInTheWay: a folder of the index is a link.
         """
@@ -252,7 +252,7 @@ class FolderTarget:
         """
         for folder in {path.rpartition("/")[0] for path in paths} - {""}:
             try:
-                os.close(self._root.open_folder(folder))
+                self._root.handle(folder)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -314,23 +314,16 @@ class FolderTarget:
 def _refuse_links(root: RootedFolder) -> None:
     """Refuse an index in which a link is where the folder of a project should be.
 
-    Found out before anything is changed, so that no page is exchanged without the others.
+    Checked before anything is changed, so that no page is replaced without the others.
     """
-    number = root.open_folder(SIMPLE)
-    try:
-        with os.scandir(number if os.scandir in os.supports_fd else root.path_of(SIMPLE)) as found:
-            link = next(
-                (one.name for one in found if one.is_symlink() and not one.name.startswith(".")),
-                None,
-            )
-    finally:
-        os.close(number)
-    if link is not None and not link.startswith("index."):
-        raise LinkInTheWay(
-            "a link is where the pages of a project should be, and is not followed",
-            where=root.path_of(f"{SIMPLE}/{link}"),
-            hint="remove the link",
-        )
+    with os.scandir(root.handle(SIMPLE)) as found:
+        for entry in found:
+            if entry.is_symlink() and not entry.name.startswith((".", "index.")):
+                raise LinkInTheWay(
+                    "a link is where the pages of a project should be, and is not followed",
+                    where=root.path_of(f"{SIMPLE}/{entry.name}"),
+                    hint="remove the link",
+                )
 
 
 def _copy(source: Path, root: RootedFolder, name: str) -> None:
