@@ -58,8 +58,8 @@ class Limits:
     connections: int = 2000
     """Connections at once; for one more, one that is idle goes."""
     answer: float = 15.0
-    """Seconds until a request without a body is told that there is no answer in time. Its thread
-    may go on: of those that wait for a dependency the number is bounded there."""
+    """Seconds until a request without a body gets 503 if there is no answer; and until a body
+    without further bytes is cut off. The thread goes on: `Dependency` limits how many do."""
     threads: int = 24
     """Requests that are worked at, at once, beside those with a body."""
     uploads: int = 12
@@ -182,20 +182,18 @@ class AsgiApplication:
         if incoming.announced > self._limits.body:
             return _too_large(self._limits), None
         pool = self._uploads if incoming.is_announced else self._threads
+        within = None if incoming.is_announced else self._limits.answer
         loop = asyncio.get_running_loop()
         try:
-            answering = loop.run_in_executor(pool, self._application, request)
-            if not incoming.is_announced:
-                done, _ = await asyncio.wait({answering}, timeout=self._limits.answer)
-                if not done:
-                    answering.add_done_callback(_pass_over)
-                    return _too_late(), None
-            return await answering, None
+            async with asyncio.timeout(within) as deadline:
+                return await loop.run_in_executor(pool, self._application, request), None
         except _Refused as refused:
             return refused.answer, None
         except Disconnect:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
+            if deadline.expired():
+                return _too_late(), None
             return Answer.text(500, "the server failed to answer"), error
 
     def _head(self, answer: Answer) -> list[tuple[bytes, bytes]]:
@@ -338,15 +336,10 @@ class _Outgoing:
     ) -> None:
         loop = asyncio.get_running_loop()
         gone = loop.create_task(self._gone()) if is_watched else None
-        is_late = False
         try:
             while True:
-                coming = loop.run_in_executor(threads, next, pieces, None)
-                is_late = not (await asyncio.wait({coming}, timeout=within))[0]
-                if is_late:
-                    coming.add_done_callback(_pass_over)
-                    raise ConnectionError("the next bytes do not come")
-                piece = coming.result()
+                async with asyncio.timeout(within) as deadline:
+                    piece = await loop.run_in_executor(threads, next, pieces, None)
                 if piece is None:
                     break
                 if piece:
@@ -355,10 +348,13 @@ class _Outgoing:
                     await asyncio.sleep(_PAUSE)  # in which the thread is others'
                 if gone is not None and gone.done():
                     raise Disconnect
+        except TimeoutError:
+            raise ConnectionError("the next bytes do not come") from None
         finally:
             if gone is not None:
                 gone.cancel()
-            if isinstance(pieces, Generator) and not is_late:
+            # One that may still run, in a thread that nobody waits for any more, cannot be closed.
+            if isinstance(pieces, Generator) and not deadline.expired():
                 await loop.run_in_executor(threads, pieces.close)
 
     async def _gone(self) -> None:
@@ -385,13 +381,7 @@ def _too_large(limits: Limits) -> Answer:
 
 
 def _too_late() -> Answer:
-    return Answer.text(503, "what the answer is in does not answer", {"retry-after": "2"})
-
-
-def _pass_over(answering: asyncio.Future[Any]) -> None:
-    """Take no notice of an answer that came too late."""
-    if not answering.cancelled():
-        answering.exception()
+    return Answer.text(503, "the answer is not ready in time", {"retry-after": "2"})
 
 
 def _too_slow() -> Answer:
