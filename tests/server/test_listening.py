@@ -236,6 +236,7 @@ def test_without_a_file_to_open_nothing_is_lost_and_little_is_said() -> None:
         assert process.stderr is not None
         first = process.stdout.readline().decode()
         assert "because this process may open 100 files" in first
+        assert "ulimit -n 4256" in first  # what 2,000 connections need
         parts = urlsplit(process.stdout.readline().decode().strip())
         address = (str(parts.hostname), int(parts.port or 0))
         assert raw(address, request.replace(b"/ ", b"/eat ")).startswith(b"HTTP/1.1 200 ")

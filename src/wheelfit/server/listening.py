@@ -94,25 +94,31 @@ def origin_of(listener: socket.socket) -> str:
     return ""
 
 
-def raise_file_limit() -> int | None:
-    """Let this process open as many files as it may; return how many, None for any number."""
+def raise_file_limit(needed: int) -> int | None:
+    """Raise the soft limit of open files to the hard one; return it, None if there is no limit.
+
+    :param needed: the new soft limit if the hard one is infinite.
+    """
     try:
         import resource  # noqa: PLC0415 - Windows has none
     except ImportError:
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):  # macOS has another limit besides
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-    return None if soft == resource.RLIM_INFINITY else soft
+    if soft == resource.RLIM_INFINITY:
+        return None
+    # macOS calls its hard limit infinite, and refuses a soft one that is.
+    limit = max(soft, needed) if hard == resource.RLIM_INFINITY else hard
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        soft = limit
+    return soft
 
 
 def most_connections(files: int) -> int:
     """Return how many connections a process can have so that it never runs out of open files.
 
-    >>> most_connections(1024), most_connections(65_536), most_connections(64)
-    (384, 32640, 16)
+    >>> most_connections(1024), most_connections(4256), most_connections(64)
+    (384, 2000, 16)
 
     :param files: that it may open.
     """
@@ -120,11 +126,11 @@ def most_connections(files: int) -> int:
 
 
 class _Faults:
-    """The errors of an event loop, told as one sentence in each second that has some.
+    """The errors of an event loop, reported together.
 
     There may be thousands of them in a second, above all when no file can be opened any more.
 
-    :param note: told the sentence.
+    :param note: called with a sentence about all of them.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -141,8 +147,8 @@ class _Faults:
         what = "no connection can be accepted" if "socket" in context else context["message"]
         self._count[f"{what}: {reason}" if reason else str(what)] += 1
 
-    def tell(self) -> None:
-        """Tell of those since the last time."""
+    def report(self) -> None:
+        """Report the errors since the last report, by the most frequent one."""
         if self._count:
             sentence, _ = self._count.most_common(1)[0]
             self._note(f"{sentence} ({self._count.total()} times)")
@@ -166,8 +172,8 @@ def serve(
     :param limits: what connections may take.
     :param ready: called once they are answered.
     :param stop_within: seconds that are left to requests that are under way at the end.
-    :param give_up: called after that: breaks off what threads may still wait for.
-    :param note: told what an operator should know of connections, at most once a second.
+    :param give_up: called after that: ends calls that threads still wait for.
+    :param note: called with a message for the operator about connections, at most once a second.
     :raises NeedsExtra: the libraries are not installed.
     """
     try:
@@ -176,12 +182,14 @@ def serve(
     except ImportError as error:
         raise NeedsExtra("server", error.name or "uvicorn") from None
 
-    files = raise_file_limit()
+    needed = limits.connections * _FILES_EACH + _RESERVE
+    files = raise_file_limit(needed)
     if files is not None and most_connections(files) < limits.connections:
         most = most_connections(files)
         note(
             f"{most} connections are taken at once instead of {limits.connections}, because this "
-            f"process may open {files} files (ulimit -n, LimitNOFILE)"
+            f"process may open {files} files; allow it {needed} (ulimit -n {needed}, or "
+            f"LimitNOFILE={needed} in a systemd unit)"
         )
         limits = replace(limits, connections=most)
     shared = Bounds(limits)
@@ -210,7 +218,7 @@ def serve(
         async def on_tick(self, counter: int) -> bool:
             if counter % 10 == 0:
                 shared.look(self.server_state.connections)
-                faults.tell()
+                faults.report()
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
