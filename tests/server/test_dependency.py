@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -65,9 +67,8 @@ def test_whoever_asks_does_so_once() -> None:
 def test_what_fails_again_and_again_is_left_alone() -> None:
     """After so many failures in a row nobody asks, but one in each pause."""
     changes: list[str] = []
-    dependency = Dependency(
-        "storage", failures=3, pause=0.2, changed=lambda one: changes.append(one.trouble)
-    )
+    dependency = Dependency("storage", failures=3, pause=0.2)
+    dependency.changed = lambda one: changes.append(one.trouble)
     fail(dependency, 2)
     ask(dependency)
     fail(dependency, 2)
@@ -155,3 +156,26 @@ def test_whoever_waits_too_long_is_broken_off() -> None:
         dependency.look()
         assert given_up.is_set()
         assert turn.give_up is None
+
+
+def test_what_is_closed_already_is_ended_in_vain(tmp_path: Path) -> None:
+    """A call that ends by itself in the moment of its deadline leaves those of others theirs."""
+    dependency = Dependency("database")
+    closed = sqlite3.connect(tmp_path / "a")
+    closed.close()
+    given_up, is_in, over = threading.Event(), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with dependency.asked(within=0) as turn:
+            turn.give_up = given_up.set
+            is_in.set()
+            over.wait(20)
+
+    with ThreadPoolExecutor(1) as pool, dependency.asked(within=0) as turn:
+        turn.give_up = closed.interrupt
+        waiting = pool.submit(wait)
+        is_in.wait(20)
+        dependency.look()
+        over.set()
+        waiting.result()
+    assert given_up.is_set()

@@ -1,8 +1,8 @@
-"""What a server needs and does not have in its own hands: a database, a storage, an upstream index.
+"""Services that a server depends on: a database, a storage, an upstream index.
 
 Any of them may stop answering. Then three things keep the server alive: few threads wait for it at
 once (a bulkhead), each waits for a limited time (a deadline), and once it is known to be silent
-nobody waits at all until it answers again (a circuit breaker).
+no thread waits at all until it answers again (a circuit breaker).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def __dir__() -> list[str]:
 
 
 _PROBE_WITHIN = 0.8
-"""Seconds after which a probe without an answer is told of."""
+"""Seconds after which a probe without an answer is reported as trouble."""
 _PAUSE = 0.5
 """Seconds between two probes of a dependency that is silent."""
 _EVERY = 1.0
@@ -38,10 +38,10 @@ _NEVER = float("inf")
 
 
 class Turn:
-    """The time that one thread waits for a dependency: a context manager.
+    """The time that one thread uses a dependency: a context manager.
 
-    :param dependency: what is asked.
-    :param until: when it is broken off, by the system's monotonic clock.
+    :param dependency: the dependency.
+    :param until: its deadline, by the system's monotonic clock.
     :param is_long: as for `Dependency.asked`.
     :param is_elsewhere: as for `Dependency.asked`.
     """
@@ -66,7 +66,7 @@ class Turn:
         self.is_long = is_long
         self.is_elsewhere = is_elsewhere
         self.give_up: Callable[[], None] | None = None
-        """Called in another thread, breaks off what the thread waits for; None: nothing can."""
+        """Ends, from another thread, the call that the thread waits for; None if nothing can."""
 
     def __enter__(self) -> Self:
         self._dependency.enter(self)
@@ -87,15 +87,14 @@ class Dependency:
     The breaker opens after some failures in a row, or when a probe fails. While a thread runs
     `watch`, only a probe closes it again; otherwise one caller in each pause tries.
 
-    :param name: how people know it, as ``database``.
-    :param most: threads that wait for it at once.
-    :param prompt: seconds in which it answers if it is well. If those who wait wait for longer,
-        further ones are refused.
-    :param failures: answers in a row that fail to come before nobody asks any more.
-    :param pause: seconds until somebody tries again.
-    :param refuse: makes the error of those who are refused.
-    :param is_silence: tells whether an error means that there was no answer.
-    :param changed: told when its `trouble` is another one.
+    :param name: its name for people, as ``database``.
+    :param most: number of threads that may use it at once.
+    :param prompt: seconds in which it normally answers. While all places have been taken for
+        longer, further threads are refused.
+    :param failures: number of failures in a row that open the breaker.
+    :param pause: seconds between two tries while the breaker is open.
+    :param refuse: makes the error for a thread that is refused, from a message.
+    :param is_silence: returns whether an error means that there was no answer.
     """
 
     def __init__(
@@ -112,14 +111,13 @@ class Dependency:
         is_silence: Callable[[Exception], bool] = lambda error: (
             isinstance(error, StorageUnavailable) and error.trouble == "silent"
         ),
-        changed: Callable[[Dependency], None] = lambda _self: None,
     ) -> None:
         self.name = name
-        """How people know it."""
-        self.changed = changed
-        """Told when its `trouble` is another one."""
+        """Its name for people."""
+        self.changed: Callable[[Dependency], None] = lambda _self: None
+        """Called when its `trouble` has changed."""
         self.reason: Exception | None = None
-        """What went wrong last; not for strangers."""
+        """The last error; it may name addresses, which clients must not see."""
         self._most = most
         self._prompt = prompt
         self._failures = failures
@@ -134,19 +132,18 @@ class Dependency:
         self._next_try = 0.0
         self._is_watched = False
         self._probe: Turn | None = None
-        self._prober = 0
         self._trouble = ""
         self._told = ""
 
     @property
     def is_silent(self) -> bool:
-        """Whether nobody asks it anything at the moment."""
+        """Whether its callers are refused at the moment."""
         return self._is_open or self._is_probe_late(self._prompt)
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it, for strangers: no addresses; empty if nothing is known to be."""
-        # Sooner than requests are refused, which a slow disk is no reason for.
+        """What is wrong with it, without addresses; empty if it is well."""
+        # Sooner than callers are refused: for that, a slow disk is not reason enough.
         is_silent = self._is_open or self._is_probe_late(_PROBE_WITHIN)
         return "does not answer" if is_silent else self._trouble
 
@@ -157,19 +154,18 @@ class Dependency:
     def asked(
         self, *, within: float = _NEVER, is_long: bool = False, is_elsewhere: bool = False
     ) -> AbstractContextManager[Turn]:
-        """Ask it something; whoever asks already may go on.
+        """Return a turn to enter, or the one that this thread is in.
 
-        On entering, raises what `refuse` makes if it is silent, or too many wait already.
+        On entering, raises what `refuse` makes if it is silent, or too many threads use it.
 
-        :param within: seconds after which `look` breaks it off.
-        :param is_long: it may take minutes, and has a limited number of threads elsewhere.
-        :param is_elsewhere: another one may be asked, as the host of a file that an index lists:
-            it takes a thread too, and says nothing of this one.
+        :param within: seconds after which `look` ends it.
+        :param is_long: whether it may take minutes; it takes no place then, because the number of
+            such threads is limited elsewhere.
+        :param is_elsewhere: whether another host may be asked, as that of a file that an index
+            lists: its success or failure says nothing of this dependency.
         """
         key = threading.get_ident()
         inside = self._turns.get(key) or self._long.get(key)
-        if inside is None and key == self._prober:
-            inside = self._probe
         if inside is not None:
             return nullcontext(inside)
         until = _NEVER if within == _NEVER else time.monotonic() + within
@@ -177,7 +173,7 @@ class Dependency:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Learn from what happens whether it answers.
+        """Count success or failure of a block, without a turn.
 
         :raises WheelfitError: it is silent.
         """
@@ -192,7 +188,7 @@ class Dependency:
             self._learn(error)
 
     def check(self) -> None:
-        """Refuse whoever is about to need it.
+        """Raise an error if callers are refused.
 
         :raises WheelfitError: it is silent.
         """
@@ -200,50 +196,52 @@ class Dependency:
             raise self._refused(f"the {self.name} does not answer")
 
     def look(self) -> None:
-        """Break off those who have waited too long; to be called several times a second."""
+        """End the turns that are past their deadlines; to be called several times a second."""
         now = time.monotonic()
         is_silent = self.is_silent
         self._tell()  # of a probe that has yet to fail
         with self._room:
             turns = [*self._turns.values(), *self._long.values()]
-            if self._probe is not None:
-                turns.append(self._probe)
         for turn in turns:
-            # Once nothing answers, what began before that will not end either.
+            # A silent dependency does not answer older calls either.
             until = min(turn.until, turn.since + 2 * self._prompt) if is_silent else turn.until
-            if now > until and turn.give_up is not None:
+            if now > until:
                 give_up, turn.give_up = turn.give_up, None
-                give_up()
+                if give_up is not None:
+                    with suppress(Exception):  # its thread may have closed what it would end
+                        give_up()
 
     def probe(self, ask: Callable[[], None]) -> None:
-        """Find out whether it answers, also if it was silent.
+        """Ask it something small, also while it is silent, and open or close the breaker.
 
-        :param ask: asks for little.
+        :param ask: asks it.
         """
-        now = time.monotonic()
-        self._prober = threading.get_ident()
-        self._probe = Turn(self, now + 2 * self._prompt)
+        probe = Turn(self, time.monotonic() + 2 * self._prompt, is_long=True)
+        with self._room:
+            self._probe = self._long[probe.key] = probe
+        is_silent, trouble = False, ""
         try:
             ask()
         except Exception as error:  # noqa: BLE001 - a probe that fails is an answer too
             self.reason = error
-            trouble = error.trouble if isinstance(error, StorageUnavailable) else ""
-            is_silent = self._is_silence(error)
-            self._trouble = "has no room" if trouble == "full" else "fails"
-        else:
-            is_silent = False
-            self._trouble = ""
-        self._probe, self._prober = None, 0
+            is_full = isinstance(error, StorageUnavailable) and error.trouble == "full"
+            is_silent, trouble = self._is_silence(error), "has no room" if is_full else "fails"
+        finally:
+            with self._room:
+                del self._long[probe.key]
+                # Together, so that nobody finds it well between the two.
+                self._probe, self._is_open = None, is_silent
+        self._trouble = trouble
         if is_silent:
             self._open()
         else:
             self._close()
 
     def watch(self, ask: Callable[[], None], over: threading.Event) -> None:
-        """Probe it again and again; the work of a thread.
+        """Probe it periodically until an event is set.
 
         :param ask: as for `probe`.
-        :param over: ends it.
+        :param over: the event.
         """
         self._is_watched = True
         try:
@@ -262,7 +260,7 @@ class Dependency:
     # --- bulkhead ---------------------------------------------------------------------
 
     def enter(self, turn: Turn) -> None:
-        """Begin a turn: wait for room."""
+        """Begin a turn, as soon as there is a place."""
         if not turn.is_elsewhere:
             self.check()
         with self._room:
@@ -280,7 +278,7 @@ class Dependency:
     def leave(self, turn: Turn, error: BaseException | None) -> None:
         """End a turn.
 
-        :param error: what it ended with.
+        :param error: the exception that it ended with, if any.
         """
         with self._room:
             if self._long.pop(turn.key, None) is None:
@@ -292,7 +290,7 @@ class Dependency:
     # --- circuit breaker --------------------------------------------------------------
 
     def _may_try(self) -> bool:
-        """Tell whether this thread may try whether it answers again."""
+        """Return whether this caller may try it although the breaker is open."""
         if self._is_watched:
             return False
         with self._room:
@@ -303,11 +301,11 @@ class Dependency:
             return True
 
     def _learn(self, error: BaseException | None) -> None:
-        """Learn from how asking ended."""
+        """Count a success or a failure."""
         if error is not None:
             if not isinstance(error, Exception):
                 return
-            # Of two, one inside the other, the inner one has failed.
+            # An error that passes through two dependencies is a failure of the inner one.
             is_own = vars(error).setdefault("dependency", self.name) == self.name
             if is_own and self._is_silence(error):
                 self._failed += 1
@@ -335,5 +333,5 @@ class Dependency:
             if self._told == trouble:
                 return
             self._told = trouble
-        with suppress(Exception):  # of the log; nothing here may fail because of it
+        with suppress(Exception):  # an error of the log must not reach callers
             self.changed(self)

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -233,6 +233,5 @@ class PostgresqlDatabase:
 
 def _shut(connection: Any) -> None:
     """End what a thread waits for on a connection, from another thread."""
-    # It may be closed by now.
-    with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as end:
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
