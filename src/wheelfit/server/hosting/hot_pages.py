@@ -33,11 +33,11 @@ def __dir__() -> list[str]:
 _ROOM = 128 << 20
 _TRUST = 0.1
 _PROMPT = 0.25
-"""Seconds in which the generation is there if the database is well."""
+"""Seconds in which the database normally returns the generation."""
 _PATIENCE = 2.0
-"""Seconds for which somebody waits for it who cannot be given an old page."""
+"""Seconds for which a request waits for it if there is no old page."""
 _AGAIN = 0.5
-"""Seconds after which it is asked for again if it could not be had."""
+"""Seconds after a failure until it is asked for again."""
 _OLDEST = 3600.0
 _EVERY_PROJECT = ""
 _MOST_CHANGES = 10_000
@@ -68,11 +68,11 @@ class _Written:
 
 
 class HotPages:
-    """Answer for pages of the Simple API from memory: an `Application` around another one.
+    """Pages of the Simple API, answered from memory: an `Application` around another one.
 
     While the generation cannot be had, because the database does not answer, a page is given as it
-    was when it was seen to be up to date last; neither one that is older than `oldest`, nor one
-    that this process has changed since.
+    was when it was last known to be up to date, unless that is longer ago than `oldest`, or this
+    process has changed the page since.
 
     All pages are good as long as the generation is the one in which they were looked at; only
     then each is held against its own stamp. The generation is asked for again after a moment, so
@@ -84,7 +84,7 @@ class HotPages:
     :param room: bytes that pages may take.
     :param trust: seconds for which a generation counts; after half of them the next request asks
         for it again.
-    :param oldest: seconds for which a page is given that nobody can say anything of.
+    :param oldest: seconds for which a page is given while the database does not answer.
     :param clock: returns seconds.
     """
 
@@ -132,7 +132,7 @@ class HotPages:
         return self._application(request) if page is None else _answer(request, page)
 
     def _up_to_date(self, request: Request, place: tuple[str, str]) -> _Written | None:
-        """Return a page that is up to date, or None if it is none that can be kept."""
+        """Return a page that is up to date; None if there is none that can be kept."""
         generation = self._look(has_old=self._old(place) is not None)
         page = self._pages.get(place)
         if page is not None and page.generation == generation:
@@ -152,7 +152,7 @@ class HotPages:
         return page
 
     def _old(self, place: tuple[str, str]) -> _Written | None:
-        """Return a page that was up to date not long ago; None: there is none."""
+        """Return a page that was up to date at most `oldest` ago; None if there is none."""
         page = self._pages.get(place)
         if page is None:
             return None
@@ -176,18 +176,18 @@ class HotPages:
         since, generation = self._seen
         now = self._clock()
         age = now - since
-        if page.generation != generation or age > self._trust or since < self._changed:
+        if page.generation != generation or age > self._trust or since <= self._changed:
             page = self._old(place) if self._is_in_the_dark(now) else None
         elif age > self._look_again and self._sent_to_look <= since:
-            # One goes in time, so that the others need not wait for it together.
+            # One request asks for it early, so that no crowd waits for it later.
             self._sent_to_look = now
             return None
         return None if page is None else _answer(request, page)
 
     def changed(self, project: str = _EVERY_PROJECT) -> None:
-        """Be told that this process has changed something.
+        """Note that this process has changed pages, which are not given as they were any more.
 
-        :param project: whose page is another one now; by default that of any.
+        :param project: whose page has changed, besides the list of all; by default any.
         """
         now = self._changed = self._clock()
         if project == _EVERY_PROJECT or len(self._changes) >= _MOST_CHANGES:
@@ -196,35 +196,36 @@ class HotPages:
             self._changes[project] = now
 
     def _is_in_the_dark(self, now: float) -> bool:
-        """Tell whether the generation cannot be had at the moment."""
+        """Return whether the generation cannot be had at the moment."""
         looking = self._looking_since
         return now - self._failed < _AGAIN or (looking is not None and now - looking > _PROMPT)
 
     def _look(self, *, has_old: bool) -> Hashable:
-        now = self._clock()
-        since, generation = self._seen
-        if now - since <= self._look_again and since > self._changed:
-            return generation
-        # One asks for all; the others need not wait for a database that does not answer.
+        """Return the generation, which one thread asks for and the others wait for.
+
+        :param has_old: whether there is an old page to give, which is worth a short wait only.
+        :raises StorageUnavailable: it cannot be had.
+        """
+        if self._is_fresh():
+            return self._seen[1]
         if not self._looking.acquire(timeout=_PROMPT if has_old else _PATIENCE):
             raise StorageUnavailable("the database does not answer", trouble="silent")
         try:
-            now = self._clock()
-            since, generation = self._seen
-            if now - since <= self._look_again and since > self._changed:
-                return generation
-            self._looking_since = now
-            generation = self._generation()
+            if not self._is_fresh():
+                now = self._looking_since = self._clock()
+                self._seen = (now, self._generation())
+            return self._seen[1]
         except StorageUnavailable:
             self._failed = self._clock()
             raise
         finally:
             self._looking_since = None
             self._looking.release()
-        with self._lock:
-            if now > self._seen[0]:
-                self._seen = (now, generation)
-        return generation
+
+    def _is_fresh(self) -> bool:
+        """Return whether the generation need not be asked for."""
+        since = self._seen[0]
+        return self._clock() - since <= self._look_again and since > self._changed
 
     def _write(
         self,
