@@ -31,7 +31,7 @@ def __dir__() -> list[str]:
 _PATIENCE = 30.0
 _MOST = 10
 _READING, _WRITING = 5.0, 60.0
-"""Seconds after which a transaction is broken off."""
+"""Seconds after which a transaction is ended."""
 _WORDS = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" in digits of a telephone: who else would take this lock.
 LOCK = 94335348
@@ -45,10 +45,12 @@ _KEEPALIVE = MappingProxyType(
         "tcp_user_timeout": 10_000,
     }
 )
-# What nobody waits for any more ends there too, and so does who was stopped in the middle.
+# Ends statements and transactions there whose caller has given up, or was stopped.
 _SETTINGS = b"SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '300s'"
+_BEGIN_READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_WRITING = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _NO_ANSWER = ("08", "57P01", "57P02", "57P03", "57014", "53300")
-"""What a server says, by the beginning of the code, that is as good as none at the moment."""
+"""How the codes of errors begin that mean that the server cannot answer at the moment."""
 _FULL = "53100"
 
 
@@ -58,7 +60,7 @@ class PostgresqlDatabase:
     :param url: ``postgresql://user:password@host/database``.
     :param patience: seconds that a writer waits for its turn, and anybody for a server that is
         being started.
-    :param dependency: who asks it, and how long.
+    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises InvalidConfiguration: the URL cannot be read.
     :raises NeedsExtra: the library is not installed.
     :raises StorageUnavailable: the server does not answer.
@@ -92,8 +94,6 @@ class PostgresqlDatabase:
         self._connect: Any = psycopg.connect
         self._failure: type[Exception] = psycopg.Error
         self._mistake: type[Exception] = psycopg.IntegrityError
-        self._seen_at_once = psycopg.IsolationLevel.REPEATABLE_READ
-        self._seen_step_by_step = psycopg.IsolationLevel.READ_COMMITTED
         # Writers wait here: each of them would hold a connection that readers need.
         self._turns = Turns()
         self._idle: list[Any] = []
@@ -126,7 +126,7 @@ class PostgresqlDatabase:
             self._turns.done()
 
     def probe(self) -> None:
-        """Find out whether it answers."""
+        """Raise an error if it does not answer."""
         with self.reading() as execute:
             execute("SELECT 1")
 
@@ -137,7 +137,7 @@ class PostgresqlDatabase:
         self._forget_idle()
 
     def _wait_for_it(self, end: float) -> None:
-        """Wait until it answers: both may have been started at once."""
+        """Wait until it answers: it may have been started together with this process."""
         while True:
             try:
                 with self._transaction(Turn(self._dependency), reads=True) as execute:
@@ -163,7 +163,7 @@ class PostgresqlDatabase:
                     return cursor.fetchall() if cursor.description is not None else []
 
             yield execute
-            connection.commit()
+            connection.execute(b"COMMIT", prepare=False)
             is_sound = True
         except self._mistake:
             raise  # of ours: the records look before they write
@@ -175,7 +175,8 @@ class PostgresqlDatabase:
                 self._give_back(connection, is_sound=is_sound)
 
     def _take(self, turn: Turn, *, reads: bool) -> Any:
-        """Return a connection that works, as far as can be known."""
+        """Return a connection that works, in a new transaction."""
+        begin = _BEGIN_READING if reads else _BEGIN_WRITING
         with self._lock:
             if self._closed:
                 raise StorageUnavailable("the database is closed", where=self._where)
@@ -183,28 +184,26 @@ class PostgresqlDatabase:
         if connection is not None:
             turn.give_up = lambda: _shut(connection)
             try:
-                self._prepare(connection, reads=reads)
-                connection.execute(b"SELECT 1")
+                connection.execute(begin, prepare=False)
             except self._failure:
                 connection.close()
-                self._forget_idle()  # most likely the server was started anew
+                self._forget_idle()  # most likely the server was restarted
                 if turn.give_up is None:
-                    raise  # it was broken off: a new connection would be waited for as long
+                    raise  # `look` has ended it: a new connection would take as long
             else:
                 return connection
-        fresh = self._connect(self._url, **_KEEPALIVE)
+        fresh = self._connect(self._url, autocommit=True, **_KEEPALIVE)
         turn.give_up = lambda: _shut(fresh)
-        fresh.execute(_SETTINGS)
-        fresh.commit()
-        self._prepare(fresh, reads=reads)
+        try:
+            fresh.execute(_SETTINGS)
+            fresh.execute(begin, prepare=False)
+        except BaseException:
+            fresh.close()
+            raise
         return fresh
 
-    def _prepare(self, connection: Any, *, reads: bool) -> None:
-        connection.read_only = reads
-        connection.isolation_level = self._seen_at_once if reads else self._seen_step_by_step
-
     def _give_back(self, connection: Any, *, is_sound: bool) -> None:
-        """Keep a connection for the next one; closing it undoes what was not made final."""
+        """Keep a connection for the next transaction, or close it, which rolls back."""
         if is_sound:
             with self._lock:
                 if not self._closed:
@@ -232,6 +231,6 @@ class PostgresqlDatabase:
 
 
 def _shut(connection: Any) -> None:
-    """End what a thread waits for on a connection, from another thread."""
+    """End the call that a thread waits for on a connection, from another thread."""
     with socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
