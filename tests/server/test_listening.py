@@ -21,15 +21,26 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 # A server with little patience: how long something takes is what these tests are about.
 SERVER = """
+import time
 from wheelfit.server.asgi import AsgiApplication, Limits
 from wheelfit.server.listening import listen_at, origin_of, serve
 from wheelfit.server.messages import Answer
+
+def stalling():
+    yield b"half"
+    time.sleep(2)
+    yield b"rest"
 
 def answer(request):
     if request.path == "/broken":
         return Answer(200, {}, iter([b"half"]), 8)
     if request.path == "/large":
         return Answer(200, {}, (bytes(1 << 18) for _ in range(1000)), 1000 << 18)
+    if request.path == "/late":
+        time.sleep(2)
+        raise ValueError("too late for anybody")
+    if request.path == "/stalls":
+        return Answer(200, {}, stalling(), 8)
     if request.path == "/fault":
         raise ValueError("a fault")
     size = 0
@@ -37,7 +48,7 @@ def answer(request):
         size += len(piece)
     return Answer.text(200, str(size))
 
-limits = Limits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6)
+limits = Limits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6, answer=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []
 application = AsgiApplication(answer, limits=limits, tell=lambda one: told.append(one.status))
@@ -55,7 +66,7 @@ def address() -> Iterator[tuple[str, int]]:
         yield str(parts.hostname), int(parts.port or 0)
         process.terminate()
         # Each is told of; which there were depends on the tests that this process ran.
-        assert set(json.loads(process.stdout.read())) <= {200, 408, 413, 499, 500}
+        assert set(json.loads(process.stdout.read())) <= {200, 408, 413, 499, 500, 503}
         assert process.wait() == 0
 
 
@@ -188,6 +199,19 @@ def test_an_answer_that_breaks_off_is_seen_to(address: tuple[str, int]) -> None:
     answer = raw(address, b"GET /fault HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 500 ")
     assert b"ValueError" not in answer
+
+
+def test_an_answer_that_does_not_come_in_time(address: tuple[str, int]) -> None:
+    """It is answered 503; if it has begun already, it is cut off."""
+    answer = raw(address, b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 2" in answer
+    answer = raw(address, b"GET /stalls HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b"content-length: 8" in answer
+    assert answer.endswith(b"\r\n\r\nhalf")
+    time.sleep(1.5)  # until both threads have ended, in vain
+    answer = raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_connection_is_used_again(address: tuple[str, int]) -> None:
