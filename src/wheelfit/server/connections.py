@@ -76,7 +76,7 @@ class Bounds:
     def make_room(self, new: Any) -> None:
         """Close an idle connection if there are too many; if none is idle, the new one.
 
-        Connections that never brought a request go first: an attacker has plenty of them.
+        Connections that never brought a request are closed first: an attacker has many of them.
         """
         if len(new.connections) - len(self.leaving) <= self.limits.connections:
             return

@@ -167,9 +167,8 @@ class _Server(ThreadingHTTPServer):
         try:
             connection, address = super().get_request()
         except OSError:
-            time.sleep(
-                _PAUSE
-            )  # it is tried again at once, in vain as long as no file can be opened
+            # It is tried again at once, in vain as long as no file can be opened.
+            time.sleep(_PAUSE)
             raise
         self._connections.add(connection)
         return connection, address

@@ -36,7 +36,7 @@ _PIECE = 1 << 18
 # No file has more digits, and of thousands Python makes no number.
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,19})-([0-9]{0,19})|-([0-9]{1,19}))")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What terminals obey, or what changes the order of what they show; not tab and end of line."""
+"""Characters that control a terminal or the direction of text; not tab and line feed."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -95,7 +95,7 @@ class Answer:
 
     @classmethod
     def text(cls, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
-        """Make an answer for people; terminals obey nothing in it, whatever names it repeats."""
+        """Return an answer for people, with control characters escaped."""
         kind = {"content-type": "text/plain; charset=utf-8"}
         shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], sentence)
         return cls.of(status, f"{shown}\n".encode(errors="replace"), {**kind, **headers})

@@ -1,9 +1,9 @@
-"""From where a server is asked: under which name, and by whose page.
+"""The host name that a request is for, and the web page that made a browser send it.
 
-A page of anybody makes the browser that shows it send requests, to servers that only this machine
-reaches too, and with the credentials that the browser keeps for them. It can read the answer only
-if its own name leads to the server (DNS rebinding), and it cannot forge the headers ``Host``,
-``Origin`` and ``Sec-Fetch-Site``. Programs that are no browsers send neither of the last two.
+Any web page can make a browser send requests, also to servers that only this machine reaches, and
+with the credentials that the browser keeps for them. The page can read the answer only if its own
+host name leads to the server (DNS rebinding), and it cannot forge the headers ``Host``, ``Origin``
+and ``Sec-Fetch-Site``. Other programs than browsers do not send the last two.
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ def __dir__() -> list[str]:
 _MOST_MET = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _MISDIRECTED = Answer.text(
-    421, "the server does not go by this name; --answer-to HOST lets it", {"connection": "close"}
+    421,
+    "this is no host name of the server; --answer-to HOST adds it",
+    {"connection": "close"},
 )
 
 
 class Names:
-    """The names that a server goes by: those of this machine, and what its operator named.
+    """The host names that a server answers to: those of this machine, and those configured.
 
     :param names: hosts without ports, in any case.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower().strip("[].") for name in names)
-        self._met: set[str] = set()  # headers that have been found good: every request has one
+        self._met: set[str] = set()  # headers that were accepted: every request has one
 
     def refusal(self, request: Request) -> Answer | None:
         """Return the answer to a request for another name; None if it is for one of these.
 
-        :param request: its ``Host`` decides; only programs of old send none.
+        :param request: the request; without ``Host``, which HTTP/1.0 allows, it is accepted.
         """
         header = request.headers.get("host", "localhost")
         if header in self._met:
@@ -63,10 +65,10 @@ class Names:
 
 
 class Addressed:
-    """An `Application` around another that answers only requests for names of its own.
+    """An `Application` around another that answers only requests for certain host names.
 
     :param application: answers them.
-    :param names: what this is called besides the names of this machine.
+    :param names: hosts besides those of this machine, without ports.
     """
 
     def __init__(self, application: Application, names: Iterable[str] = ()) -> None:
@@ -79,7 +81,7 @@ class Addressed:
 
 
 def is_near(listener: socket.socket) -> bool:
-    """Tell whether programs of this machine alone can reach a socket by a name.
+    """Return whether a socket listens on the loopback interface.
 
     :param listener: a socket that listens.
     """
@@ -88,21 +90,21 @@ def is_near(listener: socket.socket) -> bool:
 
 
 def is_of_browser(request: Request) -> bool:
-    """Tell whether a browser says that it sends a request.
+    """Return whether a request has a header that only browsers send.
 
-    Browsers do so towards servers with TLS and of this machine.
+    Browsers send it to servers with TLS and of this machine.
     """
     return "sec-fetch-site" in request.headers
 
 
 def is_of_foreign_page(request: Request) -> bool:
-    """Tell whether a page of another origin made a browser send a request.
+    """Return whether a page of another origin made a browser send a request.
 
     Browsers send ``Sec-Fetch-Site`` as `is_of_browser` says. With requests that may change
     something they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the
     origin of pages that have none: in a sandbox, of a file, behind a redirect.
 
-    :param request: its ``Host`` and its ``origin`` say what is no other origin.
+    :param request: the request; its ``Host`` and its ``origin`` are the server's own origins.
     """
     headers = request.headers
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -120,7 +122,7 @@ def is_of_foreign_page(request: Request) -> bool:
 def _host(header: str) -> str:
     """Return the host of a header, in lower case, without port and brackets; empty: it has none.
 
-    Of several headers, which are joined by commas, nobody knows which one others went by.
+    Several headers, which are joined by commas, have none: proxies differ in which one counts.
     """
     match = _HOST.fullmatch(header.strip().lower())
     return "" if match is None else match[1] or match[2].rstrip(".")

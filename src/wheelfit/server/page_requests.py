@@ -33,7 +33,7 @@ def __dir__() -> list[str]:
 _T = TypeVar("_T")
 _GONE = frozenset({404, 410})
 _BREATHER = 1.0
-"""Seconds in which an index that gives no answer is asked once."""
+"""Seconds between two tries of an index that does not answer."""
 _LASTING = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
 
 
@@ -50,10 +50,10 @@ class Found(Generic[_T]):
 
 
 def upstream_of(url: str, most: int) -> Dependency:
-    """Return an index as something that a server depends on.
+    """Return the `Dependency` of an upstream index.
 
     :param url: of the index, without credentials.
-    :param most: threads that may wait for it at once, and for the files that it lists.
+    :param most: number of threads that may use it, or fetch files that it lists, at once.
     """
     return Dependency(
         "upstream index",
@@ -66,7 +66,7 @@ def upstream_of(url: str, most: int) -> Dependency:
 
 
 def is_of_index(url: str, error: NetworkError) -> bool:
-    """Tell whether an error is of an index, not of where the page of one project leads."""
+    """Return whether an error is of an index, not of a host that one of its pages leads to."""
     try:
         return error.where is None or origin(error.where) == origin(url)
     except ValueError:

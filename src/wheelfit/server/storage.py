@@ -105,9 +105,9 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def is_silence(error: BaseException) -> bool:
-    """Tell whether an error means that a storage gave no answer, or none of use.
+    """Return whether an error means that a storage gave no answer, or no usable one.
 
-    :param error: what the library raised.
+    :param error: the exception of the library.
     """
     from obstore.exceptions import GenericError  # noqa: PLC0415 - start-up, and an extra
 
@@ -132,7 +132,7 @@ def hint_for(error: BaseException, where: str) -> str | None:
     >>> hint_for(ValueError("Account must be specified"), "az://container")
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
 
-    :param error: what the library raised.
+    :param error: the exception of the library.
     :param where: the URL of the storage.
     """
     text = str(error).lower()

@@ -34,7 +34,7 @@ _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
 _PART = re.compile(
     rf"files/[0-9a-f]{{16}}/{_NAME}|simple/{_NAME}/[0-9a-f]{{16}}/{_NAME}|(?:{_NAME}/)*{_NAME}\.metadata"
 )
-"""What an index calls its files: nothing else is ever removed. The last are beside wheels that stay
+"""Names of files of an index: nothing else is ever removed. The last lie beside wheels that stay
 where they are."""
 
 
@@ -103,7 +103,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
 
 
 def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
-    """Refuse paths that no index has: who wrote them wants something else to be removed.
+    """Refuse paths that no index has: a forged manifest would have other files removed.
 
     :raises ValueError: there is one.
     """

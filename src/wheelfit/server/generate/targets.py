@@ -199,7 +199,7 @@ class FolderTarget:
             with RootedFolder(self._folder) as root:
                 return root.read(path, _LARGEST)
         except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None  # a path that leads out names nothing of the index
+            return None  # a path that leads out is no file of the index
         except OSError as error:
             raise _problem(self._folder / path, error) from error
 
@@ -225,7 +225,7 @@ class FolderTarget:
         try:
             data = self.read(path)
         except LinkInTheWay:
-            return False  # who writes it finds out whether that is possible
+            return False  # writing it raises the error
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
     def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
@@ -246,7 +246,7 @@ class FolderTarget:
         self._settle([(self._stage(data), path) for path, data in pages])
 
     def _check_way(self, paths: Iterable[str]) -> None:
-        """Find links on the way to files before the first of them is written.
+        """Raise an error for a link on the way to files, before the first of them is written.
 
         :raises LinkInTheWay: there is one.
         """
@@ -334,7 +334,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
             if sys.platform == "linux":
                 from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # ctypes
 
-                with suppress(OSError):  # what is wrong with the disk the next call says
+                with suppress(OSError):  # a fault of the disk shows in the copy below
                     share_bytes(reading.fileno(), writing.fileno())
                     return
             import shutil  # noqa: PLC0415 - start-up

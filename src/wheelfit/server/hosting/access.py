@@ -32,7 +32,7 @@ OPERATOR = "admin"
 _USER = "__token__"
 _BEARER = 'Bearer realm="wheelfit"'
 _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
-"""Makes a browser ask whoever sits before it; it keeps what it is told."""
+"""Makes a browser ask its user for a login, which it keeps."""
 
 
 class Denied(Exception):
@@ -112,8 +112,8 @@ _DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "adm
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret that a request shows, as Basic or Bearer; empty: none.
 
-    :param request: its ``Authorization`` has it.
-    :param takes_basic: whether Basic will do, which browsers keep and send unasked.
+    :param request: the request; the secret is in ``Authorization``.
+    :param takes_basic: whether Basic is accepted, which browsers keep and send by themselves.
     :raises Denied: it cannot be read, or comes with the name of a user.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
@@ -122,7 +122,7 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     if scheme.lower() == "bearer":
         return value.strip()
     if not takes_basic:
-        raise Denied(401, "a token is shown here as Authorization: Bearer, and in no other way")
+        raise Denied(401, "a token is accepted here as Authorization: Bearer only")
     if scheme.lower() != "basic":
         raise Denied(401, "credentials are given as Basic or Bearer")
     try:
@@ -159,8 +159,8 @@ def visitor(
         raise Denied(403, "the token is not known, was revoked, or has expired")
     is_kept = is_of_browser(request) and request.headers["authorization"][:5].lower() == "basic"
     if is_kept and token.scopes != {"read"}:
-        raise Denied(401, "a browser is shown a token of the scope read alone: it keeps what it is "
-                     "told, and pages of others may use that")  # fmt: skip
+        raise Denied(401, "in a browser use a token that has the scope read only: it keeps logins, "
+                     "and pages of other origins may use them")  # fmt: skip
     return Visitor(token, records)
 
 
@@ -170,10 +170,10 @@ def is_operator(token: Token) -> bool:
 
 
 def denial(error: Denied, *, takes_basic: bool) -> Answer:
-    """Return what a client is answered.
+    """Return the answer to a client that is denied access.
 
-    :param error: why.
-    :param takes_basic: whether a browser may ask for a token.
+    :param error: the reason.
+    :param takes_basic: whether a browser may ask its user for a token.
     """
     asked = _BASIC if takes_basic else _BEARER
     headers = {"www-authenticate": asked} if error.status == 401 else {}

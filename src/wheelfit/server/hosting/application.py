@@ -83,7 +83,7 @@ class HostedIndex:
     :param log: told what happens.
     :param metrics: counts it.
     :param site: the pages for people; None: there are none.
-    :param names: what the server is called; None: any name will do.
+    :param names: the host names that the server answers to; None for any.
     :param generation: stays equal as long as no page of the index changes; by default the number
         of the last change of the store.
     :param now: returns the time.
@@ -152,8 +152,8 @@ class HostedIndex:
             and route_of(request.path) in _CHANGING
             and is_of_foreign_page(request)
         ):
-            raise Denied(403, "a page of another origin changes nothing here (--public-url says "
-                         "which origin is this one)")  # fmt: skip
+            raise Denied(403, "a page of another origin may not change anything here (set this "
+                         "server's own origin with --public-url)")  # fmt: skip
         match request.path.split("/")[1:]:
             case ["simple", *_] if request.method == "POST":
                 return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
@@ -253,7 +253,7 @@ class HostedIndex:
     # --- what operators see and do -----------------------------------------------------------
 
     def _health(self) -> Answer:
-        """Say what is known of the dependencies; nothing is asked, so that it takes no time."""
+        """Return the last known state of the dependencies, without asking any."""
         known = {one.name: one.trouble or "ready" for one in self._store.probes}
         is_ready = all(one == "ready" for one in known.values())
         said = {"status": "ready" if is_ready else "not ready", "dependencies": known}
@@ -268,8 +268,8 @@ class HostedIndex:
     def _act(self, request: Request, words: Sequence[str]) -> Answer:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if request.method == "POST" and kind != "application/json":
-            # Forms of pages have other types; this one a browser asks about before it is sent.
-            return Answer.text(415, "the body of a request to the API is application/json")
+            # Forms cannot send this type, and a browser asks before a script sends it.
+            return Answer.text(415, "a request to the API needs Content-Type: application/json")
         who = self._visitor(request, takes_basic=False)
         said = read_said(request) if request.method == "POST" else Said({})
         acts = Acts(self._store, self._rules, self._now)
@@ -293,7 +293,7 @@ class HostedIndex:
 
 
 def _is_read(path: str) -> bool:
-    """Tell whether a path leads to what is read; there a browser may ask who sits before it."""
+    """Return whether a path is for reading; there a browser may ask its user for a token."""
     match path.split("/")[1:]:
         case ["legacy" | "-", *_] | ["stage", _, "legacy", *_]:
             return False

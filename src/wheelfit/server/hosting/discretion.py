@@ -1,7 +1,7 @@
-"""Errors as clients may hear of them: what is behind an index is its operator's business.
+"""Errors for clients, without what only the operator of an index may know.
 
-The message of a storage, a database or another index names addresses, paths and ports. It goes
-into the log; a client is told that something does not answer, with the same reference.
+The message of a storage, a database or another index names addresses, paths and ports. It goes to
+the log; a client gets a general message with the same reference.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _TOLD = frozenset({UNAVAILABLE, _NO_ANSWER})
 
 
 def discreet(error: _Error, log: Log) -> _Error:
-    """Return an error that names nothing of the operator's, and log what it stands for.
+    """Log an error, and return it without addresses and paths.
 
-    :param error: of a storage or of the network; one that was returned before stays as it is.
-    :param log: gets the whole of it.
+    :param error: of a storage or of the network; one that this has returned is returned again.
+    :param log: where the whole error goes.
     """
     if error.message in _TOLD:
         return error
@@ -60,10 +60,10 @@ def discreet(error: _Error, log: Log) -> _Error:
 
 
 class DiscreetIndex:
-    """An `Index` whose errors are as `discreet` makes them.
+    """An `Index` around another that raises errors as `discreet` returns them.
 
-    :param index: what is asked.
-    :param log: gets the errors as they were.
+    :param index: the other index.
+    :param log: where the whole errors go.
     """
 
     def __init__(self, index: Index, log: Log) -> None:

@@ -57,7 +57,7 @@ _CLEAN_EVERY = 3600.0
 _LEAVE_WITHIN = 5.0
 _LOOK_EVERY = 0.1
 _DOWNLOADS = 8
-"""Threads that wait for mirrored files at once."""
+"""Threads that may use the storage of mirrored files at once."""
 _ANSWER_OF_MIRRORS = 120.0
 _GRACE = timedelta(days=1)
 
@@ -119,7 +119,7 @@ def run_server(
         )
 
         limits = settings.limits
-        if settings.mirrors:  # which have a longer deadline of their own
+        if settings.mirrors:  # whose deadlines are longer
             limits = replace(limits, answer=_ANSWER_OF_MIRRORS)
         application = AsgiApplication(
             hosted,
@@ -149,7 +149,7 @@ def run_server(
 
 @contextmanager
 def _private_files() -> Iterator[None]:
-    """Let the process make no file that others than its user and group can read.
+    """Set a umask that keeps other users than the owner and the group from reading new files.
 
     What the store makes has such a mode anyway; this is for what others make for it: the log of
     the database, pages of mirrors.
@@ -178,9 +178,9 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
 
 
 def _names(settings: ServerSettings, listener: socket.socket) -> Names | None:
-    """Return what the server is called; None: whoever reaches it may call it anything.
+    """Return the host names that the server answers to; None for any.
 
-    Where others reach it, its addresses and names are more than anybody here knows.
+    If other machines reach it, it cannot know all its addresses and names.
     """
     if not (settings.answer_to or is_near(listener)):
         return None
@@ -230,9 +230,9 @@ def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Ser
 
 @contextmanager
 def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iterator[None]:
-    """Look again and again whether what the index depends on answers, each in a thread."""
+    """Probe each dependency of the index in a thread of its own, and log its changes."""
 
-    def told(dependency: Dependency) -> None:
+    def report(dependency: Dependency) -> None:
         trouble, error = dependency.trouble, dependency.reason
         if not trouble or not isinstance(error, WheelfitError):
             log("dependency", name=dependency.name, state=trouble or "ready")
@@ -252,10 +252,10 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
                 one.look()
 
     over = threading.Event()
-    # Nobody waits for these threads: one that hangs cannot be ended.
+    # Daemons, because a thread that hangs in a call cannot be ended.
     threading.Thread(target=look, name="deadlines", daemon=True).start()
     for dependency, probe in probes.items():
-        dependency.changed = told
+        dependency.changed = report
         threading.Thread(
             target=dependency.watch, args=(probe, over), name=dependency.name, daemon=True
         ).start()
@@ -288,7 +288,7 @@ def _cleaning(store: Store, log: Log) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join(_LEAVE_WITHIN)  # a storage that is silent must not keep the server
+        thread.join(_LEAVE_WITHIN)  # a silent storage must not keep the server from ending
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class ServerSettings:
     public_url: str | None
     """Without a slash at the end."""
     answer_to: tuple[str, ...]
-    """Hosts that requests may be for besides this machine and that of the public URL."""
+    """Host names to answer to, besides those of this machine and of the public URL."""
     log: Literal["auto", "json", "plain"]
     log_requests: bool
     stop_within: int

@@ -158,7 +158,7 @@ class Proxy:
         except NetworkError as error:
             text = f"{error.message}" + (f" ({error.where})" * bool(error.where))
             self._tell(text)  # of an answer with an error installers show the number only
-            return Answer.text(502, error.message)  # where it is, is for whoever runs the proxy
+            return Answer.text(502, error.message)  # without its address, which is in the log
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")

@@ -46,8 +46,8 @@ def serve_to_others(
     :param application: answers.
     :param host: a name or an address to listen at.
     :param port: 0 takes a free one.
-    :param names: hosts that requests may be for besides this machine; none, at an address that
-        others reach: any.
+    :param names: host names to answer to besides those of this machine; if there are none, any at
+        an address that other machines reach.
     :param ready: told what URLs begin with, once they are answered.
     :param failed: told of answers that failed, without what was asked for: it may be secret.
     :param give_up: breaks off what is fetched, for nobody waits at the end for a silent index.

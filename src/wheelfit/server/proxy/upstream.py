@@ -52,7 +52,7 @@ _MARK = VARIANTS_SUFFIX.encode()
 _WITHHELD = b"quarantined"
 _MOST_IN_MEMORY = 64 << 20
 _MOST_WAITING = 24
-"""Threads that wait for one index at once, of the 64 of a server."""
+"""Threads that may use one index at once, of the 64 of a server."""
 _PART = 1 << 14
 
 

@@ -44,11 +44,11 @@ def __dir__() -> list[str]:
 _DIGEST = pattern(r"[0-9a-f]{64}")
 _ENDING = ".part"
 FILE_MODE = 0o640
-"""What others than the operator may do with a file of an index, at most."""
+"""Permissions of a file of an index, at most."""
 FOLDER_MODE = 0o750
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-# What file systems of a network say.
+# Errors of network file systems.
 _NO_ANSWER = frozenset({errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ESTALE})
 _LITTLE = bytes(1 << 16)
 
@@ -80,7 +80,7 @@ class Draft:
         """Bytes so far."""
         self._sha256 = hashlib.sha256()
         self._blake2 = hashlib.blake2b(digest_size=32)
-        # Others than the operator and his group read no file of an index, whatever the umask.
+        # Whatever the umask, only the operator and the group read files of an index.
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
         self._file = open(number, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
 
@@ -174,7 +174,7 @@ class Blobs(Protocol):
         """
 
     def probe(self) -> None:
-        """Find out whether it answers, and whether drafts have room."""
+        """Raise an error if it does not answer, or has no room for drafts."""
 
 
 def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
@@ -215,15 +215,15 @@ def draft_in(folder: Path) -> Iterator[Draft]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder of an index if it is not there; others than its group cannot look into it.
+    """Create a folder of an index, closed to users outside its group, if it does not exist.
 
-    :param folder: as are those above it, which are nobody's business here, if they are not there.
+    :param folder: the folder; missing folders above it are created with the default mode.
     """
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def probe_with_a_draft(blobs: Blobs) -> None:
-    """Find out whether a storage answers, and whether a draft can be written.
+    """Write a draft to a storage, and ask it for an object.
 
     :param blobs: the storage.
     :raises StorageUnavailable: it does not answer, or there is no room.

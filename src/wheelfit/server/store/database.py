@@ -56,14 +56,14 @@ class Database(Protocol):
         """
 
     def probe(self) -> None:
-        """Find out whether it answers, and has room as far as that can be seen from here."""
+        """Raise an error if it does not answer, or has no room as far as can be seen from here."""
 
     def close(self) -> None:
         """Let go of all connections; may be called more than once."""
 
 
 class Turns:
-    """Let threads in one after the other, in the order in which they came."""
+    """A lock that threads get in the order in which they came."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -56,7 +56,7 @@ class FolderBlobs:
 
     def draft(self) -> AbstractContextManager[Draft]:
         """Return something to write bytes into."""
-        with suppress(OSError):  # which the draft tells
+        with suppress(OSError):  # making the draft raises it again
             make_folder(self._folder)
         return draft_in(self._incoming)
 
@@ -66,7 +66,7 @@ class FolderBlobs:
         around = path.parent.name
         draft.sync()
         try:
-            with RootedFolder(self._folder) as root:  # a link in it leads out of the storage
+            with RootedFolder(self._folder) as root:  # a link could lead out of the storage
                 if not root.exists(around):
                     with suppress(FileExistsError):  # of another process, a moment ago
                         root.make_folder(around, FOLDER_MODE)
@@ -130,7 +130,7 @@ class FolderBlobs:
         return tidy_drafts(self._incoming, before)
 
     def probe(self) -> None:
-        """Find out whether it answers, and whether drafts have room."""
+        """Raise an error if it does not answer, or has no room for drafts."""
         probe_with_a_draft(self)
 
     def _path(self, sha256: str) -> Path:

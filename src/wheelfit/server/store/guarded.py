@@ -1,4 +1,4 @@
-"""A storage of bytes that may stop answering, with those who wait for it bounded."""
+"""A storage that may stop answering, used through a `Dependency`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def __dir__() -> list[str]:
 
 
 class GuardedBlobs:
-    """Another storage, asked as a dependency is: `Blobs`.
+    """A storage used through a `Dependency`: `Blobs` around others.
 
     :param blobs: the storage.
-    :param dependency: says how many may wait for it, and whether it answers at all.
+    :param dependency: limits who uses it, and refuses while it is silent.
     """
 
     def __init__(self, blobs: Blobs, dependency: Dependency) -> None:
@@ -32,7 +32,7 @@ class GuardedBlobs:
 
     @contextmanager
     def draft(self) -> Iterator[Draft]:
-        """Return something to write bytes into, unless they could not be kept."""
+        """Return something to write bytes into, unless the storage is silent."""
         self._dependency.check()
         with self._blobs.draft() as draft:
             yield draft
@@ -50,8 +50,7 @@ class GuardedBlobs:
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Give the pieces of what lies between two positions.
 
-        The first is read at once, so that a storage that is silent is known before an answer
-        has begun.
+        The first is read at once, so that a silent storage raises before an answer has begun.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
         return self._following(self._next(pieces), pieces)
@@ -85,6 +84,6 @@ class GuardedBlobs:
         return self._blobs.tidy(before)
 
     def probe(self) -> None:
-        """Find out whether it answers, and whether drafts have room."""
+        """Raise an error if it does not answer, or has no room for drafts."""
         with self._dependency.asked():
             self._blobs.probe()

@@ -43,9 +43,9 @@ _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
 _AT_ONCE = 4  # parts on their way: what bounds the memory
 _PIECE = 1 << 20
 _PROMPT = 3.0
-"""Seconds for a question and its answer."""
+"""Seconds for a small request."""
 _STALLED = 5.0
-"""Seconds in which the next bytes of an object come."""
+"""Seconds without a byte of an object after which reading fails."""
 
 
 class ObjectBlobs:
@@ -59,7 +59,7 @@ class ObjectBlobs:
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
         Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
-    :param spool: folder for drafts; by default a temporary one of this object alone.
+    :param spool: folder for drafts; by default a new temporary one.
     :raises InvalidConfiguration: it names no storage.
     :raises NeedsExtra: the library is not installed.
     """
@@ -67,7 +67,7 @@ class ObjectBlobs:
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
         self._where = where_of(url)
         if spool is None:
-            # Of a folder that anybody can name in advance, anybody could be the owner.
+            # A folder with a known name could have been made by another user.
             spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
@@ -75,9 +75,8 @@ class ObjectBlobs:
         if url.startswith("memory:"):
             self._sending = self._prompt = self._store  # of which each has its own
             return
-        # The first answer to bytes that are sent comes behind the last of them.
+        # An upload is answered after its last byte: neither deadline fits it.
         self._sending = open_storage(url)
-        # What is small is there in a moment, or not at all.
         self._prompt = open_storage(url, within=_PROMPT)
 
     def draft(self) -> AbstractContextManager[Draft]:
@@ -142,7 +141,7 @@ class ObjectBlobs:
         return tidy_drafts(self._spool, before)
 
     def probe(self) -> None:
-        """Find out whether it answers, and whether drafts have room."""
+        """Raise an error if it does not answer, or has no room for drafts."""
         probe_with_a_draft(self)
 
     def _error(self, error: Exception) -> StorageUnavailable:

@@ -36,9 +36,9 @@ DATABASE = "index.sqlite3"
 """What the file of records is called, in the folder of an index."""
 _FILES = "files"
 _READERS = 10
-"""Threads that wait for the database at once; each has a connection."""
+"""Threads that may read the database at once; each has a connection."""
 _DOWNLOADS = 8
-"""Threads that wait for the storage at once, a third of those of a server."""
+"""Threads that may use the storage at once, a third of those of a server."""
 
 
 class Store(NamedTuple):
@@ -47,7 +47,7 @@ class Store(NamedTuple):
     records: Records
     blobs: Blobs
     probes: Mapping[Dependency, Callable[[], None]] = MappingProxyType({})
-    """Of what it depends on, each with what finds out whether it answers."""
+    """The dependencies, each with a function that raises an error if it does not answer."""
 
     def close(self) -> None:
         """Let go of the database."""
@@ -112,7 +112,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
     """Open a database, whatever tables it has.
 
     :param url: as for `open_records`.
-    :param dependency: who asks it, and how long; by default one of its own.
+    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises InvalidConfiguration: it cannot be understood.
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: it cannot be opened.

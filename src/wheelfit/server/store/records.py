@@ -346,13 +346,13 @@ class Records(Protocol):
         """
 
     def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
-        """Let a token be known if there is none at all; of several at once one does.
+        """Store a token if there is none at all; of several callers at once, one succeeds.
 
         :param token: as for `add_token`.
         :param secret: as for `add_token`.
-        :param keep: called before the token is good, if it is the first; whoever is killed after
-            that has it. If it raises, there is no token.
-        :return: whether it is the first.
+        :param keep: called before the token is valid, if it is the first, to write its secret
+            down. If it raises, no token is stored.
+        :return: whether it was stored.
         """
 
     def token(self, secret: bytes) -> Token | None:

@@ -356,7 +356,7 @@ class SqlRecords:
             _add_token(execute, token, secret)
 
     def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
-        """Let a token be known if there is none at all."""
+        """Store a token if there is none at all."""
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):
                 return False

@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
 
 _PATIENCE = 30.0
 _PROMPT = 2.0
-"""Seconds in which a reader gets its data: no writer keeps it waiting, only who locks the file."""
+"""Seconds that a reader waits for a lock on the whole file; for a writer it does not wait."""
 _DEADLINE = 5.0
 _LEAST_ROOM = 1 << 20
 """Bytes on the disk without which nothing can be written for long."""
@@ -48,7 +48,7 @@ class SqliteDatabase:
 
     :param path: of the file; its folder is made if it is not there.
     :param patience: seconds that a writer waits for its turn.
-    :param dependency: who asks it, and how long.
+    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises StorageUnavailable: it cannot be opened, or is no database.
     """
 
@@ -60,7 +60,7 @@ class SqliteDatabase:
         self._path = path
         self._dependency = Dependency("database") if dependency is None else dependency
         self._patience = patience
-        # By how long they wait for who locks the file.
+        # By the seconds that they wait for a lock of the file.
         self._idle: dict[float, list[sqlite3.Connection]] = {}
         self._lock = threading.Lock()
         # Threads of one process wait here; SQLite itself lets all try again and again.
@@ -100,7 +100,7 @@ class SqliteDatabase:
             self._turns.done()
 
     def probe(self) -> None:
-        """Find out whether it answers, and has room."""
+        """Raise an error if it does not answer, or has no room."""
         with self.reading() as execute:
             execute("SELECT 1 FROM sqlite_master")
         if hasattr(os, "statvfs"):

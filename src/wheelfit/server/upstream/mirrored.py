@@ -100,7 +100,7 @@ class Mirrored:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told what an operator should know: of old pages, of files that were refused.
     :param clock: seconds since the epoch.
-    :param upstream: who waits for it.
+    :param upstream: limits who uses the upstream; by default one of its own.
     """
 
     def __init__(

@@ -167,7 +167,7 @@ def open_mirror(
     :param environ: for proxies and certificates.
     :param note: told what an operator should know.
     :param clock: seconds since the epoch.
-    :param upstream: who waits for it; by default nobody else does.
+    :param upstream: limits who uses the upstream; by default one of its own.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(

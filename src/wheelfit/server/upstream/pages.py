@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 
 
 MOST = 12
-"""Threads that may wait for all upstreams of a server together; half of those that it has."""
+"""Threads that may use all upstreams of a server together; half of those that it has."""
 _KIND = "pages"
 _FORM = "mirror 1"
 """Begins the keys of what is kept; raised whenever an entry changes."""
@@ -86,7 +86,7 @@ class Pages:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told of pages that are old.
     :param clock: seconds since the epoch.
-    :param upstream: who waits for it.
+    :param upstream: limits who uses the upstream; by default one of its own.
     """
 
     def __init__(
