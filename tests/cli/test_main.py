@@ -305,7 +305,8 @@ def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["check-env", "check --environment", "recover", "uninstall some"]
+    "command",
+    ["check-env", "check --environment", "doctor", "list", "recover", "uninstall some"],
 )
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
 def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 8),
     "help of install": (["install", "--help"], LITTLE, 12),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 18),
-    "list": (["list", "--target", "t"], NEVER | CHANGING | DETECTING, 47),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 47),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},

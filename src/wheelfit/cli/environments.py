@@ -33,19 +33,19 @@ def open_environment_of(
     arguments: Namespace,
     environ: Mapping[str, str],
     *,
-    must_exist: bool = False,
+    may_be_new: bool = False,
     tags: bool = True,
 ) -> Environment:
     """Open the environment that the options name.
 
     :param arguments: the options of `wheelfit.cli.options.add_environment`.
     :param environ: the environment of the process.
-    :param must_exist: whether a folder that is named has to be there already: of a slip of
-        the name nobody may hear that all is well.
+    :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
+        missing, as for an installation, which creates it.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :raises FileProblem: there is no such folder.
     """
-    if must_exist:
+    if not may_be_new:
         # Below a root, the prefix is a folder of that.
         prefix = None if arguments.root else arguments.prefix
         for named in (arguments.target, prefix, arguments.root):

@@ -112,7 +112,7 @@ def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) 
     lock = load_lock(path, strict=arguments.strict)
     for note in lock.notes:
         output.warn(note)
-    environment = open_environment_of(arguments, environ)
+    environment = open_environment_of(arguments, environ, may_be_new=True)
     settings = read_settings(arguments, environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.
     repository = open_indexes(arguments, settings, environ, output, by_content=True)

@@ -91,7 +91,7 @@ def open_for_choice(
         ``--allow-source`` allows it.
     """
     wanted = read_wanted(arguments, environ)
-    environment = open_environment_of(arguments, environ)
+    environment = open_environment_of(arguments, environ, may_be_new=True)
     rules = read_rules(environ, environment.interpreter.prefix)
     check_choice(rules)
     if rules.constraints:

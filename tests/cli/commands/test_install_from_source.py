@@ -151,7 +151,7 @@ class TestFolders:
         assert (rows["demo"]["filename"], rows["demo"]["built_from"]) == (None, str(project))
         assert rows["plain"]["built_from"] is None
         assert "the backend was run" in workshop.install(project, code=1).err
-        assert not workshop.packages()
+        assert not workshop.target.exists()
 
     def test_dynamic(self, workshop: Workshop, tmp_path: Path) -> None:
         """What the project leaves open its backend is asked for, without building."""
@@ -686,7 +686,7 @@ class TestBrokenBackends:
         assert said.error["code"] == "build-failed"
         text = json.dumps(said.error)
         assert any(one in text for one in words.split("|")), text
-        assert not workshop.packages()
+        assert not workshop.target.exists()
         if str(said.error["where"]).endswith(".log"):
             Path(said.error["where"]).unlink()
 

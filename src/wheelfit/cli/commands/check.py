@@ -164,7 +164,7 @@ def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str])
     from wheelfit.cli.machine import choose_machine
     from wheelfit.install.fit import judge
 
-    environment = open_environment_of(arguments, environ, must_exist=True)
+    environment = open_environment_of(arguments, environ)
     machine = choose_machine(arguments, environment.target(), environ, output)
     scan = environment.scan()
     broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]

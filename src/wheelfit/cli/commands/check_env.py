@@ -41,7 +41,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.doctor.environment import about_contents, read_environment
     from wheelfit.install.fit import judge
 
-    environment = open_environment_of(arguments, environ, must_exist=True)
+    environment = open_environment_of(arguments, environ)
     tell_interruption(environment, output)
     machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
     contents = read_environment(environment, machine.target)

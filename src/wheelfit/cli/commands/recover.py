@@ -37,7 +37,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.scratch import clear_abandoned
     from wheelfit.install.mending import find_interruption, mend
 
-    environment = open_environment_of(arguments, environ, must_exist=True, tags=False)
+    environment = open_environment_of(arguments, environ, tags=False)
     tell_unnamed_environment(arguments, environ, environment, output)
     done = None
     found: Interruption | Recovered | None

@@ -40,7 +40,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.install.plan import plan_uninstall
     from wheelfit.install.uninstall import uninstall
 
-    environment = open_environment_of(arguments, environ, must_exist=True)
+    environment = open_environment_of(arguments, environ)
     if arguments.dry_run:
         tell_interruption(environment, output)
     else:
