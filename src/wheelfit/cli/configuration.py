@@ -337,7 +337,10 @@ def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None
         if must_exist or not isinstance(error, NotADirectoryError):
             why = error.strerror or type(error).__name__
             raise InvalidConfiguration(
-                f"the configuration file cannot be read: {why}", where=str(path)
+                f"the configuration file cannot be read: {why}",
+                where=str(path),
+                hint="make it readable, set HOME to a folder of your own, or name another file "
+                f"with {VARIABLE}",
             ) from None
     return b"", None
 

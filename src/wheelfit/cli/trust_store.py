@@ -76,7 +76,9 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
         return NO_TRUST
     except OSError as error:
         raise InvalidConfiguration(
-            f"the file of trusted plugins cannot be read: {error.strerror}", where=str(path)
+            f"the file of trusted plugins cannot be read: {error.strerror}",
+            where=str(path),
+            hint="make it readable, or set HOME to a folder of your own",
         ) from None
     if not data:
         return NO_TRUST

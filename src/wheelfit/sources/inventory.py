@@ -196,7 +196,9 @@ class Inventory:
             return []
         except OSError as error:
             raise FileProblem(
-                f"the cache cannot be read: {error.strerror}", where=str(folder)
+                f"the cache cannot be read: {error.strerror}",
+                where=str(folder),
+                hint="make it readable, or name another folder with --cache-dir",
             ) from None
 
     # --- removing ------------------------------------------------------------------

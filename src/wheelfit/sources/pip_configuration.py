@@ -173,7 +173,9 @@ def _read(surroundings: Surroundings) -> tuple[list[ConfigurationFile], Mapping[
             continue
         except OSError as error:
             raise InvalidConfiguration(
-                f"pip's configuration cannot be read: {error.strerror}", where=str(path)
+                f"pip's configuration cannot be read: {error.strerror}",
+                where=str(path),
+                hint=f"make it readable, or set PIP_CONFIG_FILE={os.devnull} to do without it",
             ) from error
         except UnicodeDecodeError as error:
             raise InvalidConfiguration(

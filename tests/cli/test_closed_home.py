@@ -1,0 +1,85 @@
+"""A home folder that this user may not search, as in a container that changed the user."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX are meant")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Make a home folder that may not be searched."""
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0)
+    yield folder
+    folder.chmod(0o700)
+
+
+def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
+    """Run wheelfit without the right of root to search every folder; return what it says."""
+    start: list[str] = []
+    if os.geteuid() == 0:
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("root may search every folder, and setpriv is missing")
+        rights = "-dac_override,-dac_read_search"
+        start = [setpriv, "--bounding-set", rights, "--inh-caps", "-all"]
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "WHEELFIT_", "XDG_")) and name != "VIRTUAL_ENV"
+    }
+    done = subprocess.run(
+        [*start, sys.executable, "-m", "wheelfit", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=home.parent,
+        env={**kept, "HOME": str(home), **environ},
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "place", "hint"),
+    [
+        (["probe"], {}, ".config/wheelfit/wheelfit.toml", "WHEELFIT_CONFIG_FILE"),
+        (
+            ["uninstall", "some", "--target", "."],
+            {"WHEELFIT_CONFIG_FILE": os.devnull},
+            ".pip/pip.conf",
+            "PIP_CONFIG_FILE",
+        ),
+        (
+            ["probe"],
+            {"WHEELFIT_CONFIG_FILE": os.devnull},
+            ".config/wheelfit/providers.toml",
+            "HOME",
+        ),
+        (["cache", "info"], {}, ".cache/wheelfit", "--cache-dir"),
+    ],
+    ids=["configuration", "pip", "trusted plugins", "cache"],
+)
+def test_what_cannot_be_read(
+    home: Path, words: list[str], environ: dict[str, str], place: str, hint: str
+) -> None:
+    """The error names the file and what to set; what might forbid something is never skipped."""
+    said = run(home, *words, code=1, **environ)
+    assert "cannot be read: Permission denied" in said
+    assert f"where: {home / place}" in said
+    assert hint in said.partition("hint: ")[2]
+
+
+def test_without_a_cache(home: Path) -> None:
+    """What needs only the cache goes on without it."""
+    assert run(home, "list", code=0) == ""
