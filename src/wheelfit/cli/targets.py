@@ -9,15 +9,16 @@ if TYPE_CHECKING:
 
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["has_versions", "is_index_named", "named_project"]
+__all__ = ["named_project"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-PREFIX = "project:"
-"""What a word begins with that names a project, whatever it looks like."""
+_PREFIX = "project:"
+"""Marks a word as the name of a project, whatever it looks like."""
+_EXAMPLES = "as project:torch or project:torch==2.8.0"
 _FOLDERS = frozenset(
     [
         "artifacts", "bin", "build", "dist", "dists", "downloads", "index", "lib", "out", "output",
@@ -25,34 +26,25 @@ _FOLDERS = frozenset(
         "target", "tmp", "variants", "vendor", "wheel", "wheelhouse", "wheels",
     ]
 )  # fmt: skip
-"""How folders of wheels are usually called. Some are names of projects too, of strangers."""
+"""Usual names of folders. Some are names of projects on public indexes too."""
 _ENDINGS = (
     ".bz2", ".gz", ".html", ".json", ".lock", ".tar", ".tgz", ".toml", ".txt", ".whl", ".xz",
     ".zip",
 )  # fmt: skip
 
 
-def is_index_named(arguments: Namespace) -> bool:
-    """Tell whether the command line says which index to ask.
-
-    :param arguments: the options of `wheelfit.cli.options.add_sources`.
-    """
-    return bool(arguments.index_url or arguments.extra_index_url or arguments.find_links)
-
-
-def has_versions(text: str) -> bool:
-    """Tell whether a word limits versions, as ``torch==2.8.0``, and so is no slip of a path."""
-    return any(sign in text for sign in "=<>!~")
-
-
-def named_project(text: str, *, may_be_project: bool = True) -> Requirement | None:
+def named_project(
+    text: str, arguments: Namespace, *, versions_suffice: bool = False
+) -> Requirement | None:
     """Return the project that a target names; None if it is a path.
 
-    A path is what exists on this machine, what has a slash or the ending of a file, and what is
-    called as folders usually are: a slip of the name must not be looked up in an index.
+    A misspelt path must not be looked up in an index. So a word without ``project:`` names a
+    project only if the command line names an index, and never if it exists on this machine, has a
+    slash or the ending of a file, or is a usual name of a folder.
 
     :param text: as the user wrote it.
-    :param may_be_project: whether a word without ``project:`` may name one.
+    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param versions_suffice: whether versions, as in ``torch==2.8.0``, serve in place of an index.
     :raises UsageError: it is a requirement, but with more than versions; or names no project.
     """
     from pathlib import Path
@@ -60,10 +52,12 @@ def named_project(text: str, *, may_be_project: bool = True) -> Requirement | No
     from wheelfit.core.requirements import parse_requirement
     from wheelfit.errors import InvalidRequirement, UsageError
 
-    is_named = text.startswith(PREFIX)
-    name = text.removeprefix(PREFIX)
+    is_named = text.startswith(_PREFIX)
+    name = text.removeprefix(_PREFIX)
+    has_index = arguments.index_url or arguments.extra_index_url or arguments.find_links
+    has_versions = any(sign in text for sign in "=<>!~")
     if not is_named and (
-        not may_be_project
+        not (has_index or (versions_suffice and has_versions))
         or name.lower().endswith(_ENDINGS)
         or name.lower() in _FOLDERS
         or set(name) & set("/\\")
@@ -75,12 +69,9 @@ def named_project(text: str, *, may_be_project: bool = True) -> Requirement | No
     except InvalidRequirement:
         if not is_named:
             return None
-        raise UsageError(
-            f"{text!r} names no project", hint="as project:torch or project:torch==2.8.0"
-        ) from None
+        raise UsageError(f"{text!r} names no project", hint=_EXAMPLES) from None
     if requirement.url or requirement.marker or requirement.extras:
         raise UsageError(
-            f"{text!r} is no target: name a project, or one with versions",
-            hint="as torch or torch==2.8.0",
+            f"{text!r} is no target: name a project, or one with versions", hint=_EXAMPLES
         )
     return requirement

@@ -106,7 +106,10 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
         path = Path(name)
         if not path.is_dir():
             if path.suffix != ".whl":
-                raise UsageError(f"{name} is no wheel, and no folder of wheels")
+                raise UsageError(
+                    f"{name} is no wheel, and no folder of wheels",
+                    hint="name *.whl files or folders that exist",
+                )
             if not path.is_file():
                 raise FileProblem("there is no such wheel", where=name)
             found[path] = None

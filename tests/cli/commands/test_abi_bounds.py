@@ -67,6 +67,13 @@ def test_folder(dist: Path, consumer: Path, run: Runner) -> None:
     assert "changes of types and layouts cannot be seen" in said.err
 
 
+def test_a_name_without_an_index(consumer: Path, run: Runner) -> None:
+    """A bare name is a path, of which no index is asked; the error says how to name a project."""
+    error = run("abi", "bounds", consumer, "--against", "fast-lib", "--json", code=1).error
+    assert (error["code"], error["where"]) == ("file-problem", "fast-lib")
+    assert "project:NAME" in error["hint"]
+
+
 def test_index(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61: the same from an index, whose wheels are fetched one by one."""
     with RecordingIndex(dist) as index:

@@ -212,6 +212,8 @@ def test_a_project_that_is_named(
         run("check", "project:wheels==1.0")
         run("check", "project:slow", code=INCOMPLETE)
     assert "names no project" in run("check", "project:../x", code=2).err
+    error = run("check", "project:torch[gpu]", "--json", code=2).error
+    assert error["hint"] == "as project:torch or project:torch==2.8.0"
 
 
 def test_an_empty_folder(run: Runner, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def configure(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LIBRARY",
-        help="a project (torch>=2.5), a wheel, a folder of wheels, or a library as VERSION=FILE",
+        help="a project (project:torch, torch>=2.5), a wheel, a folder of wheels, or a library as "
+        "VERSION=FILE",
     )
     parser.add_argument(
         "--project",
@@ -245,14 +246,13 @@ class _Asked:
     def _of(self, text: str) -> Iterator[Release]:
         from pathlib import Path
 
-        from wheelfit.cli.targets import has_versions, is_index_named, named_project
+        from wheelfit.cli.targets import named_project
         from wheelfit.core.versions import parse_version
 
-        may_be_project = has_versions(text) or is_index_named(self._arguments)
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
             yield _release(_version(version, parse_version), Path(file))
-        elif (project := named_project(text, may_be_project=may_be_project)) is not None:
+        elif (project := named_project(text, self._arguments, versions_suffice=True)) is not None:
             yield from self._published(project)
         else:
             yield from self._files(Path(text))
@@ -264,8 +264,14 @@ class _Asked:
             wheels = sorted(path.glob("*.whl"))
             if not wheels:
                 raise FileProblem("there are no wheels in the folder", where=str(path))
-        else:
+        elif path.exists():
             wheels = [path]
+        else:
+            raise FileProblem(
+                "there is no such file or folder",
+                where=str(path),
+                hint="name a wheel or a folder of wheels, or project:NAME for an index",
+            )
         from wheelfit.core.filename import parse_wheel_filename
 
         for wheel in wheels:

@@ -3,9 +3,9 @@
 Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
 wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
 such a file, or a project of an index: `project:torch`, `project:torch==2.8.0`. Where an index is
-named (--index-url, --extra-index-url, --find-links), `torch` is a project too, unless it is there
-as a file or folder, or is called as folders usually are. Any other word is a path. --environment
-looks at what is installed instead, or as well.
+named (--index-url, --extra-index-url, --find-links), `torch` is a project too, unless a file or
+folder of that name exists, or it is a usual name of a folder. Any other word is a path.
+--environment looks at what is installed instead, or as well.
 """
 
 from __future__ import annotations
@@ -89,18 +89,16 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import Bar
     from wheelfit.cli.executing import each_wheel
-    from wheelfit.cli.targets import is_index_named, named_project
+    from wheelfit.cli.targets import named_project
 
     profiles = frozenset(map(Profile, arguments.profile))
     paths: list[Path] = []
     urls: list[str] = []
     projects: list[Requirement] = []
-    # A path that is not there must not become a question to an index that nobody has named.
-    may_be_project = is_index_named(arguments)
     for text in arguments.targets:
         if text.startswith(("https://", "http://")):
             urls.append(text)
-        elif (project := named_project(text, may_be_project=may_be_project)) is not None:
+        elif (project := named_project(text, arguments)) is not None:
             projects.append(project)
         else:
             paths.append(Path(text))

@@ -109,7 +109,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     folder = Path(arguments.folder)
     if not folder.is_dir():
-        raise FileProblem("there is no such folder", where=arguments.folder)
+        raise FileProblem(
+            "there is no such folder", where=arguments.folder, hint="name a folder of wheels"
+        )
     if not (arguments.public_url or "https://").startswith(("https://", "http://")):
         raise UsageError(
             "--public-url is no address of a server", hint="as https://wheels.example.org"

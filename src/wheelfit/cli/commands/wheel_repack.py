@@ -305,14 +305,14 @@ def _wheels(
 
     :param called: gets the URLs of those.
     """
-    from wheelfit.cli.targets import has_versions, is_index_named, named_project
+    from wheelfit.cli.targets import named_project
     from wheelfit.cli.wheel_work import find_wheels
     from wheelfit.errors import UsageError
 
     releases = []
     for text in arguments.wheels:
-        may_be_project = has_versions(text) or is_index_named(arguments)
-        if (found := named_project(text, may_be_project=may_be_project)) is not None:
+        found = named_project(text, arguments, versions_suffice=True)
+        if found is not None:
             releases.append((text, found))
     names = [text for text in arguments.wheels if text not in dict(releases)]
     wheels = find_wheels(names) if names else []
