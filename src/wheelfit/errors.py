@@ -802,7 +802,7 @@ class EnvironmentReadOnly(EnvironmentUnavailable):
 class StorageUnavailable(EnvironmentUnavailable):
     """What an index keeps its projects and files in cannot be read or written now.
 
-    :param trouble: ``silent`` if it gave no answer, ``full`` if it has no room; empty: it said no.
+    :param trouble: ``silent``: no answer came; ``full``: it has no space left; empty: it refused.
     """
 
     reference = "storage-unavailable"

@@ -91,7 +91,7 @@ class Wanted:
 
     @property
     def has_promises(self) -> bool:
-        """Whether a hash is promised of anything, be it in the fragment of a URL."""
+        """Whether anything has a promised hash, as in the fragment of a URL."""
         return self.has_hashes or any(_hashes(url, None) for url in self.given_urls)
 
 

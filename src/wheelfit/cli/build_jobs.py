@@ -223,7 +223,7 @@ def do_jobs(
     environ: Mapping[str, str],
     output: Output,
 ) -> tuple[Sequence[JobResult], Sequence[str]]:
-    """Build what is to be built here; return what became of every job, and what is odd.
+    """Build the jobs of this machine, and return the results of all jobs, and warnings.
 
     :param jobs: those of the command.
     :param orders: makes orders of wheels, as few as will do; of a source distribution.
@@ -277,7 +277,7 @@ def _compared(
     shared: Callable[[Path], Path],
     output: Output,
 ) -> tuple[Mapping[Path, WheelfitError], Sequence[str]]:
-    """Remove variants that are worse than the plain build; return them, and what is odd."""
+    """Remove variants that lost optimisation, and return their errors, and warnings."""
     from wheelfit.build.front_end.comparison import compare_with_plain
     from wheelfit.build.front_end.variants import PLAIN
     from wheelfit.cli.scratch import scratch_folder

@@ -57,7 +57,7 @@ def open_building(
     :param wanted: what was asked for.
     :param requires_hashes: everything must have a promised hash.
     :param hashes_required_by: who says so besides the user, for errors.
-    :param builds_named: to name a project is consent to build it.
+    :param builds_named: whether naming a project is consent to build it.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
     from wheelfit.cli.cache_folder import cache_folder

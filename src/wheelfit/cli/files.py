@@ -23,8 +23,8 @@ def __dir__() -> list[str]:
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Put data into a file; a failure leaves the old content.
 
-    A link to a file stays, and so does a device or a pipe, into which the data goes. A link that
-    leads to nothing is refused: one that came with a project could have any file made.
+    A link to a file stays, and so does a device or a pipe, into which the data goes. A dangling
+    link is refused: one that came with a project could create a file anywhere.
 
     :param name: path of the file; its folder must exist.
     :param data: all of its content.
@@ -38,9 +38,9 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     if replace and path.is_symlink():
         if not path.exists():
             raise FileProblem(
-                "it is a link that leads to nothing",
+                "it is a dangling link",
                 where=name,
-                hint="remove the link, or make the file that it leads to",
+                hint="remove the link, or create the file that it leads to",
             )
         path = Path(os.path.realpath(path))  # who put a link there keeps it
     try:

@@ -397,7 +397,7 @@ def _in_family(error: BaseException) -> WheelfitError:
 
 
 def _broken_installation(error: BaseException) -> WheelfitError | None:
-    """Return the cause of a strange error if it is a package that wheelfit depends on."""
+    """Return the error to report where a dependency of wheelfit is missing or damaged, or None."""
     from wheelfit.doctor.own_requirements import unmet_requirements
     from wheelfit.errors import BrokenInstallation
 
@@ -408,9 +408,9 @@ def _broken_installation(error: BaseException) -> WheelfitError | None:
     if not unmet:
         return None
     return BrokenInstallation(
-        f"wheelfit cannot work: {unmet[0]}",
+        f"wheelfit cannot run: {unmet[0]}",
         note=f"{type(error).__name__}: {error}",
-        hint="wheelfit doctor shows all that is missing, wheelfit doctor --repair installs it",
+        hint="`wheelfit doctor` lists what is missing, `wheelfit doctor --repair` installs it",
     )
 
 

@@ -87,8 +87,8 @@ def open_for_choice(
     :param arguments: every group of options of `wheelfit.cli.options`.
     :param environ: the environment of the process.
     :param output: told of everything that deserves notice.
-    :param changes: something will be installed; else code of a project is run only if
-        ``--allow-source`` allows it.
+    :param changes: whether something will be installed. Otherwise code of a project is run only
+        with ``--allow-source`` for its name.
     """
     wanted = read_wanted(arguments, environ)
     environment = open_environment_of(arguments, environ, may_be_new=True)

@@ -52,15 +52,15 @@ _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 
 
 def check_own_requirements(plan: Plan, environment: Environment) -> None:
-    """Refuse a change after which wheelfit itself would not work any more.
+    """Refuse a change that would break wheelfit itself.
 
-    What is broken before counts for nothing: a change may be one step of a repair. wheelfit
-    itself may be removed or replaced, by those who name it.
+    Requirements that are unmet before the change do not count, as it may be one step of a repair.
+    wheelfit itself may be removed or replaced.
 
-    :param plan: what changes.
-    :param environment: where.
-    :raises OwnRequirementRefused: a requirement of wheelfit, or of what it requires, would not be
-        met any more.
+    :param plan: the changes.
+    :param environment: the environment to change.
+    :raises OwnRequirementRefused: a requirement of wheelfit, or of its dependencies, would no
+        longer be met.
     """
     if not plan or not _is_ours(environment):
         return

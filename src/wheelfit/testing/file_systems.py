@@ -167,7 +167,7 @@ class WithoutOwners(NativeFileSystem):
         self._owner = owner
 
     def lstat(self, path: AnyPath) -> os.stat_result:
-        """Look at it, and say what such a system says of it."""
+        """Return the status, with the owner and mode that such a system reports."""
         found = super().lstat(path)
         owners = (self._owner, self._owner)
         return os.stat_result((found.st_mode | 0o777, *found[1:4], *owners, *found[6:]))

@@ -271,7 +271,7 @@ def _build_here(
     build: Callable[[BuildOrder], Sequence[BuiltWheel]],
     tell: Callable[[str], None],
 ) -> tuple[list[BuiltWheel], Sequence[str]]:
-    """Build wheels one after the other, and return them, and what is odd about their code."""
+    """Build wheels one after the other, and return them, and warnings about their code."""
     from wheelfit.build.front_end.comparison import compare_with_plain
 
     def build_plain() -> BuiltWheel:

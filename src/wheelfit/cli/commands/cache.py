@@ -100,9 +100,9 @@ def _dir(folder: Path, output: Output) -> int:
 
 
 def _check_safe(folder: Path, arguments: Namespace, output: Output) -> None:
-    """Refuse to change a folder that somebody else could change meanwhile, and warn of it.
+    """Refuse to remove files from a folder that another user can write to; warn otherwise.
 
-    :raises FileProblem: a link put into it in the right moment would lead elsewhere.
+    :raises FileProblem: another user could put a link in it meanwhile, which leads elsewhere.
     """
     from wheelfit.errors import FileProblem
     from wheelfit.platforms.cache_folder import unsafe_cache_folder

@@ -2,11 +2,12 @@
 
 Looks at the machine with all its probes, at environment variables and tools, and at everything
 that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
-running process instead. Nothing is changed, no network is used, and nothing that is installed is
-imported. The report is made to be sent: host names, serial numbers and credentials are left out.
+running process instead. Nothing that is installed is imported, and without --repair nothing is
+changed and no network is used. The report is made to be sent: host names, serial numbers and
+credentials are left out.
 
-Where packages that wheelfit itself depends on are missing or do not do, it says which; --repair
-installs them.
+It reports packages that wheelfit itself depends on and that are missing, damaged or of an
+unsuitable version; --repair installs them.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="install what wheelfit itself depends on and does not have, with pip or uv",
+        help="install what wheelfit itself depends on and lacks, with pip or uv",
     )
     add_environment(parser)
     add_machine(parser)

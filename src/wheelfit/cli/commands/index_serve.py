@@ -67,8 +67,8 @@ def configure(parser: ArgumentParser) -> None:
         type=given,
         action="append",
         metavar="HOST",
-        help="answer requests for this name (default: any; at an address that only this machine "
-        "reaches, this machine and the host of --public-url)",
+        help="answer requests for this host name (default: any; on a loopback address, the names "
+        "of this machine and the host of --public-url)",
     )
     group.add_argument(
         "--mirror",

@@ -1,8 +1,8 @@
 """Put an environment right whose change was interrupted, as by a power cut.
 
 Every command that changes an environment does so first; this one does nothing else. What was
-decided already is finished, anything else is undone. It works where packages that wheelfit
-depends on are broken or missing, for that change may be what broke them.
+decided already is finished, anything else is undone. It also runs if packages that wheelfit
+depends on are broken or missing, as that change may have broken them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--trust-journal",
         action="store_true",
-        help="follow what was left there by another user, or with another home",
+        help="follow a change that another user left there, or you with another home",
     )
     add_environment(parser)
 
