@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from wheelfit.server.messages import Request
-from wheelfit.server.origins import Names, is_near, is_of_foreign_page
+from wheelfit.server.origins import Names, host_name, is_near, is_of_foreign_page
 
 NEAR = "http://127.0.0.1:8942"
 PUBLIC = "https://wheels.example.org"
@@ -104,3 +104,20 @@ def test_where_a_socket_listens(family: int, address: str, *, near: bool) -> Non
             pytest.skip(f"no such address here: {error}")
         listener.listen()
         assert is_near(listener) == near
+
+
+@pytest.mark.parametrize("text", ["Wheels.example", "replica", "10.0.0.7", "::1", "[2001:db8::1]"])
+def test_hosts_that_may_be_named(text: str) -> None:
+    """Names and addresses, with or without brackets, and requests for them are answered."""
+    name = text if text.startswith("[") or ":" not in text else f"[{text}]"
+    request = Request("GET", "/", headers={"host": f"{name.lower()}:8942"})
+    assert Names([host_name(text)]).refusal(request) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "http://wheels.example/", "wheels.example:80", "10.0.0.7:80", "a b", "a,b", "u@h"]
+)
+def test_hosts_that_may_not_be_named(text: str) -> None:
+    """What no request can be for is an error, and not a server that refuses everybody."""
+    with pytest.raises(ValueError, match="name it without scheme and port"):
+        host_name(text)

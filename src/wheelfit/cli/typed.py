@@ -14,6 +14,7 @@ __all__ = [
     "device_policy",
     "duration",
     "given",
+    "host",
     "limit",
     "port_number",
     "seconds",
@@ -35,6 +36,21 @@ def port_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 1 << 16):
         raise ArgumentTypeError(f"{text[:20]!r} is no port")
     return int(text)
+
+
+def host(text: str) -> str:
+    """Read the name of a host, as an argument.
+
+    :param text: what was typed.
+    """
+    from argparse import ArgumentTypeError
+
+    from wheelfit.server.origins import host_name
+
+    try:
+        return host_name(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def check_action(action: str, actions: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-__all__ = ["Addressed", "Names", "is_near", "is_of_browser", "is_of_foreign_page"]
+__all__ = ["Addressed", "Names", "host_name", "is_near", "is_of_browser", "is_of_foreign_page"]
 
 
 def __dir__() -> list[str]:
@@ -31,11 +31,23 @@ def __dir__() -> list[str]:
 
 _MOST_MET = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
+_NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Answer.text(
     421,
     "this is no host name of the server; --answer-to HOST adds it",
     {"connection": "close"},
 )
+
+
+def host_name(text: str) -> str:
+    """Return a host that a server may go by, as an operator names it.
+
+    :param text: a name or an address, without scheme and port.
+    :raises ValueError: it is something else, which no request could ever have.
+    """
+    if _NAME.fullmatch(text.lower()) is None:
+        raise ValueError(f"{text[:80]!r} is no host; name it without scheme and port")
+    return text
 
 
 class Names:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_store
-from wheelfit.cli.typed import given
+from wheelfit.cli.typed import given, host
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -64,7 +64,7 @@ def configure(parser: ArgumentParser) -> None:
         group.add_argument(flag, dest=f"serve_{name}", type=given, metavar=metavar, help=text)
     group.add_argument(
         "--answer-to",
-        type=given,
+        type=host,
         action="append",
         metavar="HOST",
         help="answer requests for this host name (default: any; on a loopback address, the names "

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import add_proxying
-from wheelfit.cli.typed import given, port_number
+from wheelfit.cli.typed import given, host, port_number
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -50,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--answer-to",
-        type=given,
+        type=host,
         action="append",
         default=[],
         metavar="HOST",

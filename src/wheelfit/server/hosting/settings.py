@@ -15,6 +15,7 @@ from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.rules import Rules
+from wheelfit.server.origins import host_name
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
@@ -265,6 +266,10 @@ def _mirror(text: str) -> tuple[MirrorSettings, ...]:
     return tuple(mirror_of_text(one) for one in text.split())
 
 
+def _hosts(text: str) -> tuple[str, ...]:
+    return tuple(map(host_name, text.split()))
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
@@ -282,7 +287,7 @@ _KEYS = cast(
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
         "public-url": (_public_url, None),
-        "answer-to": (_words, ""),
+        "answer-to": (_hosts, ""),
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
