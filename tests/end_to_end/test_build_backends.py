@@ -148,7 +148,7 @@ def notes(wheel: Mapping[str, Any], folder: Path) -> str:
 
 
 def linker_marks(folder: Path) -> bool:
-    """Tell whether the linker here can write down the level that a library needs."""
+    """Return whether the linker here can write down the level that a library needs."""
     words = ["-shared", "-x", "c", os.devnull, "-Wl,-z,x86-64-v3", "-o", f"{folder}/empty.so"]
     subprocess.run(["cc", *words], check=False, capture_output=True)
     words = ["readelf", "-n", f"{folder}/empty.so"]

@@ -204,7 +204,7 @@ def _requirements(
 
 
 def _meets(version: str, specifier: str) -> bool:
-    """Return whether a version meets a specifier, or one of both is not understood."""
+    """Return whether a version meets a specifier; True where one is not understood."""
     # A pre-release or a local version counts as the release that it is of.
     match = _RELEASE.match(version)
     numbers = None if match is None else parse_version(match[0])
