@@ -201,12 +201,12 @@ class BoundedConnection(_Protocol):
             super().on_message_complete()
 
     def is_idle(self) -> bool:
-        """Tell whether no request is being answered."""
+        """Return whether no request is being answered."""
         cycle: Any = self.cycle  # there is none before the first request
         return cycle is None or cycle.response_complete
 
     def is_answered(self) -> bool:
-        """Tell whether all of an answer was sent, and only the body of the request is awaited."""
+        """Return whether all of an answer was sent, and only the body of the request is awaited."""
         cycle: Any = self.cycle
         return (
             cycle is not None

@@ -263,7 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - its name there
 
     def _is_doubtful(self) -> bool:
-        """Tell whether a server in front may see other headers, or another end of them."""
+        """Return whether a server in front may see other headers, or another end of them."""
         headers = self.headers
         ends = [*headers.get_all("content-length", ()), *headers.get_all("transfer-encoding", ())]
         return bool(headers.defects or headers.get_payload() or len(ends) > 1) or any(

@@ -162,7 +162,7 @@ def as_asked(
 
 
 def takes_gzip(request: Request) -> bool:
-    """Tell whether the body of an answer may be packed by gzip.
+    """Return whether the body of an answer may be packed by gzip.
 
     :param request: its ``Accept-Encoding`` decides.
     """

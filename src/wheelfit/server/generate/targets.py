@@ -99,7 +99,7 @@ class Target(Protocol):
         """Put small files there, in this order."""
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Tell whether a page is there; it may be assumed of a target that nobody else changes."""
+        """Return whether a page is there, or assume it of a target that nobody else changes."""
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files that may be there or not."""
@@ -221,7 +221,7 @@ class FolderTarget:
             return hashlib.file_digest(file, "sha256").hexdigest() == part.sha256
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Tell whether a page is there as it was written."""
+        """Return whether a page is there as it was written."""
         try:
             data = self.read(path)
         except LinkInTheWay:

@@ -384,7 +384,7 @@ def _names(page: RawPage) -> set[str]:
 
 
 def _fits(content_type: str, media_type: str) -> bool:
-    """Tell whether a page may be handed on to somebody who wants a type."""
+    """Return whether a page may be handed on to somebody who wants a type."""
     return media_type == JSON or "html" in content_type
 
 

@@ -118,7 +118,7 @@ class Upstream:
         return bool(self.web.client.user_at(f"{self.url}/"))
 
     def wants_login(self, url: str) -> bool:
-        """Tell whether a URL is asked for with a login, which clients do not have.
+        """Return whether a URL is asked for with a login, which clients do not have.
 
         :param url: without credentials.
         """

@@ -241,7 +241,7 @@ class Records(Protocol):
         """
 
     def claims(self, project: NormalizedName) -> bool:
-        """Tell whether a project belongs here: it was published once, or waits in a stage.
+        """Return whether a project belongs here: it was published once, or waits in a stage.
 
         Then nobody else may supply it, whether anything of it is visible or not.
         """

@@ -154,7 +154,7 @@ class SqlRecords:
         return int(rows[0][0]) if rows else 0
 
     def claims(self, project: NormalizedName) -> bool:
-        """Tell whether a project was published once, or waits in a stage."""
+        """Return whether a project was published once, or waits in a stage."""
         with self._database.reading() as execute:
             rows = execute("SELECT 1 FROM project WHERE name = ?", (project,)) or execute(
                 "SELECT 1 FROM stage JOIN file ON file.stage = stage.id"

@@ -305,7 +305,7 @@ class Mirrored:
         )
 
     def _can_look_into(self, file: File) -> bool:
-        """Tell whether METADATA can be had without the whole wheel; asks a server once."""
+        """Return whether METADATA can be had without the whole wheel; asks a server once."""
         try:
             parse_wheel_filename(file.filename)
         except InvalidFilename:
