@@ -26,7 +26,8 @@ from wheelfit.cli.configuration import (
     strays,
 )
 from wheelfit.cli.main import Command, make_parser, module_of
-from wheelfit.cli.settings import SETTINGS, ProjectMay
+from wheelfit.cli.options.option import ProjectMay
+from wheelfit.cli.options.settings import SETTINGS
 from wheelfit.core.provider_table import EmulatedPlugin
 from wheelfit.errors import InvalidConfiguration, UsageError, UserError
 
@@ -117,7 +118,7 @@ class Place:
         parser = make_parser(command, cast(Command, module))
         own = set_aside(parser)
         arguments = parser.parse_args(list(words))
-        complete(arguments, own, lambda: self.layers(**variables))
+        complete(parser, arguments, own, lambda: self.layers(**variables))
         return vars(arguments)
 
 
@@ -297,7 +298,7 @@ def test_the_settings_of_the_current_folder_are_not_read(
     parser = make_parser("install", module)
     own = set_aside(parser)
     arguments = parser.parse_args(["demo"])
-    complete(arguments, own, lambda: read_layers(arguments, {}, tmp_path / "none"))
+    complete(parser, arguments, own, lambda: read_layers(arguments, {}, tmp_path / "none"))
     assert arguments.prefer == []
 
 
@@ -322,9 +323,9 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
 @pytest.mark.parametrize(
     ("variable", "text", "message"),
     [
-        ("WHEELFIT_STRICT", "perhaps", "neither true nor false, but 'perhaps'"),
+        ("WHEELFIT_STRICT", "perhaps", "strict: 'perhaps' is neither true nor false"),
         ("WHEELFIT_DEVICES", "some", "is none of all, highest, lowest, any, min"),
-        ("WHEELFIT_LIMIT", "labels=x", "is no number from 1 to"),
+        ("WHEELFIT_LIMIT", "labels=x", "labels must be a number from 1 to"),
         ("WHEELFIT_LIMIT", "lables=1", "limit.lables is no setting"),
         ("WHEELFIT_PLUGIN_DEADLINE", "soon", "not a number of seconds"),
         ("WHEELFIT_PLUGIN_DEADLINE", "-1", "not a number of seconds"),
@@ -358,12 +359,12 @@ def test_variables_that_are_none() -> None:
         ("strikt = true", "strikt is no setting", 1, "did you mean 'strict'?"),
         ("\nzzz = true", "zzz is no setting", 2, "wheelfit config show"),
         ("[limit]\nlabls = 1", "limit.labls is no setting", 2, "did you mean 'limit.labels'?"),
-        ("[limit]\nlabels = 0", "limit.labels is no number from 1", 2, None),
+        ("[limit]\nlabels = 0", "limit.labels must be a number from 1", 2, None),
         ("limit = 3", "limit is no table", 1, None),
         ("strict = 1", "strict is neither true nor false", 1, None),
-        ("plugin-deadline = true", "not a number of seconds", 1, None),
-        ('devices = "none"', "devices is none of all", 1, None),
-        ("devices = [1]", "devices is none of all", 1, None),
+        ("plugin-deadline = true", "neither a text nor a number", 1, None),
+        ('devices = "none"', "devices: 'none' is none of all", 1, None),
+        ("devices = [1]", "devices: '[1]' is none of all", 1, None),
         ("prefer = 'a'", "prefer is no list of texts", 1, None),
         ('prefer = [\n "a",\n "B!"\n]', "namespace", 3, None),
         ('label = ["a"]', "does not say which package", 1, "write NAME=LABEL"),
@@ -430,7 +431,9 @@ def test_every_key_is_in_the_reference() -> None:
         ProjectMay.NOT_SET_IT: "no",
         ProjectMay.ALONE_SET_IT: "only there",
     }
-    assert dict(rows) == {key: words[setting.project] for key, setting in SETTINGS.items()}
+    assert dict(rows) == {
+        key: words[setting.project] for key, setting in SETTINGS.items() if setting.project
+    }
 
 
 def test_the_example_of_the_reference(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def read_wanted(
 ) -> Wanted:
     """Read what was asked for.
 
-    :param arguments: the options of `wheelfit.cli.options.add_requirements`.
+    :param arguments: the options of `options.table.requirements.REQUIREMENTS`.
     :param environ: values of variables in requirements files.
     :param or_project: whether a project is worked on, so that nothing need be named.
     :raises UsageError: nothing was asked for, not even in a file.
@@ -404,7 +404,7 @@ def _requirement(line: RequirementLine) -> Requirement:
 def read_preferences(arguments: Namespace) -> Preferences:
     """Read the wishes about variants.
 
-    :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    :param arguments: the options of `options.table.variants.VARIANTS`.
     :raises InvalidProperty: a wish is none.
     :raises InvalidLabel: what stands after ``=`` is no label.
     :raises UsageError: a label is given without a name, or wishes contradict each other.
@@ -447,8 +447,8 @@ def choice_policy(
 ) -> ChoicePolicy:
     """Return what wheels are chosen by.
 
-    :param arguments: the options of `wheelfit.cli.options.add_choice`.
-    :param providers: how providers are asked; the options of ``add_machine`` have a say in it.
+    :param arguments: the options of `options.table.variants.VARIANTS`.
+    :param providers: how providers are asked; the options of ``machine.MACHINE`` have a say in it.
     :param hashes: allowed digests by project.
     :raises InvalidProperty: what may be mixed is no feature, or none that must be agreed on.
     """

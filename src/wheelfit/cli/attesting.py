@@ -31,7 +31,7 @@ _LARGEST = 4 << 20  # bytes of a provenance document
 def demands(arguments: Namespace) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
     """Return which packages need attestations, ``:all:`` for every one, and by whom.
 
-    :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
+    :param arguments: with the options of `options.table.environment.ATTESTATIONS`.
     :raises UserError: an option names no package or no publisher.
     """
     trusted = _trusted(arguments.trusted_publisher or ())
@@ -52,7 +52,7 @@ def verify_attestations(
     :param pins: what will be installed.
     :param wheels: the wheels by the URL in the plan.
     :param repository: where provenance comes from.
-    :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
+    :param arguments: with the options of `options.table.environment.ATTESTATIONS`.
     :param output: told who published what.
     :raises AttestationProblem: something does not hold, or is missing and required.
     :raises UserError: the library is not installed, or an option is none.

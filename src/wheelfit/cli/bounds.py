@@ -32,7 +32,7 @@ def check_bounds(
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
-    :param arguments: the options of `wheelfit.cli.options.add_bounds`.
+    :param arguments: the options of `options.table.environment.BOUNDS`.
     :param decision: what would be done.
     :param candidates: what there is, and who reads it.
     :param output: told what cannot be judged.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.cli.building import open_building, open_places
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
     from wheelfit.cli.output import Output
@@ -16,36 +16,11 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
 
-__all__ = ["add_hidden_defaults", "open_build_places"]
+__all__ = ["open_build_places"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def add_hidden_defaults(parser: ArgumentParser) -> None:
-    """Give what chooses wheels for a build environment all it asks of arguments.
-
-    A build needs few wheels, and those as they are: no option speaks of them.
-
-    :param parser: of a command; what it has counts.
-    """
-    from argparse import ArgumentParser
-
-    from wheelfit.cli import options
-
-    other = ArgumentParser()
-    for add in (
-        options.add_requirements,
-        options.add_building,
-        options.add_groups,
-        options.add_machine,
-        options.add_choice,
-    ):
-        add(other)
-    hidden = vars(other.parse_args([]))
-    own = {action.dest for action in parser._actions}  # noqa: SLF001 - there is no other way
-    parser.set_defaults(**{name: value for name, value in hidden.items() if name not in own})
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def open_building(
 ) -> Building:
     """Return the sources, with what may be built of them.
 
-    :param arguments: the options of `wheelfit.cli.options.add_building` and others.
+    :param arguments: the options of `options.table.requirements.SOURCE_BUILDS` and others.
     :param environ: the environment of the process.
     :param output: told what is being done.
     :param repository: the sources.
@@ -123,7 +123,7 @@ def open_places(
 ) -> IsolatedPlaces | OwnPlaces:
     """Return what makes the places in which build backends run.
 
-    :param arguments: the options of `wheelfit.cli.options.add_building`.
+    :param arguments: the options of `options.table.requirements.SOURCE_BUILDS`.
     :param environ: the environment of the process.
     :param repository: returns where what building needs comes from.
     :param environment: whose interpreter builds.

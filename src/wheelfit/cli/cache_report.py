@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.core.sizes import parse_size, size_in_words
+from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.values import dataclass, field
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.sources.inventory import Entry, Inventory, KeptName
 
-__all__ = ["duration", "info", "prune", "remove", "show", "size", "verify"]
+__all__ = ["info", "prune", "remove", "show", "verify"]
 
 
 def __dir__() -> list[str]:
@@ -38,32 +38,8 @@ _WORDS = {
     "plugins": "environments of plugins",
     "probes": "answers of drivers",
 }
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAMAGED = 4
 """The exit code: bytes are not what was promised."""
-
-
-def size(text: str) -> int:
-    """Return the bytes that an option says.
-
-    :raises ValueError: it says no size.
-    """
-    # ``20G`` as in other tools, where a letter alone is enough.
-    return parse_size(f"{text}B" if re.search(r"[kmgt]i?$", text.strip(), re.IGNORECASE) else text)
-
-
-def duration(text: str) -> float:
-    """Return the seconds that an option says.
-
-    >>> duration("30d"), duration("90m")
-    (2592000.0, 5400.0)
-
-    :raises ValueError: it says no time.
-    """
-    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text.strip())
-    if match is None:
-        raise ValueError(text)
-    return float(int(match[1]) * _UNITS[match[2]])
 
 
 # --- looking -------------------------------------------------------------------------

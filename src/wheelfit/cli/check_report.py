@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.plurals import count_of
-from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace, _ArgumentGroup
+    from argparse import Namespace
     from collections.abc import Collection, Iterable
 
     from rich.progress import Progress as RichProgress
@@ -22,8 +21,6 @@ __all__ = [
     "FAULTS",
     "INCOMPLETE",
     "Bar",
-    "add_counting",
-    "add_reporting",
     "check_ignored",
     "check_options",
     "deliver",
@@ -42,44 +39,10 @@ INCOMPLETE = 10
 """The exit code when something could not be checked."""
 
 
-def add_counting(group: ArgumentParser | _ArgumentGroup) -> None:
-    """Add which findings count."""
-    group.add_argument(
-        "--profile",
-        action="append",
-        default=[],
-        choices=("uv", "pypi"),
-        help="rules of a tool besides: of uv 0.13.8, or of the public registry",
-    )
-    group.add_argument("--strict", action="store_true", help="let warnings count as faults")
-    group.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="CODE",
-        help="leave out the findings of a check",
-    )
-
-
-def add_reporting(parser: ArgumentParser) -> None:
-    """Add which findings count, and how they are reported."""
-    add_counting(parser)
-    parser.add_argument(
-        "--sarif", action="store_true", help="write the report as SARIF 2.1.0, for code review"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=given,
-        metavar="FILE",
-        help="write the report to a file too, in the form asked for",
-    )
-
-
 def check_options(arguments: Namespace) -> None:
     """Refuse what cannot be meant, before anything is looked at.
 
-    :param arguments: with those of `add_reporting`.
+    :param arguments: with those of `checking.REPORTING`.
     :raises UsageError: there are two forms of one report, or there is no such check.
     """
     from wheelfit.errors import UsageError
@@ -178,7 +141,7 @@ def deliver(report: Report, arguments: Namespace, output: Output) -> None:
     """Write a report where it is wanted.
 
     :param report: what was found.
-    :param arguments: with those of `add_reporting`.
+    :param arguments: with those of `checking.REPORTING`.
     :param output: how to speak.
     """
     import json

@@ -18,17 +18,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.settings import SETTINGS, Place, ProjectMay, unknown_setting
+from wheelfit.cli.options.option import PREFIX, ProjectMay
+from wheelfit.cli.options.values import Place, unknown_setting
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     import os
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable, Mapping
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping
+
+    from wheelfit.cli.options.arguments import OptionParser
+    from wheelfit.cli.options.option import Option
 
 __all__ = [
-    "PREFIX",
     "PROJECT",
     "VARIABLE",
     "Configuration",
@@ -38,7 +41,6 @@ __all__ = [
     "complete",
     "configuration_file",
     "home",
-    "is_concerned",
     "project_file",
     "read_file",
     "read_layers",
@@ -57,8 +59,6 @@ def __dir__() -> list[str]:
 
 VARIABLE = "WHEELFIT_CONFIG_FILE"
 """Names another file than the user's; ``/dev/null`` is none."""
-PREFIX = "WHEELFIT_"
-"""Begins the variable of every setting."""
 PROJECT = "project"
 _LARGEST = 1 << 20
 """Bytes of the longest file."""
@@ -111,9 +111,13 @@ class Configuration:
     def of(self, key: str, given: Any = None) -> Effective:
         """Return what holds for a key; of what the layers say a list takes everything.
 
-        :param key: a key of `SETTINGS`.
+        :param key: of a setting.
         :param given: what the command line says; None: nothing.
         """
+        if not any(key in layer.said for layer in self.layers):
+            return Effective(given, () if given is None else ((Origin("command line"), given),))
+        from wheelfit.cli.options.settings import SETTINGS
+
         setting = SETTINGS[key]
         kind = setting.kind
         value: Any = None
@@ -240,12 +244,14 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
     :param environ: the environment of the process.
     :raises InvalidConfiguration: a value is of the wrong kind.
     """
-    said = {}
-    for name, text in environ.items():
-        key = _key_of(name)
-        if key is None or not text.strip():
-            continue
-        said[key] = (SETTINGS[key].kind.parse(key, text, Place(name)), Origin("variable", name))
+    said: dict[str, tuple[Any, Origin]] = {}
+    for name in filter(_may_be_setting, environ):
+        from wheelfit.cli.options.settings import SETTINGS
+
+        option, text = SETTINGS.get(_key_of(name)), environ[name]
+        if option is not None and option.variable and text.strip():
+            value = option.kind.parse(option.key, text, Place(name))
+            said[option.key] = (value, Origin("variable", name))
     return Layer("variable", "", said)
 
 
@@ -254,25 +260,24 @@ def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
 
     :param environ: the environment of the process.
     """
-    return tuple(
-        sorted(
-            name
-            for name in environ
-            if name.startswith(PREFIX)
-            and _key_of(name) is None
-            and not name.endswith(("_FILE", "_CACHE_DIR"))
-            and name not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_PROXY_SECRET")
-            and not name.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_SERVER_"))
-        )
+    from wheelfit.cli.options.settings import SETTINGS
+
+    variables = {option.variable for option in SETTINGS.values()}
+    return tuple(sorted(set(filter(_may_be_setting, environ)) - variables))
+
+
+def _may_be_setting(variable: str) -> bool:
+    """Return whether a variable looks like one of a setting."""
+    return (
+        variable.startswith(PREFIX)
+        and not variable.endswith(("_FILE", "_CACHE_DIR"))
+        and variable not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_PROXY_SECRET")
+        and not variable.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_SERVER_"))
     )
 
 
-def _key_of(variable: str) -> str | None:
-    if not variable.startswith(PREFIX):
-        return None
-    key = variable.removeprefix(PREFIX).lower().replace("_", "-")
-    setting = SETTINGS.get(key)
-    return None if setting is None or setting.project is ProjectMay.ALONE_SET_IT else key
+def _key_of(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower().replace("_", "-")
 
 
 def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
@@ -305,6 +310,8 @@ def read_project(path: Path) -> Layer:
     table = table.get("wheelfit", {}) if isinstance(table, dict) else {}
     if not isinstance(table, dict):
         raise InvalidConfiguration("tool.wheelfit is no table", where=str(path))
+    if not table:
+        return Layer(PROJECT, str(path), is_bound=True)
     said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
     return Layer(PROJECT, str(path), said, is_bound=True)
 
@@ -380,6 +387,7 @@ def _said(
     :param above: the tables around it.
     :param is_bound: whether it can only set what a project can.
     """
+    from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.core.strict_json import path_of
     from wheelfit.core.toml_lines import lines_of
 
@@ -404,22 +412,22 @@ def _said(
                 hint="write it under [tool.wheelfit] of its pyproject.toml",
             )
         if is_bound and setting.project is ProjectMay.NOT_SET_IT:
-            raise _not_allowed(key, name, setting.why, at)
+            raise _not_allowed(setting, name, at)
         said[key] = (setting.kind.read(key, value, at), Origin(name, at.where))
     return said
 
 
-def _not_allowed(key: str, name: str, why: str, place: Place) -> InvalidConfiguration:
+def _not_allowed(setting: Option, name: str, place: Place) -> InvalidConfiguration:
     if name == PROJECT:
-        variable = f"{PREFIX}{key.upper().replace('-', '_')}"
-        either = f", or in {variable}" if SETTINGS[key].kind.is_text else ""
+        either = f", or in {setting.variable}" if setting.kind.is_text else ""
         return InvalidConfiguration(
-            f"a project cannot set {key}: {why}",
+            f"a project cannot set {setting.key}: {setting.why}",
             where=place.where,
             hint=f"it belongs in your own wheelfit.toml{either} (wheelfit config path)",
         )
     return InvalidConfiguration(
-        f"{key} cannot be set in a file that others than the administrator can write: {why}",
+        f"{setting.key} cannot be set in a file that others than the administrator can write: "
+        f"{setting.why}",
         where=place.where,
         hint="let the file and its folder belong to root, and nobody else write there",
     )
@@ -428,48 +436,36 @@ def _not_allowed(key: str, name: str, why: str, place: Place) -> InvalidConfigur
 # --- how settings meet arguments ----------------------------------------------------------------
 
 
-def set_aside(parser: ArgumentParser) -> Mapping[str, Any]:
-    """Let the arguments show what the command line does not say; return the defaults.
+def set_aside(parser: OptionParser) -> Mapping[str, Any]:
+    """Make the arguments None where the command line says nothing; return the defaults.
 
     :param parser: of a command; what can be set is None in its arguments from now on.
     """
     own = {
-        name: parser.get_default(name)
-        for key, setting in SETTINGS.items()
-        if (name := setting.destination_of(key))
+        option.destination: parser.get_default(option.destination)
+        for option in parser.settings.values()
     }
     parser.set_defaults(**{name: None for name, default in own.items() if default is not None})
     return own
 
 
-def is_concerned(arguments: Namespace, key: str) -> bool:
-    """Say whether a command can be told a setting.
-
-    :param arguments: of the command.
-    :param key: a key of `SETTINGS`.
-    """
-    if key == "strict" and not hasattr(arguments, "read_unlisted"):
-        return False  # where nothing is chosen the word means something else
-    if key in ("platform", "python-version") and getattr(arguments, "hosts", True):
-        return False  # only a lock is for some platforms, unless its machines are named
-    return hasattr(arguments, SETTINGS[key].destination_of(key))
-
-
 def complete(
-    arguments: Namespace, own: Mapping[str, Any], read: Callable[[], Configuration]
+    parser: OptionParser,
+    arguments: Namespace,
+    own: Mapping[str, Any],
+    read: Callable[[], Configuration],
 ) -> None:
     """Fill in what the command line leaves open.
 
-    :param arguments: of a parser whose defaults were set aside.
+    :param parser: whose defaults were set aside.
+    :param arguments: as it parsed them.
     :param own: its defaults, as `set_aside` returned them.
     :param read: returns the settings.
     """
-    concerned: Iterable[str] = [key for key in SETTINGS if is_concerned(arguments, key)]
-    configuration = read() if concerned else Configuration()
-    for key, setting in SETTINGS.items():
-        name = setting.destination_of(key)
-        if not hasattr(arguments, name):
-            continue
-        given = getattr(arguments, name)
-        found = configuration.of(key, given).value if key in concerned else given
-        setattr(arguments, name, own[name] if found is None else found)
+    configuration = read() if parser.settings else Configuration()
+    for key, option in parser.settings.items():
+        name = option.destination
+        value = getattr(arguments, name)
+        if not (option.unless and getattr(arguments, option.unless)):
+            value = configuration.of(key, value).value
+        setattr(arguments, name, own[name] if value is None else value)

@@ -481,7 +481,7 @@ def remedies_for(findings: Iterable[Finding], arguments: Namespace) -> Iterator[
     """Name in each command that is advised the environment and the machine that were asked for.
 
     :param findings: what was found.
-    :param arguments: the options of `add_environment` and `add_machine`.
+    :param arguments: the options of `environment.ENVIRONMENT` and `machine.MACHINE`.
     """
     given = {name: getattr(arguments, name) for name in ("python", "prefix", "target", "root")}
     place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)

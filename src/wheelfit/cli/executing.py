@@ -5,10 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
-
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelfit.build.executors import Workers
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 __all__ = [
-    "add_executor",
     "batch_for",
     "do_elsewhere",
     "each_wheel",
@@ -39,41 +36,10 @@ _PROBED = 16
 """Folders of which it is looked whether workers see them."""
 
 
-def add_executor(parser: ArgumentParser, default: str = "this one") -> None:
-    """Add who does the work.
-
-    :param parser: of the command.
-    :param default: who does it if nobody is named.
-    """
-    group = parser.add_argument_group("who works")
-    group.add_argument(
-        "-j",
-        "--jobs",
-        type=_count,
-        metavar="N",
-        help=f"work in N processes of this machine (default: {default})",
-    )
-    group.add_argument(
-        "--executor",
-        type=given,
-        metavar="URL",
-        help="let others work: dask://HOST:PORT, with the extra dask; processes: as many as there "
-        "are processors",
-    )
-
-
-def _count(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 4096:
-        raise ArgumentTypeError(f"{text!r} is no number of processes")
-    return int(text)
-
-
 def is_executor_named(arguments: Namespace) -> bool:
     """Tell whether somebody said who works.
 
-    :param arguments: with those of `add_executor`.
+    :param arguments: with those of `workers.WORKERS`.
     """
     return arguments.jobs is not None or arguments.executor is not None
 
@@ -82,7 +48,7 @@ def is_executor_named(arguments: Namespace) -> bool:
 def open_workers_of(arguments: Namespace) -> Iterator[Workers]:
     """Open who does the work.
 
-    :param arguments: with those of `add_executor`.
+    :param arguments: with those of `workers.WORKERS`.
     :raises WheelfitError: see `wheelfit.build.executors.open_workers`.
     """
     from wheelfit.build.executors import open_workers
@@ -106,7 +72,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 def each_wheel(arguments: Namespace) -> Iterator[Each | None]:
     """Give what looks at wheels as `wheelfit.check.local.check_paths` asks for it; None: threads.
 
-    :param arguments: with those of `add_executor`.
+    :param arguments: with those of `workers.WORKERS`.
     """
     if not is_executor_named(arguments):
         yield None
@@ -169,7 +135,7 @@ def do_elsewhere(
 
     :param jobs: what is done to which wheel.
     :param sizes: of the wheels, in bytes.
-    :param arguments: with those of `add_executor`.
+    :param arguments: with those of `workers.WORKERS`.
     :param progress: told of the sizes as wheels are done.
     :param take: gets the number of a job and what became of it; what it raises ends the work.
     """

@@ -37,7 +37,7 @@ def read_settings(
 ) -> SourceSettings:
     """Put together where files come from; what comes later counts more.
 
-    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param arguments: the options of `options.table.sources.SOURCES`.
     :param environ: the environment of the process.
     :param files: requirements files that name sources themselves.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
@@ -81,7 +81,7 @@ def open_indexes(
 ) -> Remembered:
     """Open the sources; nobody is asked yet.
 
-    :param arguments: the options of `wheelfit.cli.options.add_sources`, maybe with `add_bounds`.
+    :param arguments: the options of `options.table.sources.SOURCES`, maybe with `BOUNDS`.
     :param settings: what `read_settings` returned.
     :param environ: the environment of the process.
     :param output: told what people should know about the sources.

@@ -131,7 +131,7 @@ class ChosenMachine:
         :param environment: whose interpreter runs them.
         :param repository: where they come from.
         :param settings: what it was opened with.
-        :param arguments: the options of `add_machine` and `add_sources` of `wheelfit.cli.options`.
+        :param arguments: the options of `MACHINE` and `SOURCES` in `options.table`.
         :param output: told what people should know.
         """
         return OnDemandPlugins(
@@ -156,7 +156,7 @@ def choose_machine(
 ) -> ChosenMachine:
     """Open the machine that the options name, and say which overrides are in effect.
 
-    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param arguments: the options of `options.table.machine.MACHINE`.
     :param current: the target of the interpreter in use.
     :param environ: the environment of the process.
     :param output: told of the host file and the overrides in use (P-44, P-73).

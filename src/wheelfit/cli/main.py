@@ -19,12 +19,22 @@ from wheelfit import __version__
 from wheelfit.errors import FileProblem, UsageError, WheelfitError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
+    from wheelfit.cli.options.arguments import OptionParser
+    from wheelfit.cli.options.option import OptionGroup
     from wheelfit.cli.output import Output
 
-__all__ = ["COMMANDS", "Command", "every_command", "main", "make_parser", "module_of", "run"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "every_command",
+    "main",
+    "make_parser",
+    "module_of",
+    "run",
+]
 
 
 def __dir__() -> list[str]:
@@ -97,8 +107,8 @@ class Command(Protocol):
     modules are named after both words.
     """
 
-    def configure(self, parser: ArgumentParser) -> None:
-        """Add the arguments of the command."""
+    OPTIONS: Sequence[OptionGroup]
+    """Its options and positional arguments."""
 
     def run(self, arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
         """Do the work and return the exit code."""
@@ -220,7 +230,7 @@ def _dispatch(words: list[str]) -> int:
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
-    complete(arguments, own, lambda: read_layers(arguments, os.environ))
+    complete(parser, arguments, own, lambda: read_layers(arguments, os.environ))
     output = _output(arguments)
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
@@ -242,68 +252,17 @@ def _check_working_folder() -> None:
         ) from None
 
 
-def make_parser(name: str, command: Command) -> ArgumentParser:
+def make_parser(name: str, command: Command) -> OptionParser:
     """Return the parser of one command.
 
     :param name: name of the command.
     :param command: its module.
     """
-    from argparse import ArgumentParser, HelpFormatter
+    from wheelfit.cli.options.arguments import OptionParser
+    from wheelfit.cli.options.table.output import OUTPUT
 
-    from wheelfit.cli.options import add_output
-
-    class Formatter(HelpFormatter):
-        def __init__(self, prog: str) -> None:
-            # One is made for every option that is added; the inherited way to find out the
-            # width takes two milliseconds, for modules that nobody else needs.
-            super().__init__(prog, width=_columns() - 2)
-
-        def _fill_text(self, text: str, width: int, indent: str) -> str:
-            """Break paragraphs anew to the width of the terminal; indented lines stay."""
-            from textwrap import fill
-
-            parts = (
-                part
-                if part.startswith(" ")
-                else fill(part, min(width, 100), initial_indent=indent, subsequent_indent=indent)
-                for part in text.split("\n\n")
-            )
-            return "\n\n".join(parts)
-
-    class Parser(ArgumentParser):
-        def print_help(self, file: object = None) -> None:  # noqa: ARG002 - always the same
-            _print(self.format_help())
-            _print("")
-
-        def error(self, message: str) -> NoReturn:
-            hint = f"wheelfit {name} --help lists the options"
-            if name == "run" and message.startswith("unrecognized"):
-                hint = "options of the command stand after --: wheelfit run -- uv --version"
-            raise UsageError(message, hint=hint)
-
-    parser = Parser(
-        prog=f"wheelfit {name}",
-        description=(getattr(command, "__doc__", None) or "").strip(),
-        formatter_class=Formatter,
-        allow_abbrev=False,
-    )
-    command.configure(parser)
-    add_output(parser)
-    return parser
-
-
-_MOST_DIGITS = 6
-
-
-def _columns() -> int:
-    """Return the width of the terminal, as `shutil.get_terminal_size`."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and len(named) < _MOST_DIGITS and int(named):
-        return int(named)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):
-        return 80
+    description = (getattr(command, "__doc__", None) or "").strip()
+    return OptionParser(name, (*command.OPTIONS, OUTPUT), description=description)
 
 
 def _output(arguments: Namespace) -> Output:

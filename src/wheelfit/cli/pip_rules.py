@@ -76,7 +76,7 @@ def check_place(rules: InstallRules, arguments: Namespace) -> None:
     """Refuse to install where pip, as it is configured, would not install.
 
     :param rules: what `read_rules` returned.
-    :param arguments: the options of `wheelfit.cli.options.add_environment`.
+    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
     :raises PolicyRefusal: the configuration names another place, and the user named none.
     """
     if arguments.target or arguments.prefix or arguments.root:

@@ -47,7 +47,7 @@ def read_rules_about_plugins(
 ) -> PluginRules:
     """Return what decides whether a plugin may be asked.
 
-    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param arguments: the options of `options.table.machine.MACHINE`.
     :param environ: the environment of the process.
     :param site: what the site allows.
     :param output: told when everything is trusted, and when the user's file does not count.
@@ -83,8 +83,8 @@ class OnDemandPlugins:
     :param interpreter: which Python plugins are installed for.
     :param target: the same, as the resolver sees it.
     :param open_sources: opens where wheels come from.
-    :param arguments: the options of `wheelfit.cli.options.add_machine`; those of
-        `wheelfit.cli.options.add_sources` count if they are there.
+    :param arguments: the options of `options.table.machine.MACHINE`; those of
+        `options.table.sources.SOURCES` count if they are there.
     :param environ: the environment of the process.
     :param output: told what people should know.
     :param keep: whether what is installed is kept for the next command.
@@ -144,7 +144,7 @@ class OnDemandPlugins:
 def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
     """Return where plugins are installed, whether it exists or not.
 
-    :param arguments: the options of `wheelfit.cli.options.add_sources`, if the command has them.
+    :param arguments: the options of `options.table.sources.SOURCES`, if the command has them.
     :param environ: the environment of the process.
     """
     from wheelfit.cli.cache_folder import cache_folder
@@ -165,7 +165,7 @@ def plugins_by_themselves(
 
     :param rules: what is trusted and allowed.
     :param environment: whose interpreter runs the plugins.
-    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param arguments: the options of `options.table.machine.MACHINE`.
     :param environ: the environment of the process.
     :param output: told what people should know.
     """
@@ -173,14 +173,11 @@ def plugins_by_themselves(
 
         def settings() -> tuple[Namespace, SourceSettings]:
             # Imported when a plugin is asked, which hardly ever happens.
-            from argparse import ArgumentParser
-
             from wheelfit.cli.indexes import read_settings
-            from wheelfit.cli.options import add_sources
+            from wheelfit.cli.options.arguments import OptionParser
+            from wheelfit.cli.options.table.sources import SOURCES
 
-            parser = ArgumentParser()
-            add_sources(parser)
-            defaults = parser.parse_args([])
+            defaults = OptionParser("plugins", (SOURCES,)).parse_args([])
             prefix = environment.interpreter.prefix
             return defaults, read_settings(defaults, environ, prefix=prefix)
 

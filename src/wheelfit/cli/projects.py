@@ -82,7 +82,7 @@ def group_of(text: str) -> Sequence[Asked]:
 def works_on_project(arguments: Namespace) -> bool:
     """Say whether a command works on a project: it is named, or nothing else is.
 
-    :param arguments: the options of ``add_requirements`` and ``add_project``.
+    :param arguments: the options of ``requirements.REQUIREMENTS`` and ``add_project``.
     """
     return arguments.project is not None or not (arguments.requirements or arguments.requirement)
 

@@ -110,7 +110,7 @@ def open_proxy(
 ) -> OpenedProxy:
     """Open a proxy; no index is asked yet.
 
-    :param arguments: the options of `wheelfit.cli.options.add_proxying`.
+    :param arguments: the options of `options.table.proxying.PROXIED`.
     :param settings: which indexes are behind it, and how they are asked.
     :param environ: the environment of the process.
     :param output: told what people should know.

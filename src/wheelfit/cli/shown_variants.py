@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.facts import Capability
     from wheelfit.wheels.binaries.properties import FoundProperties
 
-__all__ = ["add_from_binary", "shown_variants"]
+__all__ = ["shown_variants"]
 
 
 def __dir__() -> list[str]:
@@ -25,22 +25,6 @@ def __dir__() -> list[str]:
 
 _SAID = 10
 """Notes of one wheel that are told without ``--verbose``."""
-
-
-def add_from_binary(parser: ArgumentParser) -> None:
-    """Add that binaries say what the variant needs."""
-    group = parser.add_argument_group("properties from binaries")
-    group.add_argument(
-        "--from-binary",
-        action="store_true",
-        help="add what the binaries in each wheel show (needs the extra `build`); a feature of "
-        "--property stays as it is given",
-    )
-    group.add_argument(
-        "--no-ptx",
-        action="store_true",
-        help="with --from-binary: no values of sm_arch that rely on PTX",
-    )
 
 
 def shown_variants(

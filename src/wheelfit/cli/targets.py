@@ -43,7 +43,7 @@ def named_project(
     slash or the ending of a file, or is a usual name of a folder.
 
     :param text: as the user wrote it.
-    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param arguments: the options of `options.table.sources.SOURCES`.
     :param versions_suffice: whether versions, as in ``torch==2.8.0``, serve in place of an index.
     :raises UsageError: it is a requirement, but with more than versions; or names no project.
     """

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
-
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from pathlib import Path
 
     from wheelfit.cli.output import Output
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import PluginProvider
 
 __all__ = [
-    "add_document",
-    "add_resolving",
-    "add_variant",
     "asked_variant",
     "document_of",
     "open_table",
@@ -30,94 +25,12 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def add_variant(parser: ArgumentParser) -> None:
-    """Add which variant is asked for."""
-    group = parser.add_argument_group("variant")
-    group.add_argument(
-        "-p",
-        "--property",
-        action="append",
-        default=[],
-        metavar="'NAMESPACE :: FEATURE :: VALUE'",
-        help="what the variant needs",
-    )
-    group.add_argument(
-        "--label",
-        type=given,
-        metavar="LABEL",
-        help="how the properties are called, or without any, which entry of the table or document "
-        "is meant (default: derived from the properties)",
-    )
-    group.add_argument("--null", action="store_true", help="the variant without properties")
-
-
-def add_document(parser: ArgumentParser) -> None:
-    """Add who knows about the namespaces."""
-    group = parser.add_argument_group("providers and priorities")
-    source = group.add_mutually_exclusive_group()
-    source.add_argument(
-        "--project",
-        dest="table",
-        type=given,
-        metavar="PATH",
-        help="take them from the [variant] table of this project: its folder or pyproject.toml",
-    )
-    source.add_argument(
-        "--document",
-        type=given,
-        metavar="FILE",
-        help="take them from a *-variants.json or variant.json",
-    )
-    group.add_argument(
-        "--provider",
-        action="append",
-        default=[],
-        metavar="NAMESPACE[=REQUIREMENT]",
-        help="who knows about a namespace: a plugin; alone: the plugin that wheelfit knows for it",
-    )
-    group.add_argument(
-        "--static",
-        action="append",
-        default=[],
-        metavar="'NAMESPACE :: FEATURE :: VALUES'",
-        help="a namespace whose values no machine decides: values by commas, best first",
-    )
-    group.add_argument(
-        "--priority",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="order of the namespaces, most important first (default: as they are named)",
-    )
-    group.add_argument(
-        "--layout",
-        choices=("850", "825"),
-        default="850",
-        help="layout of variant.json; 825 knows no providers (default: 850)",
-    )
-    group.add_argument(
-        "--no-validate",
-        action="store_true",
-        help="write properties that the provider of their namespace does not know",
-    )
-
-
-def add_resolving(parser: ArgumentParser) -> None:
-    """Add what becomes of variant markers."""
-    parser.add_argument(
-        "--resolve-markers",
-        action="store_true",
-        help="resolve variant markers of dependencies as far as the label decides them, for tools "
-        "that do not know them",
-    )
-
-
 def asked_variant(
     arguments: Namespace, table: ProjectTable, output: Output
 ) -> tuple[Label, bytes] | None:
     """Return the variant that is asked for and its document; None if none is.
 
-    :param arguments: with the options of `add_variant` and `add_document`.
+    :param arguments: with the options of `wheels.VARIANT` and `wheels.DOCUMENT`.
     :param table: what `open_table` returned.
     :param output: told what is odd about it.
     :raises InvalidDocument: the document may not be written; says everything at once.
@@ -151,7 +64,7 @@ def document_of(
 ) -> bytes:
     """Return the document of one variant, valid as far as anybody can tell (B-25).
 
-    :param arguments: with the options of `add_document`.
+    :param arguments: with the options of `wheels.DOCUMENT`.
     :param table: what `open_table` returned.
     :param label: of the variant.
     :param properties: what it needs.
@@ -187,7 +100,7 @@ def document_of(
 def open_table(arguments: Namespace) -> ProjectTable:
     """Return what is said of providers and priorities, by a file and by options.
 
-    :param arguments: with the options of `add_document`.
+    :param arguments: with the options of `wheels.DOCUMENT`.
     :raises InvalidDocument: the table or the document has faults.
     :raises FileProblem: the file cannot be read.
     :raises UsageError: a provider is named that nobody knows.

@@ -5,11 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.executing import add_executor
-from wheelfit.cli.typed import given
-
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.errors import WheelfitError
 
-__all__ = ["FAILURES", "add_wheels", "add_writing", "carry_out", "find_wheels"]
+__all__ = ["FAILURES", "carry_out", "find_wheels"]
 
 
 def __dir__() -> list[str]:
@@ -28,65 +25,6 @@ def __dir__() -> list[str]:
 
 FAILURES = 9
 """The exit code when something could not be done, and the rest was, as was asked."""
-
-
-def add_wheels(parser: ArgumentParser) -> None:
-    """Add the wheels to work on."""
-    parser.add_argument(
-        "wheels",
-        nargs="+",
-        type=given,
-        metavar="WHEEL",
-        help="a wheel, or a folder: all wheels in it and in the folders in it",
-    )
-
-
-def add_writing(parser: ArgumentParser) -> None:
-    """Add where results go, and what is verified."""
-    group = parser.add_argument_group("results")
-    group.add_argument(
-        "-o",
-        "--output",
-        type=given,
-        metavar="DIR",
-        help="where the results go (default: beside each wheel)",
-    )
-    group.add_argument(
-        "--overwrite", action="store_true", help="let other files of the same names give way"
-    )
-    group.add_argument(
-        "--keep-going",
-        action="store_true",
-        help="keep each wheel that succeeds although others fail (default: all or none)",
-    )
-    group.add_argument(
-        "--dry-run", action="store_true", help="do all of it, but give no result its name"
-    )
-    verify = group.add_mutually_exclusive_group()
-    verify.add_argument(
-        "--verify-content",
-        dest="verify_content",
-        action="store_true",
-        default=None,
-        help="compare every byte with RECORD, however large a wheel is",
-    )
-    verify.add_argument(
-        "--no-verify-content",
-        dest="verify_content",
-        action="store_false",
-        help="compare what is copied unchanged never (default: up to 64 MB of content)",
-    )
-    group.add_argument(
-        "--accept-record-errors",
-        action="store_true",
-        help="write RECORD anew where it is wrong, from what is in the wheel",
-    )
-    group.add_argument(
-        "--no-sync",
-        action="store_true",
-        help="do not wait until the disk has the results; a power cut may cost them",
-    )
-    add_executor(parser)
 
 
 def find_wheels(names: Sequence[str]) -> list[Path]:
@@ -141,7 +79,7 @@ def carry_out(
     done.
 
     :param work: wheels with what is done to each.
-    :param arguments: with the options of `add_writing`.
+    :param arguments: with the options of `wheels.RESULTS`.
     :param output: how to speak.
     :param environ: the environment of the process; ``SOURCE_DATE_EPOCH`` counts.
     :param copy_unchanged: whether wheels that need nothing are copied to an output folder.

@@ -53,7 +53,7 @@ def open_whole_index(
     """Open an index and no other; give it, and what asks it for the names of its projects.
 
     :param index: its URL or folder.
-    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param arguments: the options of `options.table.sources.SOURCES`.
     :param environ: the environment of the process.
     :param note: told what people should know.
     :param refresh: whether nothing that is kept counts.

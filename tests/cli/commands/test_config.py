@@ -10,7 +10,7 @@ import pytest
 from cli.running import Runner
 from jsonschema import Draft202012Validator
 
-from wheelfit.cli.settings import SETTINGS
+from wheelfit.cli.options.settings import SETTINGS
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/config.json").read_text())
 

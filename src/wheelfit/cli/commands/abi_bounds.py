@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.building import ABI_BOUNDS
+from wheelfit.cli.options.table.sources import SOURCES
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import ExitStack
     from pathlib import Path
@@ -33,68 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "consumer",
-        type=given,
-        metavar="CONSUMER",
-        help="a wheel, or a library by itself, that was built with one of the releases",
-    )
-    parser.add_argument(
-        "--against",
-        type=given,
-        action="append",
-        default=[],
-        metavar="LIBRARY",
-        help="a project (project:torch, torch>=2.5), a wheel, a folder of wheels, or a library as "
-        "VERSION=FILE",
-    )
-    parser.add_argument(
-        "--project",
-        dest="named",
-        type=given,
-        metavar="NAME",
-        help="which project the libraries are of (default: as the wheels say)",
-    )
-    parser.add_argument(
-        "--exports",
-        type=given,
-        metavar="FILE",
-        help="pyproject.toml of the library with [variant.abi-exports]: what it promises",
-    )
-    parser.add_argument(
-        "--namespace",
-        type=given,
-        default="abi_dependency",
-        metavar="NAME",
-        help="namespace of the properties (default: abi_dependency)",
-    )
-    parser.add_argument(
-        "--label", type=given, metavar="LABEL", help="look at the builds of the library so called"
-    )
-    parser.add_argument(
-        "--newest",
-        type=_whole,
-        default=10,
-        metavar="N",
-        help="how many releases of a project to look at, newest first (default: 10; 0: all)",
-    )
-    parser.add_argument(
-        "--built-with",
-        type=given,
-        metavar="VERSION",
-        help="compare types with this release (default: the first that has all symbols)",
-    )
-    add_sources(parser)
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(f"{text!r} is no number of releases")
-    return int(text)
+OPTIONS = (ABI_BOUNDS, SOURCES)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.options.table.hardware import BRIDGES
 from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 _ACTIONS = ("list", "show")
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("action", nargs="?", default="list", metavar="ACTION", help="list or show")
-    parser.add_argument("names", nargs="*", metavar="FAMILY", help="a name, or a FAMILY.toml")
+OPTIONS = (BRIDGES,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.executing import add_executor
-from wheelfit.cli.options import add_interpreter, add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.building import BUILD, BUILD_WAYS, BUILT_MATRIX, BUILT_WHEELS
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
@@ -25,167 +29,21 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    from wheelfit.cli.build_places import add_hidden_defaults
-
-    parser.add_argument(
-        "source",
-        nargs="?",
-        type=given,
-        default=".",
-        metavar="PROJECT",
-        help="the folder of a project, or its source distribution (default: the current folder)",
-    )
-    _add_wheels(parser)
-    _add_ways(parser)
-    _add_matrix(parser)
-    add_executor(parser)
-    add_interpreter(parser)
-    add_sources(parser)
-    add_hidden_defaults(parser)
-    # Tables of a project, which are read where it is built.
-    parser.set_defaults(build_table=None, matrix_table=None)
-
-
-def _add_wheels(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("wheels (default: a plain one)")
-    group.add_argument(
-        "--variant",
-        dest="labels",
-        type=given,
-        action="append",
-        default=[],
-        metavar="LABEL",
-        help="build this variant of the table; with --property: call the variant so",
-    )
-    group.add_argument(
-        "-p",
-        "--property",
-        dest="properties",
-        action="append",
-        default=[],
-        metavar="PROPERTY",
-        help="build the variant that needs this ('x86_64 :: level :: v3') and what else is given; "
-        "without --variant its label is derived",
-    )
-    group.add_argument("--null", action="store_true", help="build the null variant")
-    group.add_argument(
-        "--all", action="store_true", help="build every variant of the table, and a plain wheel"
-    )
-    plain = group.add_mutually_exclusive_group()
-    plain.add_argument(
-        "--plain", action="store_true", default=None, help="build a plain wheel beside the variants"
-    )
-    plain.add_argument(
-        "--no-plain", dest="plain", action="store_false", help="build no plain wheel beside them"
-    )
-    group.add_argument(
-        "--sdist",
-        action="store_true",
-        help="build a source distribution too, and every wheel from that",
-    )
-    group.add_argument(
-        "--editable",
-        dest="is_editable",
-        action="store_true",
-        help="build a wheel that leads to the project where it lies (PEP 660)",
-    )
-    group.add_argument(
-        "-o",
-        "--output",
-        dest="folder",
-        type=given,
-        default="dist",
-        metavar="DIR",
-        help="where wheels go; those of the same name give way (default: dist)",
-    )
-
-
-def _add_matrix(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("matrix (with --all, and [tool.wheelfit.matrix])")
-    group.add_argument(
-        "--only-python",
-        action="append",
-        default=[],
-        metavar="VERSION",
-        help="leave out other Pythons",
-    )
-    group.add_argument(
-        "--rebuild", action="store_true", help="build again what an earlier run has built"
-    )
-
-
-def _add_ways(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("how they are built (runs code of the project)")
-    group.add_argument(
-        "-C",
-        "--config-setting",
-        "--config-settings",
-        dest="config_settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="tell this to the backend; variant, variant-name, variant-label and null-variant are "
-        "understood whatever the backend",
-    )
-    group.add_argument(
-        "--flags",
-        action="store_true",
-        default=None,
-        help="give compilers the flags that follow from x86_64 :: level and aarch64 :: version, "
-        "besides those of the plain build; needs the extra build",
-    )
-    group.add_argument(
-        "--hand-over",
-        action="store_true",
-        default=None,
-        help="give the properties to the build system too, which Meson takes as its option variant",
-    )
-    group.add_argument(
-        "--dialect",
-        metavar="NAME",
-        help="how variants are asked for: draft, meson-python, hatchling, scikit-build-core; none: "
-        "always convert (default: as the backend that is installed understands it)",
-    )
-    group.add_argument(
-        "--provider",
-        dest="namespace_providers",
-        action="append",
-        default=[],
-        metavar="NAMESPACE=REQUIREMENT",
-        help="who knows about a namespace, for a project without a [variant] table; most important "
-        "first",
-    )
-    group.add_argument(
-        "--ask-plugins",
-        action="store_true",
-        help="install the plugins of all providers for the build, and validate with them",
-    )
-    group.add_argument(
-        "--no-isolation",
-        dest="no_build_isolation",
-        action="store_true",
-        help="build with what the environment has, and not in one made for that",
-    )
-    group.add_argument(
-        "--allow-source",
-        type=given,
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="build source distributions of this project where no wheel fits; :all: for any that "
-        "has no variants",
-    )
-    group.add_argument(
-        "-c",
-        "--constraint",
-        type=given,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="limit versions by a file in pip's format",
-    )
+OPTIONS = (
+    BUILD,
+    BUILT_WHEELS,
+    BUILD_WAYS,
+    BUILT_MATRIX,
+    WORKERS,
+    INTERPRETER,
+    SOURCES,
+    *(
+        group.off_command_line()
+        for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)
+    ),
+)
+"""What chooses wheels for build environments reads more arguments than there are options: a build
+needs few wheels, and those as they are."""
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.options import (
-    add_bounds,
-    add_choice,
-    add_interpreter,
-    add_lock,
-    add_machine,
-    add_sources,
-)
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.environment import BOUNDS, INTERPRETER
+from wheelfit.cli.options.table.locking import BUNDLE
+from wheelfit.cli.options.table.machine import MACHINES
+from wheelfit.cli.options.table.requirements import LOCK_FILE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -32,30 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import ChoicePolicy
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_lock(parser)
-    group = parser.add_argument_group("bundle")
-    group.add_argument(
-        "-o", "--output", type=given, metavar="DIR", help="the folder to make; its parent exists"
-    )
-    group.add_argument(
-        "--all", action="store_true", help="take every wheel of the lock, whoever it fits"
-    )
-    group.add_argument(
-        "--update",
-        action="store_true",
-        help="make an earlier bundle anew; what is unchanged is not fetched again",
-    )
-    group.add_argument(
-        "--dry-run", action="store_true", help="only say what would be in it, with sizes"
-    )
-    group.add_argument("--verify", type=given, metavar="DIR", help="check a bundle, and make none")
-    add_interpreter(parser)
-    add_sources(parser)
-    add_machine(parser, several=True)
-    add_bounds(parser)
-    add_choice(parser)
+OPTIONS = (LOCK_FILE, BUNDLE, INTERPRETER, SOURCES, MACHINES, BOUNDS, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -263,18 +237,16 @@ def _recorded(arguments: Namespace, words: Sequence[str], folder: Path) -> Names
 
     :raises DamagedBundle: it names options that there are not.
     """
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from typing import NoReturn
 
+    from wheelfit.cli.options.arguments import OptionParser
     from wheelfit.errors import DamagedBundle
     from wheelfit.lock.bundles.manifest import MANIFEST
 
-    class Parser(ArgumentParser):
+    class Parser(OptionParser):
         def error(self, message: str) -> NoReturn:
             raise DamagedBundle([(MANIFEST, "unreadable", message)], where=str(folder))
 
-    parser = Parser(add_help=False, allow_abbrev=False)
-    add_machine(parser, several=True)
-    add_choice(parser)
-    recorded = parser.parse_args(list(words))
+    recorded = Parser("bundle", (MACHINES, VARIANTS), add_help=False).parse_args(list(words))
     return Namespace(**{**vars(arguments), **vars(recorded)})

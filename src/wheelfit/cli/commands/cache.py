@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.options.table.upkeep import CACHE, REMOVED, VERIFIED
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -36,33 +37,7 @@ _OPTIONS = {
 """Which options belong to which actions."""
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    from wheelfit.cli.cache_report import duration, size
-
-    parser.add_argument(
-        "action", nargs="?", default="dir", metavar="ACTION", help=", ".join(_ACTIONS)
-    )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="a package; for remove also NAME==VERSION"
-    )
-    parser.add_argument(
-        "--cache-dir", type=given, metavar="DIR", help="this folder instead of the usual one"
-    )
-    group = parser.add_argument_group("remove and prune")
-    group.add_argument("--all", action="store_true", help="everything")
-    group.add_argument(
-        "--max-size", type=size, metavar="SIZE", help="leave at most this much, as 20GB or 500MiB"
-    )
-    group.add_argument(
-        "--older-than",
-        type=duration,
-        metavar="TIME",
-        help="what was not used for this long, as 30d, 12h or 2w",
-    )
-    group.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    group = parser.add_argument_group("verify")
-    group.add_argument("--keep-damaged", action="store_true", help="only say what is damaged")
+OPTIONS = (CACHE, REMOVED, VERIFIED)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

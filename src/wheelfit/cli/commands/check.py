@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.check_report import add_reporting
-from wheelfit.cli.executing import add_executor
-from wheelfit.cli.options import add_environment, add_machine, add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.checking import CHECK, REPORTING
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.workers import WORKERS_WITH_THREADS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from wheelfit.check.findings import Report
@@ -27,42 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "targets",
-        nargs="*",
-        type=given,
-        metavar="TARGET",
-        help="a wheel, an index file, a folder, a URL, or a project of an index "
-        "(project:name==version)",
-    )
-    parser.add_argument(
-        "--environment",
-        action="store_true",
-        help="check the installed variants too: whether they still fit",
-    )
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="compare all content with RECORD and with the hashes on pages",
-    )
-    parser.add_argument(
-        "--binaries",
-        action="store_true",
-        help="hold what wheels here claim against the binaries in them (needs the extra `build`)",
-    )
-    parser.add_argument(
-        "--instructions",
-        action="store_true",
-        help="as --binaries, and find code that needs a newer x86-64 processor than "
-        "the wheel claims, as of -march=native",
-    )
-    add_reporting(parser)
-    add_executor(parser, "this one, with threads for large files")
-    add_sources(parser)
-    add_environment(parser)
-    add_machine(parser)
+OPTIONS = (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment, add_machine
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.installing import CHECK_ENV
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from wheelfit.check.findings import Finding
@@ -23,12 +26,7 @@ MISFIT = 13
 """The exit code where something does not fit; `doctor` has the same for packages."""
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("--strict", action="store_true", help="let warnings count as faults")
-    add_environment(parser)
-    add_machine(parser)
-    parser.set_defaults(agreement_table=(), allow_mixed=[])  # only a file can set them
+OPTIONS = (CHECK_ENV, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -13,31 +13,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.options.table.upkeep import CONFIG
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.configuration import Configuration, Effective
     from wheelfit.cli.output import Output, Style
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("action", nargs="?", default="show", metavar="ACTION", help="show or path")
-    parser.add_argument(
-        "command",
-        nargs="?",
-        metavar="COMMAND",
-        help="show what concerns this command, and what it falls back on",
-    )
-    parser.add_argument(
-        "--origin", action="store_true", help="say of each setting who set it, with the line"
-    )
-    parser.add_argument(
-        "--project", type=given, metavar="PATH", help="a pyproject.toml, or the folder of one"
-    )
+OPTIONS = (CONFIG,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -49,7 +36,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     from wheelfit.cli.configuration import read_layers, strays
-    from wheelfit.cli.settings import SETTINGS
+    from wheelfit.cli.options.settings import SETTINGS
 
     defaults, works_on_project = _defaults(arguments.command)
     configuration = read_layers(_worked_on(arguments, works_on_project=works_on_project), environ)
@@ -103,15 +90,11 @@ def _defaults(command: str | None) -> tuple[Mapping[str, Any], bool]:
 
     :param command: the command that is asked about; None: all of them.
     """
-    from argparse import Namespace
-    from contextlib import suppress
     from difflib import get_close_matches
     from importlib import import_module
     from typing import cast
 
-    from wheelfit.cli.configuration import is_concerned
     from wheelfit.cli.main import Command, every_command, make_parser, module_of
-    from wheelfit.cli.settings import SETTINGS
     from wheelfit.errors import UsageError
 
     commands = every_command()
@@ -124,27 +107,28 @@ def _defaults(command: str | None) -> tuple[Mapping[str, Any], bool]:
     found: dict[str, Any] = {}
     works_on_project = False
     for name in commands if command is None else [command]:
-        parser = make_parser(name, cast(Command, import_module(module_of(name))))
-        own = Namespace()
-        with suppress(UsageError):  # words are missing, but the defaults are there by then
-            parser.parse_known_args([], own)
-        works_on_project |= hasattr(own, "project") or hasattr(own, "lock")
-        for key, setting in SETTINGS.items():
-            if key not in found and is_concerned(own, key):
-                found[key] = getattr(own, setting.destination_of(key))
+        module = cast(Command, import_module(module_of(name)))
+        parser = make_parser(name, module)
+        works_on_project |= any(
+            option.is_on_command_line and option.destination in ("project", "lock")
+            for group in module.OPTIONS
+            for option in group.options
+        )
+        for key, option in parser.settings.items():
+            found.setdefault(key, parser.get_default(option.destination))
     return found, works_on_project
 
 
 def _value(key: str, found: Effective, default: Any) -> object:
     """Return what holds, as a file would say it; None: nothing."""
-    from wheelfit.cli.settings import SETTINGS
+    from wheelfit.cli.options.settings import SETTINGS
 
     value = default if found.value is None else found.value
     return None if value is None else SETTINGS[key].kind.show(value)
 
 
 def _tell(key: str, found: Effective, default: Any, output: Output, *, origin: bool) -> None:
-    from wheelfit.cli.settings import SETTINGS
+    from wheelfit.cli.options.settings import SETTINGS
 
     value = _value(key, found, default)
     line = f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
@@ -207,8 +191,8 @@ def _meant(variable: str) -> str:
     """Return which variable was likely meant, as the end of a sentence."""
     from difflib import get_close_matches
 
-    from wheelfit.cli.configuration import PREFIX
-    from wheelfit.cli.settings import SETTINGS, ProjectMay
+    from wheelfit.cli.options.option import PREFIX, ProjectMay
+    from wheelfit.cli.options.settings import SETTINGS
 
     key = variable.removeprefix(PREFIX).lower().replace("_", "-")
     if key in SETTINGS:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
+from wheelfit.cli.options.table.sources import SOURCES
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 _PACKAGE = "numpy"
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_sources(parser)
+OPTIONS = (SOURCES,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment, add_machine
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.checking import DOCTOR
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterable, Mapping
 
     from wheelfit.check.findings import Finding
@@ -37,46 +39,7 @@ EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
 """The exit code of a fault in each area; with several, the first one counts."""
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "--runtime",
-        type=_process,
-        metavar="PID",
-        help="look at the libraries a process has loaded; self: this one",
-    )
-    parser.add_argument(
-        "--replay",
-        type=given,
-        metavar="DIR",
-        help="judge for a machine captured with wheelfit probe --record",
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="compare the content of all installed files too"
-    )
-    parser.add_argument("--strict", action="store_true", help="let warnings count as faults")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="CODE",
-        help="show the findings of this kind only",
-    )
-    parser.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="CODE",
-        help="leave out the findings of a kind",
-    )
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="install what wheelfit itself depends on and lacks, with pip or uv",
-    )
-    add_environment(parser)
-    add_machine(parser)
-    parser.set_defaults(agreement_table=(), allow_mixed=[])  # only a file can set them
+OPTIONS = (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -116,17 +79,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     for line, style in lines_of(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
         output.result(line, style)
     return _exit_code(found.findings, strict=arguments.strict)
-
-
-def _process(text: str) -> int:
-    """Read ``PID`` or ``self``; 0 stands for the latter."""
-    from argparse import ArgumentTypeError
-
-    if text == "self":
-        return 0
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
-        raise ArgumentTypeError(f"{text[:40]!r} is neither the number of a process nor self")
-    return int(text)
 
 
 def _check_codes(codes: Iterable[str]) -> None:

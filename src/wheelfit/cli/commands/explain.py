@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import (
-    add_bounds,
-    add_building,
-    add_choice,
-    add_environment,
-    add_groups,
-    add_machine,
-    add_requirements,
-    add_sources,
-)
+from wheelfit.cli.options.table.environment import BOUNDS_WITHOUT_DOWNLOADS, ENVIRONMENT
+from wheelfit.cli.options.table.installing import EXPLAIN
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.opened import Opened
@@ -38,26 +34,17 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import Asked, GivenWheel
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_requirements(parser)
-    add_groups(parser)
-    parser.add_argument(
-        "--with-deps",
-        action="store_true",
-        help="resolve as install would where nothing is installed, and explain all of it",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="show every label of the release, whatever the machine, and which machines take it",
-    )
-    add_bounds(parser, downloads=False)
-    add_building(parser)
-    add_environment(parser)
-    add_sources(parser)
-    add_machine(parser)
-    add_choice(parser)
+OPTIONS = (
+    REQUIREMENTS,
+    DEPENDENCY_GROUPS,
+    EXPLAIN,
+    BOUNDS_WITHOUT_DOWNLOADS,
+    SOURCE_BUILDS,
+    ENVIRONMENT,
+    SOURCES,
+    MACHINE,
+    VARIANTS,
+)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

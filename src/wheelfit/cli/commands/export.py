@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import (
-    add_choice,
-    add_environment,
-    add_lock,
-    add_machine,
-    add_sources,
-)
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.locking import EXPORT
+from wheelfit.cli.options.table.machine import MACHINES
+from wheelfit.cli.options.table.requirements import LOCK_FILE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -27,27 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("requirements", "cyclonedx", "licenses")
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_lock(parser)
-    parser.add_argument("--format", choices=FORMATS, default="requirements", help="what to write")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=given,
-        metavar="PLACE",
-        help="write it here: a file, or a folder for one file of each machine",
-    )
-    parser.add_argument(
-        "--wheels",
-        type=given,
-        metavar="DIR",
-        help="with requirements: put copies of variant wheels here that pip and uv can install",
-    )
-    add_environment(parser)
-    add_sources(parser)
-    add_machine(parser, several=True)
-    add_choice(parser)
+OPTIONS = (LOCK_FILE, EXPORT, ENVIRONMENT, SOURCES, MACHINES, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

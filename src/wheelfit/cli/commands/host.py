@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.options.table.hardware import HOST, NEW_HOST
+from wheelfit.cli.typed import check_action
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.cli.hosts import Host
@@ -52,52 +53,7 @@ _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 _OF_NEW = ("output", "save", "force", "python", "platform", *_LIBRARIES, *_HARDWARE)
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "action", nargs="?", default="list", metavar="ACTION", help="list, show, diff or new"
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="HOST",
-        help="a host file, a preset, or this; for list words to look for",
-    )
-    parser.add_argument(
-        "--exit-code",
-        action="store_true",
-        help="for diff: end with 30 if the machines differ",
-    )
-    group = parser.add_argument_group("new")
-    group.add_argument(
-        "-o", "--output", type=given, metavar="FILE", help="write the host file here; -: print it"
-    )
-    group.add_argument(
-        "--save", type=given, metavar="NAME", help="keep it among your own host files instead"
-    )
-    group.add_argument("--force", action="store_true", help="replace a file that is there")
-    group.add_argument(
-        "--python",
-        type=given,
-        metavar="VERSION",
-        help="its Python, as 3.12, 3.12.4 or 3.13t (default: the one in use counts)",
-    )
-    group.add_argument(
-        "--platform", type=given, metavar="PLATFORM", help="as linux-x86_64 or macos-arm64"
-    )
-    group.add_argument("--glibc", type=given, metavar="VERSION", help="of Linux, as 2.28")
-    group.add_argument("--musl", type=given, metavar="VERSION", help="of Alpine Linux, as 1.2")
-    group.add_argument("--macos", type=given, metavar="VERSION", help="of a Mac, as 14.0")
-    group.add_argument(
-        "--level",
-        type=given,
-        metavar="LEVEL",
-        help="of the processor: v1 to v4, or an Arm version as 8.2a",
-    )
-    group.add_argument("--cuda", type=given, metavar="VERSION", help="of NVIDIA's driver, as 12.8")
-    group.add_argument("--sm", type=given, metavar="NN", help="of an NVIDIA GPU, as 90")
-    group.add_argument("--rocm", type=given, metavar="VERSION", help="as 6.4")
-    group.add_argument("--gfx", type=given, metavar="NAME", help="of an AMD GPU, as gfx942")
+OPTIONS = (HOST, NEW_HOST)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

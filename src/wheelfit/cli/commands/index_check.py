@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.check_report import add_reporting
-from wheelfit.cli.options import add_interpreter, add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.checking import REPORTING
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.indexes import CHECK_INDEX
+from wheelfit.cli.options.table.sources import SOURCES
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
     from packaging.utils import NormalizedName
@@ -30,25 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.overview import Onlooker
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("index", type=given, metavar="INDEX", help="the index: a URL or a folder")
-    parser.add_argument(
-        "--project",
-        dest="only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="look at this project only",
-    )
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="compare all content with RECORD and with the hashes on pages",
-    )
-    add_reporting(parser)
-    add_sources(parser)
-    add_interpreter(parser)
+OPTIONS = (CHECK_INDEX, REPORTING, SOURCES, INTERPRETER)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.indexes import CONVERT_INDEX
+from wheelfit.cli.options.table.sources import SOURCES
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
     from contextlib import ExitStack
 
@@ -29,39 +29,7 @@ LOSSES = 32
 """The exit code when something was lost, with consent (F-56)."""
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "source", type=given, metavar="SOURCE", help="the old index: a URL, or the folder of it"
-    )
-    parser.add_argument(
-        "--to",
-        type=given,
-        required=True,
-        metavar="TARGET",
-        help="a folder, or a URL as s3://bucket/prefix, that gets the new index",
-    )
-    parser.add_argument(
-        "--rewrite-wheels",
-        action="store_true",
-        help="write wheels of this machine anew whose variant.json has an old layout",
-    )
-    parser.add_argument(
-        "--accept-losses",
-        action="store_true",
-        help="let go what the current layout cannot say",
-    )
-    parser.add_argument(
-        "--keep-going",
-        action="store_true",
-        help="publish what could be converted although something could not",
-    )
-    parser.add_argument(
-        "--replace",
-        action="store_true",
-        help="take files that were published with other content under the same name",
-    )
-    add_sources(parser)
+OPTIONS = (CONVERT_INDEX, SOURCES)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.indexes import GENERATE
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -30,71 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import OtherPages
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("folder", type=given, metavar="DIR", help="the folder with the wheels")
-    parser.add_argument(
-        "--to",
-        type=given,
-        metavar="TARGET",
-        help="a folder, or a URL as s3://bucket/prefix, that gets pages and files (default: pages "
-        "into DIR, which keeps the files)",
-    )
-    parser.add_argument(
-        "--release",
-        action="append",
-        default=[],
-        metavar="NAME==VERSION",
-        help="publish this release only, all of it or nothing, and leave others as they are",
-    )
-    parser.add_argument(
-        "--keep-going",
-        action="store_true",
-        help="publish what is sound although something is refused",
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="compare all content of new wheels with RECORD"
-    )
-    parser.add_argument(
-        "--replace",
-        action="store_true",
-        help="take files that were published with other content under the same name",
-    )
-    parser.add_argument(
-        "--prune",
-        action="store_true",
-        help="remove files that no page names, nor did when the index was last changed",
-    )
-    parser.add_argument(
-        "--allow-empty",
-        action="store_true",
-        help="remove all projects of the index if DIR has nothing to publish",
-    )
-    for flag, text in (
-        ("--tracks", "say that this project adds to the one of that page (PEP 708)"),
-        ("--alternate", "say that the project of that page on another index is the same (PEP 708)"),
-    ):
-        parser.add_argument(
-            flag, type=given, action="append", default=[], metavar="PROJECT=URL", help=text
-        )
-    parser.add_argument(
-        "--site",
-        action="store_true",
-        help="write pages for people beside the index (needs the extra `server`)",
-    )
-    parser.add_argument(
-        "--public-url",
-        type=given,
-        metavar="URL",
-        help="where the index will be found, for the commands on the pages of --site",
-    )
-    parser.add_argument(
-        "--memory",
-        type=given,
-        metavar="FILE",
-        help="remember here what was learnt of the files (default: beside the pages; for a URL "
-        "hidden in DIR)",
-    )
+OPTIONS = (GENERATE,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import add_place, open_administration, tell_files
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.index_places import open_administration, tell_files
+from wheelfit.cli.options.table.indexes import PLACE, STAGE, STORE
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -23,21 +24,7 @@ if TYPE_CHECKING:
 _ACTIONS = ("open", "list", "publish", "drop")
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("action", metavar="ACTION", help="open, list, publish or drop")
-    parser.add_argument("stage", nargs="?", metavar="STAGE", help="what `open` called it")
-    parser.add_argument(
-        "--lasts",
-        type=given,
-        default="7d",
-        metavar="TIME",
-        help="how long it may wait to be published (default: 7d)",
-    )
-    parser.add_argument(
-        "--owner", type=given, default="admin", metavar="NAME", help="whose it is (default: admin)"
-    )
-    add_place(parser)
+OPTIONS = (STAGE, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import add_place, open_administration
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.index_places import open_administration
+from wheelfit.cli.options.table.indexes import PLACE, STORE, TOKEN
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -22,37 +23,7 @@ if TYPE_CHECKING:
 _ACTIONS = ("create", "list", "revoke")
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("action", metavar="ACTION", help="create, list or revoke")
-    parser.add_argument("token", nargs="?", metavar="ID", help="what `list` calls it")
-    parser.add_argument(
-        "--project",
-        type=given,
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="good for this project only",
-    )
-    parser.add_argument(
-        "--scope",
-        choices=("read", "upload", "admin"),
-        default="upload",
-        help="only to read an index with --read tokens; to upload, yank and publish (default); or "
-        "also to delete and manage",
-    )
-    parser.add_argument(
-        "--owner",
-        type=given,
-        default="admin",
-        metavar="NAME",
-        help="whose projects it is for, and who owns new ones (default: admin)",
-    )
-    parser.add_argument(
-        "--expires", type=given, metavar="TIME", help="good for so long, as 90d (default: always)"
-    )
-    parser.add_argument("--note", default="", metavar="TEXT", help="what it is for, in lists")
-    add_place(parser)
+OPTIONS = (TOKEN, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

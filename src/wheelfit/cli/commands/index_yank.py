@@ -5,20 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import add_place, add_what, open_administration, tell_files
+from wheelfit.cli.index_places import open_administration, tell_files
+from wheelfit.cli.options.table.indexes import FILES_OF_INDEX, PLACE, STORE, YANK
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_what(parser)
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, which installers show")
-    add_place(parser)
+OPTIONS = (FILES_OF_INDEX, YANK, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

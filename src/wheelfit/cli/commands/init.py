@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.building import INIT, INIT_TABLE
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -25,77 +25,7 @@ if TYPE_CHECKING:
     Spaces = Mapping[str, Mapping[str, Sequence[str]]]
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=given,
-        default=".",
-        metavar="DIR",
-        help="the project (default: the current folder)",
-    )
-    group = parser.add_argument_group("what is written")
-    group.add_argument(
-        "--provider",
-        action="append",
-        default=[],
-        metavar="NAMESPACE[=REQUIREMENT]",
-        help="add a namespace that wheelfit knows, or one whose plugin is that package",
-    )
-    group.add_argument(
-        "--plugin-api",
-        action="append",
-        default=[],
-        metavar="NAMESPACE=MODULE:ATTRIBUTE",
-        help="where the plugin of a namespace is, if not where its package is called like it",
-    )
-    group.add_argument(
-        "--build-requires",
-        action="append",
-        default=[],
-        metavar="NAMESPACE=REQUIREMENT",
-        help="add a namespace whose plugin is asked when a wheel is built",
-    )
-    group.add_argument(
-        "--static",
-        action="append",
-        default=[],
-        metavar="NAMESPACE.FEATURE=VALUE,…",
-        help="add a namespace whose values are listed here, best first",
-    )
-    group.add_argument(
-        "--variant",
-        action="append",
-        default=[],
-        metavar="LABEL=PROPERTY,…",
-        help="add a variant, as 'v3=x86_64 :: level :: v3'",
-    )
-    group.add_argument(
-        "--first",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="let this namespace matter most; several in their order",
-    )
-    group.add_argument(
-        "--remove-provider",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="take a namespace out; with the last one goes the table",
-    )
-    group.add_argument(
-        "--remove-variant",
-        action="append",
-        default=[],
-        metavar="LABEL",
-        help="take a variant out",
-    )
-    parser.add_argument(
-        "--explain", action="store_true", help="tell what can be known of machines, and stop"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="show what would change, and stop")
+OPTIONS = (INIT, INIT_TABLE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

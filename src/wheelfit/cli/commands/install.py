@@ -8,22 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import (
-    add_attestations,
-    add_bounds,
-    add_building,
-    add_changing,
-    add_choice,
-    add_consent,
-    add_environment,
-    add_groups,
-    add_machine,
-    add_requirements,
-    add_sources,
-)
+from wheelfit.cli.options.table.environment import ATTESTATIONS, BOUNDS, CONSENT, ENVIRONMENT
+from wheelfit.cli.options.table.installing import INSTALLATION, PIP_HABITS
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Mapping
 
     from packaging.utils import NormalizedName
@@ -38,58 +31,20 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Resolution
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_requirements(parser)
-    add_groups(parser)
-    group = parser.add_argument_group("installation")
-    group.add_argument(
-        "-U",
-        "--upgrade",
-        action="store_true",
-        help="take the newest versions of what is named; none is older than what is installed",
-    )
-    group.add_argument(
-        "-P",
-        "--upgrade-package",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="take the newest version of this package, named or not",
-    )
-    group.add_argument(
-        "--force-reinstall", action="store_true", help="replace even what is the same"
-    )
-    group.add_argument(
-        "--require-hashes", action="store_true", help="every package must have a --hash"
-    )
-    add_changing(group)
-    add_bounds(parser)
-    add_building(parser)
-    add_consent(parser)
-    add_attestations(parser)
-    add_environment(parser)
-    add_sources(parser)
-    add_machine(parser)
-    add_choice(parser)
-    _add_pip_habits(parser)
-
-
-def _add_pip_habits(parser: ArgumentParser) -> None:
-    """Take the options of pip that ask for what is done anyway, so that old scripts go on."""
-    group = parser.add_argument_group("accepted for pip's sake; they change nothing")
-    for name, meaning in _PIP_SWITCHES.items():
-        group.add_argument(name, action="store_true", help=meaning)
-    group.add_argument("--progress-bar", metavar="KIND", help="see --no-progress")
-
-
-_PIP_SWITCHES = {
-    "--prefer-binary": "a wheel that fits is always preferred",
-    "--no-compile": "bytecode is written on request only",
-    "--no-input": "nothing is ever asked",
-    "--no-warn-script-location": "nothing is said of PATH",
-    "--disable-pip-version-check": "pip is not used",
-}
+OPTIONS = (
+    REQUIREMENTS,
+    DEPENDENCY_GROUPS,
+    INSTALLATION,
+    BOUNDS,
+    SOURCE_BUILDS,
+    CONSENT,
+    ATTESTATIONS,
+    ENVIRONMENT,
+    SOURCES,
+    MACHINE,
+    VARIANTS,
+    PIP_HABITS,
+)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

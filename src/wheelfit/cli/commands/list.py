@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.installing import LIST
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
     from wheelfit.install.installed import Installed
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "--variants", action="store_true", help="only packages installed as a variant"
-    )
-    add_environment(parser)
+OPTIONS = (LIST, ENVIRONMENT)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

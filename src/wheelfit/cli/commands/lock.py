@@ -11,18 +11,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.cli.options import (
-    add_choice,
-    add_interpreter,
-    add_machine,
-    add_project,
-    add_requirements,
-    add_sources,
-)
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.locking import LOCKING
+from wheelfit.cli.options.table.machine import MACHINES
+from wheelfit.cli.options.table.requirements import PROJECT, REQUIREMENTS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -39,53 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_requirements(parser)
-    add_project(parser)
-    group = parser.add_argument_group("lock")
-    group.add_argument(
-        "-o",
-        "--output",
-        type=given,
-        default="pylock.toml",
-        metavar="FILE",
-        help="write this file: pylock.toml (the default) or pylock.NAME.toml",
-    )
-    group.add_argument(
-        "--python-version",
-        action="append",
-        default=[],
-        metavar="X.Y",
-        help="lock for this Python; may be given several times",
-    )
-    group.add_argument(
-        "--platform",
-        action="append",
-        default=[],
-        metavar="PLATFORM",
-        help="lock for this platform, as linux-x86_64; may be given several times "
-        "(default: 64-bit Linux on x86 and Arm, macOS on Arm, Windows)",
-    )
-    group.add_argument(
-        "-U", "--upgrade", action="store_true", help="take the newest versions of everything"
-    )
-    group.add_argument(
-        "-P",
-        "--upgrade-package",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="take the newest version of this package",
-    )
-    group.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the lock is out of date"
-    )
-    group.add_argument("--dry-run", action="store_true", help="only say what would be written")
-    add_interpreter(parser)
-    add_sources(parser)
-    add_machine(parser, several=True)
-    add_choice(parser)
+OPTIONS = (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, MACHINES, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,58 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.building import MATRIX
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from wheelfit.build.matrix import Job
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "project",
-        nargs="?",
-        type=given,
-        default=".",
-        metavar="PROJECT",
-        help="the folder of the project (default: the current one)",
-    )
-    parser.add_argument(
-        "--for",
-        dest="service",
-        choices=("github", "gitlab"),
-        help="write what the service reads: a line of JSON for fromJSON, or a pipeline in YAML",
-    )
-    parser.add_argument(
-        "--by",
-        choices=("wheel", "target"),
-        help="with --for: what is one job there: a wheel, or all wheels of a Python and platform "
-        "(default: wheel)",
-    )
-    parser.add_argument(
-        "--template",
-        type=given,
-        metavar="FILE",
-        help="with --for gitlab: the file of the repository that says what .build-wheel does",
-    )
-    parser.add_argument(
-        "--only-python",
-        action="append",
-        default=[],
-        metavar="VERSION",
-        help="leave out other Pythons",
-    )
-    parser.add_argument(
-        "--only-platform",
-        action="append",
-        default=[],
-        metavar="PLATFORM",
-        help="leave out other platforms",
-    )
+OPTIONS = (MATRIX,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

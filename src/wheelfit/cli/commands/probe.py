@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_machine
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.hardware import PROBE
+from wheelfit.cli.options.table.machine import MACHINE
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.cli.machine import ChosenMachine
@@ -27,31 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "namespaces", nargs="*", metavar="NAMESPACE", help="look at these only (default: all)"
-    )
-    parser.add_argument(
-        "-o", "--output", type=given, metavar="FILE", help="write a host file; -: print it"
-    )
-    parser.add_argument(
-        "--python",
-        type=given,
-        metavar="PYTHON",
-        help="the interpreter to write into the host file (default: the active one)",
-    )
-    parser.add_argument(
-        "--record", type=given, metavar="DIR", help="write a record of this machine, to be sent"
-    )
-    parser.add_argument(
-        "--replay", type=given, metavar="DIR", help="look at a recorded machine instead"
-    )
-    parser.add_argument(
-        "--cache-dir", type=given, metavar="DIR", help="keep downloads and pages here"
-    )
-    parser.add_argument("--no-cache-dir", action="store_true", help="keep nothing")
-    add_machine(parser)
+OPTIONS = (PROBE, MACHINE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

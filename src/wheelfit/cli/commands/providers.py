@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
-from wheelfit.cli.typed import check_action, given
+from wheelfit.cli.options.table.hardware import PROVIDERS, TRUST
+from wheelfit.cli.options.table.machine import PROVIDER_SETTINGS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -28,56 +30,7 @@ if TYPE_CHECKING:
 _ACTIONS = ("list", "show", "trust", "untrust", "enable", "disable")
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        metavar="ACTION",
-        help="list, show, trust, untrust, enable or disable",
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="a namespace or a package; for trust a requirement, as 'acme-provider>=1,<2'",
-    )
-    parser.add_argument(
-        "--python",
-        type=given,
-        metavar="PYTHON",
-        help="the interpreter that will run the plugin; for list: whose packages are looked at",
-    )
-    group = parser.add_argument_group("trust")
-    group.add_argument("--namespace", metavar="NAMESPACE", help="trust it for this namespace only")
-    group.add_argument(
-        "--plugin-api", metavar="MODULE:ATTRIBUTE", help="trust it at this endpoint only"
-    )
-    group.add_argument(
-        "--hash",
-        action="append",
-        default=[],
-        metavar="sha256:DIGEST",
-        help="trust no file that has none of these",
-    )
-    group.add_argument(
-        "--keep",
-        action="store_true",
-        help="keep the files trusted so far, as those for another Python",
-    )
-    group.add_argument(
-        "--try",
-        dest="attempt",
-        action="store_true",
-        help="then install the plugin in an environment of its own, and show what it says",
-    )
-    group.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    add_sources(parser)
-    # A file can set these; the command has no such options.
-    parser.set_defaults(
-        provider_table=(), enable_provider=[], disable_provider=[], plugin_deadline=10.0
-    )
+OPTIONS = (PROVIDERS, TRUST, SOURCES, PROVIDER_SETTINGS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -16,11 +16,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_proxying
-from wheelfit.cli.typed import given, host, port_number
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.proxying import PROXIED, PROXY
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable, Mapping
 
     from wheelfit.cli.output import Output
@@ -30,34 +33,7 @@ _PORT = 8941
 SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    group = parser.add_argument_group("server")
-    group.add_argument(
-        "--host",
-        dest="listen_at",
-        type=given,
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="listen at this address (default: 127.0.0.1, which only this machine reaches)",
-    )
-    group.add_argument(
-        "--port",
-        type=port_number,
-        default=_PORT,
-        metavar="N",
-        help=f"listen at this port (default: {_PORT}; 0: any that is free)",
-    )
-    group.add_argument(
-        "--answer-to",
-        type=host,
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="answer those who ask for this name (default: everybody; at an address that only this "
-        "machine reaches, those who ask for this machine)",
-    )
-    add_proxying(parser)
+OPTIONS = (PROXY, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

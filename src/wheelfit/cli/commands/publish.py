@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.check_report import add_counting
-from wheelfit.cli.typed import duration, given, size
+from wheelfit.cli.options.table.indexes import PUBLISH, UPLOAD_CHECKS, UPLOAD_NETWORK
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from packaging.utils import NormalizedName
@@ -33,73 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        type=given,
-        metavar="PATH",
-        help="a wheel, a source distribution, or a folder of them",
-    )
-    parser.add_argument(
-        "--to",
-        type=given,
-        required=True,
-        metavar="PLACE",
-        help="the URL of an index, its name in .pypirc, or the folder or object store of a "
-        "static one",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check everything, say what would be sent, and stop"
-    )
-    parser.add_argument(
-        "--check-url",
-        type=given,
-        metavar="URL",
-        help="where the index lists what it has (default: found out from --to)",
-    )
-    parser.add_argument(
-        "--one-by-one",
-        action="store_true",
-        help="let every file be seen as soon as it is sent, also where the index could wait",
-    )
-    parser.add_argument(
-        "--patience",
-        type=duration,
-        default=15.0,
-        metavar="SECONDS",
-        help="how long the index is asked whether it lists what it was sent (default: 15)",
-    )
-    parser.add_argument(
-        "--project",
-        type=given,
-        default=".",
-        metavar="DIR",
-        help="the project, whose pyproject.toml says which labels a release has (default: the "
-        "current folder)",
-    )
-    group = parser.add_argument_group("checks")
-    add_counting(group)
-    group.add_argument(
-        "--file-limit",
-        type=size,
-        metavar="SIZE",
-        help="how large a file the index takes, as 300MB (default: what is known of it)",
-    )
-    group.add_argument(
-        "--project-limit",
-        type=size,
-        metavar="SIZE",
-        help="how much the index takes of a project, as 20GB (default: what is known of it)",
-    )
-    group = parser.add_argument_group("network")
-    group.add_argument(
-        "--cert", type=given, metavar="PATH", help="certificates to trust instead of the system's"
-    )
-    group.add_argument(
-        "--client-cert", type=given, metavar="PATH", help="private key and certificate in one file"
-    )
+OPTIONS = (PUBLISH, UPLOAD_CHECKS, UPLOAD_NETWORK)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

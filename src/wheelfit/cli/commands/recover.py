@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.installing import RECOVER
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
@@ -20,15 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.install.recovery import Recovered
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    parser.add_argument(
-        "--trust-journal",
-        action="store_true",
-        help="follow a change that another user left there, or you with another home",
-    )
-    add_environment(parser)
+OPTIONS = (RECOVER, ENVIRONMENT)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

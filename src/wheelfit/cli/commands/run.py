@@ -11,27 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_proxying
-from wheelfit.cli.typed import port_number
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.proxying import PROXIED, RUN
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="what to run, after --")
-    parser.add_argument(
-        "--port",
-        type=port_number,
-        metavar="N",
-        help="listen at this port, without a secret in the path: for tools whose configuration "
-        "names the URL",
-    )
-    add_proxying(parser)
+OPTIONS = (RUN, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.cli.options import (
-    add_attestations,
-    add_bounds,
-    add_changing,
-    add_choice,
-    add_consent,
-    add_environment,
-    add_lock,
-    add_machine,
-    add_sources,
-)
+from wheelfit.cli.options.table.environment import ATTESTATIONS, BOUNDS, CONSENT, ENVIRONMENT
+from wheelfit.cli.options.table.installing import SYNC
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import LOCK_FILE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from packaging.utils import NormalizedName
@@ -42,21 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.remembered import Remembered
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_lock(parser)
-    group = parser.add_argument_group("installation")
-    group.add_argument(
-        "--inexact", action="store_true", help="keep what the lock does not name, too"
-    )
-    add_changing(group)
-    add_bounds(parser)
-    add_consent(parser)
-    add_attestations(parser)
-    add_environment(parser)
-    add_sources(parser)
-    add_machine(parser)
-    add_choice(parser)
+OPTIONS = (LOCK_FILE, SYNC, BOUNDS, CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, MACHINE, VARIANTS)
 
 
 class _Ground(NamedTuple):

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import (
-    add_choice,
-    add_environment,
-    add_lock,
-    add_machine,
-    add_sources,
-)
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.locking import TREE
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import LOCK_FILE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from packaging.utils import NormalizedName
@@ -29,18 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.lock.tree import Tree
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_lock(parser)
-    parser.add_argument("--here", action="store_true", help="show what this machine gets")
-    parser.add_argument(
-        "--invert", type=given, metavar="NAME", help="show who needs this package instead"
-    )
-    parser.add_argument("--depth", type=_steps, metavar="N", help="go no more than N steps")
-    add_environment(parser)
-    add_sources(parser)
-    add_machine(parser)
-    add_choice(parser)
+OPTIONS = (LOCK_FILE, TREE, ENVIRONMENT, SOURCES, MACHINE, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -156,11 +143,3 @@ def _print(arguments: Namespace, output: Output, tree: Tree, name: NormalizedNam
             output.result(in_one_line(f"not there: {left} ({reason})"), "dim")
     for note in tree.notes:
         output.warn(in_one_line(note))
-
-
-def _steps(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number")
-    return int(text)

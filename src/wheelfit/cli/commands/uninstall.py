@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.installing import UNINSTALL
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from packaging.utils import NormalizedName
@@ -15,17 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="name of an installed package")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    parser.add_argument(
-        "-y", "--yes", action="store_true", help="accepted for pip's sake; nothing is ever asked"
-    )
-    parser.add_argument(
-        "--break-system-packages", action="store_true", help="even in a managed environment"
-    )
-    add_environment(parser)
+OPTIONS = (UNINSTALL, ENVIRONMENT)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

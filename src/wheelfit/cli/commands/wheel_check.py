@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wheelfit.cli.commands.check import configure, run
+from wheelfit.cli.commands.check import OPTIONS, run
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
 def __dir__() -> list[str]:

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.wheel_work import add_wheels, add_writing
+from wheelfit.cli.options.table.wheels import CONVERT, RESULTS, WHEELS
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from wheelfit.build.wheel_jobs import Done
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_wheels(parser)
-    parser.add_argument(
-        "--accept-losses",
-        action="store_true",
-        help="let go what the current layout cannot say",
-    )
-    add_writing(parser)
+OPTIONS = (WHEELS, CONVERT, RESULTS, WORKERS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.wheels import INSPECT
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
@@ -22,25 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "wheels",
-        nargs="+",
-        type=given,
-        metavar="WHEEL",
-        help="a wheel, a folder of wheels, or a library by itself",
-    )
-    parser.add_argument(
-        "--instructions",
-        action="store_true",
-        help="count the x86-64 instructions of each level too; 10 MB of code take some seconds",
-    )
-    parser.add_argument(
-        "--no-ptx",
-        action="store_true",
-        help="propose no values of sm_arch that rely on PTX",
-    )
+OPTIONS = (INSPECT,)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.shown_variants import add_from_binary
-from wheelfit.cli.wheel_asked import add_document, add_resolving, add_variant
-from wheelfit.cli.wheel_work import add_wheels, add_writing
+from wheelfit.cli.options.table.wheels import (
+    DOCUMENT,
+    FROM_BINARY,
+    RESOLVING,
+    RESULTS,
+    VARIANT,
+    WHEELS,
+)
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_wheels(parser)
-    add_variant(parser)
-    add_from_binary(parser)
-    add_document(parser)
-    add_resolving(parser)
-    add_writing(parser)
+OPTIONS = (WHEELS, VARIANT, FROM_BINARY, DOCUMENT, RESOLVING, RESULTS, WORKERS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -8,26 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.typed import given
-from wheelfit.cli.wheel_work import add_wheels, add_writing
+from wheelfit.cli.options.table.wheels import RELABEL, RESULTS, WHEELS
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_wheels(parser)
-    parser.add_argument(
-        "--label",
-        type=given,
-        metavar="LABEL",
-        help="the new label (default: derived from the properties of each)",
-    )
-    add_writing(parser)
+OPTIONS = (WHEELS, RELABEL, RESULTS, WORKERS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
-from wheelfit.cli.typed import given
-from wheelfit.cli.wheel_asked import add_document, add_resolving, add_variant
-from wheelfit.cli.wheel_work import add_writing
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.wheels import DOCUMENT, EDITS, REPACK, RESOLVING, RESULTS, VARIANT
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
@@ -31,75 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "wheels",
-        nargs="+",
-        type=given,
-        metavar="SOURCE",
-        help="a wheel, a folder of wheels, or a release of an index (name==version)",
-    )
-    _add_edits(parser)
-    add_variant(parser)
-    add_document(parser)
-    add_resolving(parser)
-    add_writing(parser)
-    add_sources(parser)
-
-
-def _add_edits(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("edits")
-    group.add_argument(
-        "--name", type=given, metavar="NAME", help="the new name of the distribution"
-    )
-    group.add_argument(
-        "--rename",
-        action="append",
-        default=[],
-        metavar="OLD=NEW",
-        help="the new name of one of several distributions",
-    )
-    group.add_argument("--set-version", type=given, metavar="VERSION", help="the new version")
-    group.add_argument(
-        "--strip-local-version", action="store_true", help="take off local versions as +cu126"
-    )
-    group.add_argument(
-        "--remove-dependency",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="take out the dependencies on this project",
-    )
-    group.add_argument(
-        "--add-dependency",
-        action="append",
-        default=[],
-        metavar="REQUIREMENT",
-        help="add a dependency; it may have variant markers",
-    )
-    group.add_argument(
-        "--config", type=given, metavar="FILE", help="read edits and variants from a file in TOML"
-    )
-    group.add_argument(
-        "--edits", type=given, metavar="NAME", help="which edits of the file (default: its rules)"
-    )
-    group.add_argument(
-        "--variant",
-        type=given,
-        metavar="NAME",
-        help="which variant of the file (default: its rules)",
-    )
-    group.add_argument(
-        "--skip-unmatched",
-        action="store_true",
-        help="leave wheels out that no rule of the file is for",
-    )
-    group.add_argument(
-        "--index-file",
-        action="store_true",
-        help="write the *-variants.json of the folder of the results as well",
-    )
+OPTIONS = (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources
-from wheelfit.cli.typed import given
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.wheels import SHOW
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping
     from typing import Any
 
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "wheels", nargs="+", type=given, metavar="WHEEL", help="a wheel, a folder, or a URL"
-    )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--metadata", action="store_true", help="print METADATA as it is, alone")
-    what.add_argument("--dependencies", action="store_true", help="print the dependencies, alone")
-    add_sources(parser)
+OPTIONS = (SHOW, SOURCES)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.wheel_work import add_wheels, add_writing
+from wheelfit.cli.options.table.wheels import RESULTS, UNMAKE, WHEELS
+from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_wheels(parser)
-    parser.add_argument(
-        "--if-any", action="store_true", help="leave wheels alone that are plain already"
-    )
-    add_writing(parser)
+OPTIONS = (WHEELS, UNMAKE, RESULTS, WORKERS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

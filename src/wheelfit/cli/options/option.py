@@ -1,0 +1,120 @@
+"""Rows of the table of options, and groups of them.
+
+They are named tuples, for a command makes a hundred of them before it starts.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.cli.options.values import Kind
+
+__all__ = ["PREFIX", "Option", "OptionGroup", "ProjectMay"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PREFIX = "WHEELFIT_"
+"""The beginning of the environment variable of every setting."""
+
+
+class ProjectMay(Enum):
+    """The right of a project's own file to change a setting.
+
+    A project is often somebody else's work: it may choose packages, and never weaken the user's
+    decisions about trust or bounds.
+    """
+
+    SET_IT = "yes"
+    TIGHTEN_IT = "if it is stricter"
+    NOT_SET_IT = "no"
+    ALONE_SET_IT = "only there"
+
+
+class Option(NamedTuple):
+    """A row of the table: an option, a positional argument, or a key that only files have."""
+
+    name: str
+    """``--find-links`` for an option, ``REQUIREMENT`` for a positional argument, ``provider``
+    for a key without an option."""
+    kind: Kind
+    """The type of the value."""
+    help: str = ""
+    """One line for ``--help``, the reference pages and shell completion."""
+    short: str = ""
+    """A further spelling, as ``-f``."""
+    alias: str = ""
+    """A further long spelling."""
+    metavar: str = ""
+    """The value in ``--help``; empty for switches and choices."""
+    default: Any = ...
+    """The value without the option; ``...``: false, an empty list or None, as `Kind.absent`."""
+    number: str = ""
+    """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
+    is_required: bool = False
+    alternative: str = ""
+    """Options of a group with the same word exclude each other."""
+    stored_as: str = ""
+    """The attribute of the parsed arguments; default: the name with underscores."""
+    project: ProjectMay | None = None
+    """The right of a project to set it; None: neither files nor variables can set it."""
+    why: str = "it decides what is trusted or done on this machine"
+    """The reason why a project may not set it."""
+    unless: str = ""
+    """The attribute of the arguments whose value makes the setting have no effect."""
+
+    @property
+    def is_positional(self) -> bool:
+        """Whether it is an argument without a name."""
+        return self.name.isupper()
+
+    @property
+    def is_on_command_line(self) -> bool:
+        """Whether the command line can set it."""
+        return self.is_positional or self.name.startswith("-")
+
+    @property
+    def destination(self) -> str:
+        """The attribute of the parsed arguments."""
+        return self.stored_as or self.key.replace("-", "_")
+
+    @property
+    def key(self) -> str:
+        """The key in configuration files."""
+        return self.name.lstrip("-").lower()
+
+    @property
+    def variable(self) -> str:
+        """The environment variable; empty if there is none, or only projects may set it."""
+        if self.project in (None, ProjectMay.ALONE_SET_IT):
+            return ""
+        return f"{PREFIX}{self.key.upper().replace('-', '_')}"
+
+    def off_command_line(self) -> Option:
+        """Return the row for a command that has its default and setting, and no such option."""
+        return self._replace(name=self.key, stored_as=self.destination)
+
+
+class OptionGroup(NamedTuple):
+    """Options that stand together in ``--help``."""
+
+    title: str
+    """The heading; empty: among the options without one."""
+    options: tuple[Option, ...]
+    note: str = ""
+    """A remark in brackets behind the heading, as the default of the whole group."""
+    description: str = ""
+    """A sentence below the heading."""
+    absent: Mapping[str, Any] = MappingProxyType({})
+    """Values of arguments that commands read and for which the group has no option."""
+
+    def off_command_line(self) -> OptionGroup:
+        """Return the group for a command that has its defaults and settings without options."""
+        return self._replace(options=tuple(one.off_command_line() for one in self.options))

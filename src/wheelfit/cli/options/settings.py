@@ -1,0 +1,47 @@
+"""The rows of the table that files and variables may set, by their keys.
+
+Importing this module imports the whole table, so commands do that only where a file or a variable
+sets something.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options.option import OptionGroup
+from wheelfit.cli.options.table import AREAS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.cli.options.option import Option
+
+__all__ = ["SETTINGS", "every_group"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def every_group() -> Iterator[OptionGroup]:
+    """Yield the groups of the table."""
+    for area in AREAS:
+        names = vars(import_module(f"wheelfit.cli.options.table.{area}"))
+        yield from (group for group in names.values() if isinstance(group, OptionGroup))
+
+
+def _settings() -> dict[str, Option]:
+    found: dict[str, Option] = {}
+    for group in every_group():
+        for option in group.options:
+            # A command may have the setting of an option without the option.
+            if option.project is not None and (
+                option.is_on_command_line or option.key not in found
+            ):
+                found[option.key] = option
+    return dict(sorted(found.items()))
+
+
+SETTINGS: Mapping[str, Option] = _settings()
+"""Every key, in the order of the alphabet."""

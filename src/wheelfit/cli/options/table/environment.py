@@ -1,0 +1,159 @@
+"""Options about environments: which one, how it changes, and what must not happen to it."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.values import (
+    BUILDABLE_NAMES,
+    BYTES,
+    FILE,
+    FLAG,
+    FOLDER,
+    PUBLISHERS,
+    OneOf,
+)
+
+__all__ = [
+    "ATTESTATIONS",
+    "BOUNDS",
+    "BOUNDS_WITHOUT_DOWNLOADS",
+    "CHANGES",
+    "CONSENT",
+    "ENVIRONMENT",
+    "INTERPRETER",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ENVIRONMENT = OptionGroup(
+    "environment",
+    (
+        Option(
+            "--python",
+            FILE,
+            "an interpreter, or the folder of a virtual environment",
+            metavar="PYTHON",
+        ),
+        Option("--prefix", FOLDER, "install below this prefix", metavar="DIR", alternative="place"),
+        Option(
+            "--target",
+            FOLDER,
+            "install into this folder, flat",
+            short="-t",
+            metavar="DIR",
+            alternative="place",
+        ),
+        Option("--root", FOLDER, "treat this folder as the root of the system", metavar="DIR"),
+    ),
+    note="default: the active one",
+)
+
+INTERPRETER = OptionGroup(
+    "environment",
+    (
+        Option(
+            "--python",
+            FILE,
+            "an interpreter, or the folder of a virtual environment, whose version counts where "
+            "none is named",
+            metavar="PYTHON",
+        ),
+    ),
+    note="default: the active one",
+    absent={"prefix": None, "target": None, "root": None},
+)
+
+CHANGES = (
+    Option("--dry-run", FLAG, "only say what would be done"),
+    Option("--compile", FLAG, "write bytecode files too"),
+    Option("--replace-files", FLAG, "overwrite files that no package owns"),
+    Option(
+        "--link-mode",
+        OneOf("auto", "reflink", "hardlink", "copy"),
+        "how files get from the cache into the environment",
+        default="auto",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option(
+        "--startup-files",
+        OneOf("warn", "allow", "deny"),
+        "what to do about wheels with files that run code whenever Python starts",
+        default="warn",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option("--break-system-packages", FLAG, "even in a managed environment"),
+)
+"""How files get into an environment; part of the groups of commands that change one."""
+
+CONSENT = OptionGroup(
+    "installed variants",
+    (
+        Option(
+            "--allow-variant-change",
+            FLAG,
+            "let an installed variant give way to another build, and take the best one",
+            project=ProjectMay.NOT_SET_IT,
+            why="to agree is up to whoever runs the command",
+        ),
+        Option(
+            "--refit",
+            FLAG,
+            "exchange exactly the installed variants that do not fit this machine any more",
+        ),
+    ),
+)
+
+ATTESTATIONS = OptionGroup(
+    "attestations",
+    (
+        Option(
+            "--verify-attestations",
+            FLAG,
+            "verify what publishers signed, wherever the index has it",
+            project=ProjectMay.TIGHTEN_IT,
+        ),
+        Option(
+            "--require-attestations",
+            BUILDABLE_NAMES,
+            "refuse this package without a valid attestation (:all: for every package)",
+            metavar="NAME",
+            default=None,
+            project=ProjectMay.SET_IT,
+        ),
+        Option(
+            "--trusted-publisher",
+            PUBLISHERS,
+            "require that this publisher (github:OWNER/REPO) signed the package",
+            metavar="NAME=PUBLISHER",
+            default=None,
+            project=ProjectMay.SET_IT,
+        ),
+    ),
+    note="need wheelfit[attestations]",
+)
+
+_REQUIRE_ACCELERATOR = Option(
+    "--require-accelerator",
+    FLAG,
+    "refuse builds without an accelerator where others have one",
+    project=ProjectMay.TIGHTEN_IT,
+)
+
+BOUNDS = OptionGroup(
+    "bounds",
+    (
+        _REQUIRE_ACCELERATOR,
+        Option(
+            "--max-download",
+            BYTES,
+            "refuse to download more than this: 500MB, 2GB, 1.5GiB",
+            metavar="SIZE",
+            project=ProjectMay.TIGHTEN_IT,
+        ),
+    ),
+)
+
+BOUNDS_WITHOUT_DOWNLOADS = OptionGroup("bounds", (_REQUIRE_ACCELERATOR,))

@@ -1,0 +1,160 @@
+"""Options of the commands about machines and providers."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup
+from wheelfit.cli.options.table.sources import CACHE_FOLDER
+from wheelfit.cli.options.values import (
+    ANY_FILE,
+    ANY_TEXT,
+    ANY_TEXTS,
+    FILE,
+    FLAG,
+    FOLDER,
+    TEXT,
+    Action,
+)
+
+__all__ = [
+    "BRIDGES",
+    "HOST",
+    "NEW_HOST",
+    "PROBE",
+    "PROVIDERS",
+    "TRUST",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PROBE = OptionGroup(
+    "",
+    (
+        Option(
+            "NAMESPACE",
+            ANY_TEXT,
+            "look at these only (default: all)",
+            number="*",
+            stored_as="namespaces",
+        ),
+        Option("--output", FILE, "write a host file; -: print it", short="-o", metavar="FILE"),
+        Option(
+            "--python",
+            FILE,
+            "the interpreter to write into the host file (default: the active one)",
+            metavar="PYTHON",
+        ),
+        Option("--record", FOLDER, "write a record of this machine, to be sent", metavar="DIR"),
+        Option("--replay", FOLDER, "look at a recorded machine instead", metavar="DIR"),
+        *CACHE_FOLDER,
+    ),
+)
+
+HOST = OptionGroup(
+    "",
+    (
+        Option(
+            "ACTION",
+            Action("list", "show", "diff", "new"),
+            "list, show, diff or new",
+            default="list",
+            number="?",
+        ),
+        Option(
+            "HOST",
+            ANY_FILE,
+            "a host file, a preset, or this; for list words to look for",
+            number="*",
+            stored_as="names",
+        ),
+        Option("--exit-code", FLAG, "for diff: end with 30 if the machines differ"),
+    ),
+)
+
+NEW_HOST = OptionGroup(
+    "new",
+    (
+        Option(
+            "--output", FILE, "write the host file here; -: print it", short="-o", metavar="FILE"
+        ),
+        Option("--save", TEXT, "keep it among your own host files instead", metavar="NAME"),
+        Option("--force", FLAG, "replace a file that is there"),
+        Option(
+            "--python",
+            TEXT,
+            "its Python, as 3.12, 3.12.4 or 3.13t (default: the one in use counts)",
+            metavar="VERSION",
+        ),
+        Option("--platform", TEXT, "as linux-x86_64 or macos-arm64", metavar="PLATFORM"),
+        Option("--glibc", TEXT, "of Linux, as 2.28", metavar="VERSION"),
+        Option("--musl", TEXT, "of Alpine Linux, as 1.2", metavar="VERSION"),
+        Option("--macos", TEXT, "of a Mac, as 14.0", metavar="VERSION"),
+        Option(
+            "--level",
+            TEXT,
+            "of the processor: v1 to v4, or an Arm version as 8.2a",
+            metavar="LEVEL",
+        ),
+        Option("--cuda", TEXT, "of NVIDIA's driver, as 12.8", metavar="VERSION"),
+        Option("--sm", TEXT, "of an NVIDIA GPU, as 90", metavar="NN"),
+        Option("--rocm", TEXT, "as 6.4", metavar="VERSION"),
+        Option("--gfx", TEXT, "of an AMD GPU, as gfx942", metavar="NAME"),
+    ),
+)
+
+PROVIDERS = OptionGroup(
+    "",
+    (
+        Option(
+            "ACTION",
+            Action("list", "show", "trust", "untrust", "enable", "disable"),
+            "list, show, trust, untrust, enable or disable",
+            default="list",
+            number="?",
+        ),
+        Option(
+            "NAME",
+            ANY_TEXT,
+            "a namespace or a package; for trust a requirement, as 'acme-provider>=1,<2'",
+            number="*",
+            stored_as="names",
+        ),
+        Option(
+            "--python",
+            FILE,
+            "the interpreter that will run the plugin; for list: whose packages are looked at",
+            metavar="PYTHON",
+        ),
+    ),
+)
+
+TRUST = OptionGroup(
+    "trust",
+    (
+        Option("--namespace", ANY_TEXT, "trust it for this namespace only", metavar="NAMESPACE"),
+        Option(
+            "--plugin-api", ANY_TEXT, "trust it at this endpoint only", metavar="MODULE:ATTRIBUTE"
+        ),
+        Option(
+            "--hash", ANY_TEXTS, "trust no file that has none of these", metavar="sha256:DIGEST"
+        ),
+        Option("--keep", FLAG, "keep the files trusted so far, as those for another Python"),
+        Option(
+            "--try",
+            FLAG,
+            "then install the plugin in an environment of its own, and show what it says",
+            stored_as="attempt",
+        ),
+        Option("--yes", FLAG, "do not ask", short="-y"),
+    ),
+)
+
+BRIDGES = OptionGroup(
+    "",
+    (
+        Option("ACTION", Action("list", "show"), "list or show", default="list", number="?"),
+        Option("FAMILY", ANY_FILE, "a name, or a FAMILY.toml", number="*", stored_as="names"),
+    ),
+)

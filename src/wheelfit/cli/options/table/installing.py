@@ -1,0 +1,107 @@
+"""Options of the commands that change or explain an environment."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup
+from wheelfit.cli.options.table.environment import CHANGES
+from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FLAG
+
+__all__ = [
+    "CHECK_ENV",
+    "EXPLAIN",
+    "INSTALLATION",
+    "LIST",
+    "PIP_HABITS",
+    "RECOVER",
+    "SYNC",
+    "UNINSTALL",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+INSTALLATION = OptionGroup(
+    "installation",
+    (
+        Option(
+            "--upgrade",
+            FLAG,
+            "take the newest versions of what is named; none is older than what is installed",
+            short="-U",
+        ),
+        Option(
+            "--upgrade-package",
+            ANY_TEXTS,
+            "take the newest version of this package, named or not",
+            short="-P",
+            metavar="NAME",
+        ),
+        Option("--force-reinstall", FLAG, "replace even what is the same"),
+        Option("--require-hashes", FLAG, "every package must have a --hash"),
+        *CHANGES,
+    ),
+)
+
+PIP_HABITS = OptionGroup(
+    "accepted for pip's sake; they change nothing",
+    (
+        Option("--prefer-binary", FLAG, "a wheel that fits is always preferred"),
+        Option("--no-compile", FLAG, "bytecode is written on request only"),
+        Option("--no-input", FLAG, "nothing is ever asked"),
+        Option("--no-warn-script-location", FLAG, "nothing is said of PATH"),
+        Option("--disable-pip-version-check", FLAG, "pip is not used"),
+        Option("--progress-bar", ANY_TEXT, "see --no-progress", metavar="KIND"),
+    ),
+)
+
+SYNC = OptionGroup(
+    "installation",
+    (
+        Option("--inexact", FLAG, "keep what the lock does not name, too"),
+        *CHANGES,
+    ),
+)
+
+UNINSTALL = OptionGroup(
+    "",
+    (
+        Option("NAME", ANY_TEXT, "name of an installed package", number="+", stored_as="names"),
+        Option("--dry-run", FLAG, "only say what would be removed"),
+        Option("--yes", FLAG, "accepted for pip's sake; nothing is ever asked", short="-y"),
+        Option("--break-system-packages", FLAG, "even in a managed environment"),
+    ),
+)
+
+RECOVER = OptionGroup(
+    "",
+    (
+        Option("--dry-run", FLAG, "only say what would be done"),
+        Option(
+            "--trust-journal",
+            FLAG,
+            "follow a change that another user left there, or you with another home",
+        ),
+    ),
+)
+
+LIST = OptionGroup("", (Option("--variants", FLAG, "only packages installed as a variant"),))
+
+EXPLAIN = OptionGroup(
+    "",
+    (
+        Option(
+            "--with-deps",
+            FLAG,
+            "resolve as install would where nothing is installed, and explain all of it",
+        ),
+        Option(
+            "--all",
+            FLAG,
+            "show every label of the release, whatever the machine, and which machines take it",
+        ),
+    ),
+)
+
+CHECK_ENV = OptionGroup("", (Option("--strict", FLAG, "let warnings count as faults"),))

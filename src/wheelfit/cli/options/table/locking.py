@@ -1,0 +1,117 @@
+"""Options of the commands that write or show locks."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.values import (
+    ANY_TEXTS,
+    FILE,
+    FLAG,
+    FOLDER,
+    REPLACED_TEXTS,
+    STEPS,
+    TEXT,
+    OneOf,
+)
+
+__all__ = [
+    "BUNDLE",
+    "EXPORT",
+    "LOCKING",
+    "TREE",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LOCKING = OptionGroup(
+    "lock",
+    (
+        Option(
+            "--output",
+            FILE,
+            "write this file: pylock.toml (the default) or pylock.NAME.toml",
+            short="-o",
+            metavar="FILE",
+            default="pylock.toml",
+        ),
+        Option(
+            "--python-version",
+            REPLACED_TEXTS,
+            "lock for this Python; may be given several times",
+            metavar="X.Y",
+            project=ProjectMay.ALONE_SET_IT,
+            unless="hosts",
+        ),
+        Option(
+            "--platform",
+            REPLACED_TEXTS,
+            "lock for this platform, as linux-x86_64; may be given several times (default: "
+            "64-bit Linux on x86 and Arm, macOS on Arm, Windows)",
+            metavar="PLATFORM",
+            project=ProjectMay.ALONE_SET_IT,
+            unless="hosts",
+        ),
+        Option("--upgrade", FLAG, "take the newest versions of everything", short="-U"),
+        Option(
+            "--upgrade-package",
+            ANY_TEXTS,
+            "take the newest version of this package",
+            short="-P",
+            metavar="NAME",
+        ),
+        Option("--check", FLAG, "write nothing; fail if the lock is out of date"),
+        Option("--dry-run", FLAG, "only say what would be written"),
+    ),
+)
+
+TREE = OptionGroup(
+    "",
+    (
+        Option("--here", FLAG, "show what this machine gets"),
+        Option("--invert", TEXT, "show who needs this package instead", metavar="NAME"),
+        Option("--depth", STEPS, "go no more than N steps", metavar="N"),
+    ),
+)
+
+BUNDLE = OptionGroup(
+    "bundle",
+    (
+        Option(
+            "--output", FOLDER, "the folder to make; its parent exists", short="-o", metavar="DIR"
+        ),
+        Option("--all", FLAG, "take every wheel of the lock, whoever it fits"),
+        Option(
+            "--update", FLAG, "make an earlier bundle anew; what is unchanged is not fetched again"
+        ),
+        Option("--dry-run", FLAG, "only say what would be in it, with sizes"),
+        Option("--verify", FOLDER, "check a bundle, and make none", metavar="DIR"),
+    ),
+)
+
+EXPORT = OptionGroup(
+    "",
+    (
+        Option(
+            "--format",
+            OneOf("requirements", "cyclonedx", "licenses"),
+            "what to write",
+            default="requirements",
+        ),
+        Option(
+            "--output",
+            FILE,
+            "write it here: a file, or a folder for one file of each machine",
+            short="-o",
+            metavar="PLACE",
+        ),
+        Option(
+            "--wheels",
+            FOLDER,
+            "with requirements: put copies of variant wheels here that pip and uv can install",
+            metavar="DIR",
+        ),
+    ),
+)

@@ -1,0 +1,29 @@
+"""Options of every command: how it prints."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup
+from wheelfit.cli.options.values import FLAG, OneOf
+
+__all__ = [
+    "OUTPUT",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+OUTPUT = OptionGroup(
+    "output",
+    (
+        Option("--json", FLAG, "print one JSON object, errors included"),
+        Option("--quiet", FLAG, "say only results and errors", short="-q"),
+        Option("--verbose", FLAG, "say everything worth knowing", short="-v"),
+        Option(
+            "--color", OneOf("auto", "always", "never"), "default: on a terminal", default="auto"
+        ),
+        Option("--no-progress", FLAG, "draw no progress bars"),
+        Option("--debug", FLAG, "show the traceback of an error"),
+    ),
+)

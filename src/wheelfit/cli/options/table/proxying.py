@@ -1,0 +1,87 @@
+"""Options of the commands that answer installers."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup
+from wheelfit.cli.options.values import ANY_TEXT, FLAG, HOSTS, PORT, TEXT, TEXTS
+
+__all__ = [
+    "PROXIED",
+    "PROXY",
+    "RUN",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PROXY = OptionGroup(
+    "server",
+    (
+        Option(
+            "--host",
+            TEXT,
+            "listen at this address (default: 127.0.0.1, which only this machine reaches)",
+            metavar="ADDRESS",
+            default="127.0.0.1",
+            stored_as="listen_at",
+        ),
+        Option(
+            "--port",
+            PORT,
+            "listen at this port (default: 8941; 0: any that is free)",
+            metavar="N",
+            default=8941,
+        ),
+        Option(
+            "--answer-to",
+            HOSTS,
+            "answer those who ask for this name (default: everybody; at an address that only "
+            "this machine reaches, those who ask for this machine)",
+            metavar="HOST",
+        ),
+    ),
+)
+
+RUN = OptionGroup(
+    "",
+    (
+        Option("COMMAND", ANY_TEXT, "what to run, after --", number="*"),
+        Option(
+            "--port",
+            PORT,
+            "listen at this port, without a secret in the path: for tools whose configuration "
+            "names the URL",
+            metavar="N",
+        ),
+    ),
+)
+
+PROXIED = OptionGroup(
+    "proxy",
+    (
+        Option(
+            "--full",
+            FLAG,
+            "answer for every project; by default only for those with variants, so that "
+            "installers get all others where they always do",
+        ),
+        Option(
+            "--catalogue",
+            FLAG,
+            "list every variant, whatever the machine: for locks and hashes that hold on others",
+        ),
+        Option(
+            "--in-uv-locks",
+            FLAG,
+            "answer uv lock, sync, add and run too, so that variants get into uv.lock",
+        ),
+        Option(
+            "--link-host",
+            TEXTS,
+            "let pages of an index name this host, although its address is a private one",
+            metavar="HOST",
+        ),
+    ),
+)

@@ -1,0 +1,99 @@
+"""Options about the places where files come from."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.values import (
+    ANY_FILE,
+    ANY_TEXT,
+    ANY_TEXTS,
+    CONNECTIONS,
+    COUNT,
+    FILE,
+    FILES,
+    FLAG,
+    FOLDER,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    Several,
+)
+
+__all__ = [
+    "CACHE_FOLDER",
+    "SOURCES",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CACHE_FOLDER = (
+    Option("--cache-dir", FOLDER, "keep downloads and pages here", metavar="DIR"),
+    Option("--no-cache-dir", FLAG, "keep nothing"),
+)
+
+SOURCES = OptionGroup(
+    "sources",
+    (
+        Option("--index-url", TEXT, "the index", short="-i", metavar="URL"),
+        Option(
+            "--extra-index-url",
+            TEXTS,
+            "further indexes; the first that knows a project supplies it",
+            metavar="URL",
+            default=None,
+        ),
+        Option(
+            "--compare-sources",
+            FLAG,
+            "take the best version of all sources; stop where their variants contradict",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "--find-links",
+            FILES,
+            "a folder of wheels, or a page that links to them; searched first",
+            short="-f",
+            metavar="PLACE",
+            default=None,
+        ),
+        Option("--no-index", FLAG, "use --find-links only"),
+        Option(
+            "--bridge",
+            Several(ANY_FILE),
+            "present the members of this family as variants: a name of wheelfit bridges, "
+            "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
+            metavar="FAMILY",
+            project=ProjectMay.NOT_SET_IT,
+            why="a bridge decides which packages stand for a name",
+        ),
+        Option(
+            "--no-bridges", FLAG, "take every project as what it is", project=ProjectMay.TIGHTEN_IT
+        ),
+        Option("--proxy", ANY_TEXT, "proxy for every request", metavar="URL"),
+        Option("--cert", FILE, "certificate authorities to trust", metavar="FILE"),
+        Option("--client-cert", FILE, "client certificate with its key", metavar="FILE"),
+        Option(
+            "--trusted-host",
+            ANY_TEXTS,
+            "do not verify the certificate of this host (HOST or HOST:PORT)",
+            metavar="HOST",
+            default=None,
+        ),
+        Option("--timeout", SECONDS, "wait for a server", metavar="SECONDS"),
+        Option("--retries", COUNT, "try a failing request again", metavar="N"),
+        Option(
+            "--connections",
+            CONNECTIONS,
+            "connections to one server that may carry wheels at the same time (default: 4)",
+            metavar="N",
+            default=4,
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        *CACHE_FOLDER,
+        Option("--offline", FLAG, "use the cache and folders only"),
+    ),
+    note="defaults: pip's configuration",
+)

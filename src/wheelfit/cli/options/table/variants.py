@@ -1,0 +1,108 @@
+"""Options about the choice among variants."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.tables import AGREEMENTS, SHORTHANDS
+from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
+
+__all__ = [
+    "AGREEMENT_SETTINGS",
+    "VARIANTS",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ALLOW_MIXED = Option(
+    "--allow-mixed",
+    ANY_TEXTS,
+    "let packages disagree on this: cuda, rocm, blas, openmp, mpi, a feature that one of them is "
+    "about, or :all:",
+    metavar="FEATURE",
+    project=ProjectMay.SET_IT,
+)
+
+_AGREEMENT = Option(
+    "agreement",
+    AGREEMENTS,
+    "what packages must agree on besides",
+    stored_as="agreement_table",
+    project=ProjectMay.SET_IT,
+)
+
+VARIANTS = OptionGroup(
+    "variants",
+    (
+        Option(
+            "--variant",
+            REPLACED_TEXTS,
+            "one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
+            "(in place of a configured one)",
+            metavar="NAME",
+            project=ProjectMay.SET_IT,
+        ),
+        Option("--prefer", WISHES, "rank first", metavar="WISH", project=ProjectMay.SET_IT),
+        Option(
+            "--require",
+            WISHES,
+            "take only wheels that have it, of projects that offer it",
+            metavar="WISH",
+            project=ProjectMay.SET_IT,
+        ),
+        Option("--forbid", WISHES, "never take", metavar="WISH", project=ProjectMay.SET_IT),
+        Option(
+            "--label",
+            LABELS,
+            "take this variant of NAME",
+            metavar="NAME=LABEL",
+            project=ProjectMay.SET_IT,
+        ),
+        _ALLOW_MIXED,
+        Option("--no-variants", FLAG, "take plain wheels only", project=ProjectMay.TIGHTEN_IT),
+        Option(
+            "--strict",
+            FLAG,
+            "stop where bad metadata would only be skipped",
+            project=ProjectMay.TIGHTEN_IT,
+        ),
+        Option(
+            "--accept-unknown-drafts",
+            FLAG,
+            "read metadata of a 0.x schema that wheelfit does not know",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "--read-unlisted",
+            FLAG,
+            "look into wheels whose label the -variants.json lacks",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "--limit",
+            LIMITS,
+            "bound size, depth, labels or values of metadata, or lookups in wheels of a release",
+            metavar="NAME=N",
+            project=ProjectMay.TIGHTEN_IT,
+        ),
+        _AGREEMENT,
+        Option(
+            "shorthand",
+            SHORTHANDS,
+            "words of your own for --variant",
+            stored_as="shorthands",
+            project=ProjectMay.SET_IT,
+        ),
+    ),
+    description="WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
+)
+
+AGREEMENT_SETTINGS = OptionGroup(
+    "",
+    (
+        _ALLOW_MIXED.off_command_line(),
+        _AGREEMENT,
+    ),
+)

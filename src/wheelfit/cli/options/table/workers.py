@@ -1,0 +1,52 @@
+"""Options that share out the work on many wheels."""
+
+from __future__ import annotations
+
+from wheelfit.cli.options.option import Option, OptionGroup
+from wheelfit.cli.options.values import PROCESSES, TEXT
+
+__all__ = [
+    "WORKERS",
+    "WORKERS_WITH_THREADS",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_EXECUTOR = Option(
+    "--executor",
+    TEXT,
+    "let others work: dask://HOST:PORT, with the extra dask; processes: as many as there are "
+    "processors",
+    metavar="URL",
+)
+
+WORKERS = OptionGroup(
+    "who works",
+    (
+        Option(
+            "--jobs",
+            PROCESSES,
+            "work in N processes of this machine (default: this one)",
+            short="-j",
+            metavar="N",
+        ),
+        _EXECUTOR,
+    ),
+)
+
+WORKERS_WITH_THREADS = OptionGroup(
+    "who works",
+    (
+        Option(
+            "--jobs",
+            PROCESSES,
+            "work in N processes of this machine (default: this one, with threads for large files)",
+            short="-j",
+            metavar="N",
+        ),
+        _EXECUTOR,
+    ),
+)

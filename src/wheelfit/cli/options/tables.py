@@ -1,0 +1,252 @@
+"""Tables that only files can set: their types, and how each is read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.cli.options.values import (
+    ANY_TEXT,
+    ANY_TEXTS,
+    WISHES,
+    Kind,
+    Place,
+    Several,
+    unknown_setting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["AGREEMENTS", "PROVIDERS", "SHORTHANDS", "TABLE"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Rows(Kind):
+    """Tables of one name, each read by a function; layers add to each other.
+
+    :param read: called with a table and its place; the key is for errors.
+    :param show: the opposite.
+    """
+
+    is_list = True
+    is_text = False
+
+    def __init__(
+        self,
+        read: Callable[[str, Mapping[str, Any], Place], object],
+        show: Callable[[Any], object],
+    ) -> None:
+        self._row = read
+        self._show = show
+
+    def absent(self) -> tuple[Any, ...]:
+        return ()
+
+    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            place.refuse(key, f"is no list of tables; write [[{key}]]")
+        rows = []
+        for index, row in enumerate(value):
+            path, at = f"{key}[{index}]", Place(place.of(key, index))
+            if not isinstance(row, dict):
+                at.refuse(path, "is no table")
+            rows.append(self._row(path, row, at))
+        return tuple(rows)
+
+    def parse(self, key: str, text: str, place: Place) -> tuple[Any, ...]:  # noqa: ARG002
+        place.refuse(key, "can be set in a file only")
+
+    def join(self, above: Any, below: Any) -> tuple[Any, ...]:
+        return (*above, *below)
+
+    def show(self, value: Any) -> list[object]:
+        return [self._show(row) for row in value]
+
+
+class _Named(Kind):
+    """Tables by name, each read by a function; of one name the layer that counts most is heard.
+
+    :param read: called with the name, a table and its place.
+    :param show: the opposite.
+    """
+
+    is_list = True
+    is_text = False
+
+    def __init__(
+        self,
+        read: Callable[[str, Mapping[str, Any], Place], Any],
+        show: Callable[[Any], object],
+    ) -> None:
+        self._row = read
+        self._show = show
+
+    def absent(self) -> tuple[Any, ...]:
+        return ()
+
+    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+        if not isinstance(value, dict):
+            place.refuse(key, f"is no table of tables; write [{key}.NAME]")
+        rows = []
+        for name, row in value.items():
+            at = Place(place.of(key, name))
+            if not isinstance(row, dict):
+                at.refuse(f"{key}.{name}", "is no table")
+            rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
+        return tuple(rows)
+
+    def parse(self, key: str, text: str, place: Place) -> tuple[Any, ...]:
+        del text
+        place.refuse(key, "can be set in a file only")
+
+    def join(self, above: Any, below: Any) -> tuple[Any, ...]:
+        return tuple(
+            {**{row.name: row for row in below}, **{row.name: row for row in above}}.values()
+        )
+
+    def show(self, value: Any) -> dict[str, object]:
+        return {row.name: self._show(row) for row in value}
+
+
+class _Elsewhere(Kind):
+    """A table that one command reads by itself, strictly; here it only is no unknown key."""
+
+    is_text = False
+
+    def read(self, key: str, value: object, place: Place) -> object:
+        if not isinstance(value, dict):
+            place.refuse(key, "is no table")
+        return value
+
+    def parse(self, key: str, text: str, place: Place) -> object:
+        del text
+        place.refuse(key, "can be set in a file only")
+
+
+_ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
+
+
+def _provider(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read a further row of the table of plugins (P-64)."""
+    from packaging.utils import canonicalize_name
+    from packaging.version import InvalidVersion, Version
+
+    from wheelfit.core.properties import is_name
+    from wheelfit.core.provider_table import EmulatedPlugin
+    from wheelfit.core.providers import parse_endpoint
+
+    for key in row:
+        if key not in _ROW:
+            raise unknown_setting(f"{path}.{key}", [f"{path}.{known}" for known in _ROW], place)
+    for key in sorted(_ROW - row.keys()):
+        place.refuse(f"{path}.{key}", "is missing")
+    namespace, package = row["namespace"], row["package"]
+    if not isinstance(namespace, str) or not is_name(namespace):
+        place.refuse(f"{path}.namespace", "is no namespace")
+    if not isinstance(package, str) or not package:
+        place.refuse(f"{path}.package", "is no name of a package")
+    versions = ANY_TEXTS.read(f"{path}.versions", row["versions"], place)
+    try:
+        for text in versions:
+            Version(text)
+    except InvalidVersion:
+        place.refuse(f"{path}.versions", "has something that is no version")
+    endpoints = [
+        parse_endpoint(one)
+        for one in ANY_TEXTS.read(f"{path}.plugin-api", row["plugin-api"], place)
+    ]
+    known = tuple(endpoint for endpoint in endpoints if endpoint is not None)
+    if len(known) < len(endpoints) or not known or not versions:
+        place.refuse(path, "needs versions, and a plugin-api as module:attribute")
+    return EmulatedPlugin(namespace, canonicalize_name(package), tuple(versions), known)
+
+
+def _shown_provider(row: Any) -> object:
+    return {
+        "namespace": row.namespace,
+        "package": row.package,
+        "versions": list(row.versions),
+        "plugin-api": list(row.endpoints),
+    }
+
+
+_LISTS = ("prefer", "require", "forbid")
+
+
+def _shorthand(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read a shorthand of the user's own."""
+    from wheelfit.core.ordering import parse_preference
+    from wheelfit.core.shorthands import Shorthand, is_built_in
+
+    name = row["name"]
+    if is_built_in(name):
+        place.refuse(path, "is built in; take another name")
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
+        place.refuse(path, "is no name: lower-case letters, digits, '.', '_' and '-'")
+    for key in row:
+        if key not in (*_LISTS, "meaning", "name"):
+            known = [f"{path}.{one}" for one in (*_LISTS, "meaning")]
+            raise unknown_setting(f"{path}.{key}", known, place)
+    meaning = row.get("meaning", "")
+    if not isinstance(meaning, str):
+        place.refuse(f"{path}.meaning", "is no text")
+    wishes = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _LISTS}
+    if not any(wishes.values()):
+        place.refuse(path, "wishes nothing; it needs prefer, require or forbid")
+    read = {key: tuple(parse_preference(text) for text in wishes[key]) for key in _LISTS}
+    return Shorthand(name, meaning, read["prefer"], read["require"], read["forbid"])
+
+
+def _shown_shorthand(row: Any) -> object:
+    meaning = {"meaning": row.meaning} if row.meaning else {}
+    wishes = {key: [str(wish) for wish in getattr(row, key)] for key in _LISTS}
+    return {**meaning, **{key: shown for key, shown in wishes.items() if shown}}
+
+
+_AGREEMENT = ("bound", "features", "name", "part", "title")
+
+
+def _agreement(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read something more that packages must agree on."""
+    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.properties import is_name, parse_feature
+
+    for key in row:
+        if key not in _AGREEMENT:
+            raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _AGREEMENT], place)
+    name, part, bound = row.get("name"), row.get("part", "whole"), row.get("bound", False)
+    title = row.get("title", name)
+    if not isinstance(name, str) or not is_name(name):
+        place.refuse(f"{path}.name", "is no name: lower-case letters, digits and '_'")
+    if not isinstance(title, str) or not title:
+        place.refuse(f"{path}.title", "is no text")
+    if part not in ("major", "whole"):
+        place.refuse(f"{path}.part", "is none of major, whole")
+    if not isinstance(bound, bool):
+        place.refuse(f"{path}.bound", "is neither true nor false")
+    features = Several(ANY_TEXT, parse_feature).read(
+        f"{path}.features", row.get("features", []), place
+    )
+    if not features:
+        place.refuse(f"{path}.features", "names no feature")
+    return Agreement(name, title, tuple(map(parse_feature, features)), part, is_bound=bound)
+
+
+def _shown_agreement(row: Any) -> object:
+    return {
+        "name": row.name,
+        "title": row.title,
+        "features": [str(feature) for feature in row.features],
+        "part": row.part,
+        "bound": row.is_bound,
+    }
+
+
+AGREEMENTS = _Rows(_agreement, _shown_agreement)
+PROVIDERS = _Rows(_provider, _shown_provider)
+SHORTHANDS = _Named(_shorthand, _shown_shorthand)
+TABLE = _Elsewhere()

@@ -1,0 +1,592 @@
+"""Types of the values of options: one for the command line, variables and files alike.
+
+A type reads a word of the command line or of a variable with `Kind.word`, a value of a file with
+`Kind.read`, and joins what several layers set. A wrong word is a ``ValueError`` whose message is a
+sentence about the word, wherever it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wheelfit.errors import InvalidConfiguration, UserError
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = [
+    "ADDRESS_OF_INDEX",
+    "AGE",
+    "ANY_FILE",
+    "ANY_TEXT",
+    "ANY_TEXTS",
+    "BUILDABLE_NAMES",
+    "BYTES",
+    "BYTES_OR_LETTER",
+    "CONNECTIONS",
+    "CONSTRAINTS",
+    "COUNT",
+    "EXCLUDES",
+    "FILE",
+    "FILES",
+    "FLAG",
+    "FOLDER",
+    "HOSTS",
+    "LABELS",
+    "LIMITS",
+    "LIMIT_RANGES",
+    "NAMES",
+    "OFF_FLAG",
+    "OVERRIDES",
+    "PATIENCE",
+    "PORT",
+    "PROCESS",
+    "PROCESSES",
+    "PUBLISHERS",
+    "RELEASES",
+    "REPLACED_TEXTS",
+    "SECONDS",
+    "STEPS",
+    "TEXT",
+    "TEXTS",
+    "WISHES",
+    "Action",
+    "Flag",
+    "Kind",
+    "OneOf",
+    "Place",
+    "Several",
+    "unknown_setting",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
+    "size": (2, 1 << 30),
+    "depth": (1, 200),
+    "labels": (1, 100_000_000),
+    "values": (1, 100_000_000),
+    "lookups": (0, 100_000),
+}
+"""The limits of ``--limit``, with the smallest and the largest value of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The position of a value, for errors."""
+
+    where: str
+    """File and line, or the variable."""
+    lines: Callable[[tuple[str | int, ...]], str] | None = None
+    """Returns the position of a part of a document, by the keys and indexes that lead to it."""
+
+    def of(self, *steps: str | int) -> str:
+        """Return the position of a part of the value."""
+        return self.lines(steps) if self.lines is not None else self.where
+
+    def refuse(self, key: str, what: str) -> NoReturn:
+        """Raise the error that a value cannot be used.
+
+        :param what: the end of a sentence whose subject is the key.
+        """
+        raise InvalidConfiguration(f"{key[:80]} {what}", where=self.where)
+
+
+class Kind:
+    """A type of values."""
+
+    is_list = False
+    """Whether layers add to each other."""
+    is_text = True
+    """Whether a variable can set it."""
+    is_repeated = False
+    """Whether the option may be given several times; each adds a value."""
+    choices: tuple[str, ...] = ()
+    """Every valid word, if they are few."""
+    completes = ""
+    """``files`` or ``folders`` if words are paths."""
+
+    def absent(self) -> Any:
+        """Return the value of an option that is not given."""
+        return None
+
+    def word(self, text: str) -> Any:
+        """Return the value of a word of the command line.
+
+        :raises ValueError: it is of another type.
+        """
+        return text
+
+    def parse(self, key: str, text: str, place: Place) -> Any:
+        """Return the value of a variable.
+
+        :raises InvalidConfiguration: it is of another type.
+        """
+        try:
+            return self.word(text)
+        except ValueError as error:
+            raise InvalidConfiguration(f"{key[:80]}: {error}", where=place.where) from None
+        except UserError as error:
+            error.where = error.where or place.where
+            raise
+
+    def read(self, key: str, value: object, place: Place) -> Any:
+        """Return the value in a file.
+
+        :raises InvalidConfiguration: it is of another type.
+        """
+        if type(value) not in (str, int, float):
+            place.refuse(key, "is neither a text nor a number")
+        return self.parse(key, str(value), place)
+
+    def join(self, above: Any, below: Any) -> Any:  # noqa: ARG002 - a list takes both
+        """Return the value of two layers together.
+
+        :param above: the value of the layer that counts more.
+        :param below: the value of those below it.
+        """
+        return above
+
+    def tighten(self, value: Any, below: Any) -> Any:
+        """Return the stricter of a project's value and the value without it (or None)."""
+        return value if below is None or value < below else below
+
+    def show(self, value: Any) -> object:
+        """Return a value as plain data, as it stands in a file."""
+        return value
+
+
+class Flag(Kind):
+    """True or false; a switch on the command line.
+
+    :param stores: the value that the switch sets.
+    """
+
+    def __init__(self, *, stores: bool = True) -> None:
+        self.stores = stores
+
+    def absent(self) -> bool:
+        """Return what the switch does not set."""
+        return not self.stores
+
+    def word(self, text: str) -> bool:
+        """Return the value of a word of the command line."""
+        word = text.strip().lower()
+        if word not in _WORDS:
+            raise ValueError(f"{text[:40]!r} is neither true nor false")
+        return _WORDS[word]
+
+    def read(self, key: str, value: object, place: Place) -> bool:
+        """Return the value in a file."""
+        if not isinstance(value, bool):
+            place.refuse(key, "is neither true nor false")
+        return value
+
+    def tighten(self, value: Any, below: Any) -> Any:
+        """Return the stricter of two values."""
+        return value or bool(below)
+
+
+_WORDS = {
+    **dict.fromkeys(["1", "true", "yes", "on"], True),
+    **dict.fromkeys(["0", "false", "no", "off"], False),
+}
+
+
+class OneOf(Kind):
+    """One of some words.
+
+    :param words: the words.
+    :param same: other words for some of them.
+    """
+
+    def __init__(self, *words: str, same: Mapping[str, str] | None = None) -> None:
+        self.choices = words
+        self._same = dict(same or {})
+
+    def word(self, text: str) -> str:
+        """Return the value of a word of the command line."""
+        word = self._same.get(text, text)
+        if word not in self.choices:
+            raise ValueError(f"{text[:40]!r} is none of {', '.join((*self.choices, *self._same))}")
+        return word
+
+    def read(self, key: str, value: object, place: Place) -> str:
+        """Return the value in a file."""
+        return str(self.parse(key, value if isinstance(value, str) else repr(value), place))
+
+
+class _Text(Kind):
+    """A text; what it means is found out by the command.
+
+    :param completes: ``files`` or ``folders`` for a path.
+    :param may_be_empty: an empty text is usually a variable of a script that was never set.
+    """
+
+    def __init__(self, completes: str = "", *, may_be_empty: bool = False) -> None:
+        self.completes = completes
+        self._may_be_empty = may_be_empty
+
+    def word(self, text: str) -> str:
+        if not text and not self._may_be_empty:
+            raise ValueError("the value is empty")
+        return text
+
+
+class Action(Kind):
+    """The first word of a command that can do several things; the command checks it.
+
+    :param words: the actions.
+    """
+
+    def __init__(self, *words: str) -> None:
+        self.choices = words
+
+
+class _Parsed(Kind):
+    """A text, or a number, that a function reads.
+
+    :param parse: raises ``ValueError`` or an error of the family.
+    :param show: the opposite.
+    """
+
+    def __init__(
+        self, parse: Callable[[str], object], show: Callable[[Any], object] = lambda value: value
+    ) -> None:
+        self._parse = parse
+        self._show = show
+
+    def word(self, text: str) -> object:
+        return self._parse(text)
+
+    def show(self, value: Any) -> object:
+        return self._show(value)
+
+
+class Several(Kind):
+    """A list of values; in a variable one a line. Layers add to each other.
+
+    :param element: the type of each on the command line.
+    :param check: raises an error of the family for a text in a variable or file that cannot be
+        read; those of the command line are read by the command.
+    :param name: returns the name that a text is about; of each name only the layer that counts
+        most is used.
+    :param adds: false if a layer replaces those below it.
+    """
+
+    is_repeated = True
+
+    def __init__(
+        self,
+        element: Kind,
+        check: Callable[[str], object] | None = None,
+        *,
+        name: Callable[[str], str] | None = None,
+        adds: bool = True,
+    ) -> None:
+        self._element = element
+        self._check = check
+        self._name = name
+        self.is_list = adds
+        self.choices = element.choices
+        self.completes = element.completes
+
+    def absent(self) -> Any:
+        """Return a new list, for argparse adds to it."""
+        return []
+
+    def word(self, text: str) -> Any:
+        """Return the value of a word of the command line."""
+        return self._element.word(text)
+
+    def read(self, key: str, value: object, place: Place) -> list[Any]:
+        """Return the value in a file."""
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            place.refuse(key, "is no list of texts")
+        return [self._one(text, Place(place.of(key, index))) for index, text in enumerate(value)]
+
+    def parse(self, key: str, text: str, place: Place) -> list[Any]:  # noqa: ARG002
+        """Return the value of a variable, a line for each."""
+        return [self._one(line.strip(), place) for line in text.splitlines() if line.strip()]
+
+    def join(self, above: Any, below: Any) -> list[Any]:
+        """Return the value of two layers together."""
+        if not self.is_list:
+            return list(above)
+        heard = {self._name_of(item) for item in above}
+        return [*above, *(item for item in below if self._name_of(item) not in heard)]
+
+    def _one(self, text: str, place: Place) -> Any:
+        if self._check is not None:
+            try:
+                self._check(text)
+            except UserError as error:
+                error.where = error.where or place.where
+                raise
+        return text
+
+    def _name_of(self, item: Any) -> str:
+        text = str(self.show([item])[0])
+        return self._name(text) if self._name is not None else text
+
+    def show(self, value: Any) -> list[Any]:
+        """Return the value as it stands in a file."""
+        return list(value)
+
+
+class _Requirements(Several):
+    """A list of requirements, which know where they were written."""
+
+    def absent(self) -> Any:
+        return ()
+
+    def _one(self, text: str, place: Place) -> Any:
+        from wheelfit.resolve.requirements_file import RequirementLine
+
+        super()._one(text, place)
+        return RequirementLine(text, place.where)
+
+    def show(self, value: Any) -> list[Any]:
+        return [one.text for one in value]
+
+
+class _Limits(Kind):
+    """Limits by name: ``NAME=N`` on the command line and, one a line, in a variable."""
+
+    is_list = True
+    is_repeated = True
+
+    def absent(self) -> Any:
+        """Return a new list, for argparse adds to it."""
+        return []
+
+    def word(self, text: str) -> tuple[str, int]:
+        name, _, number = text.partition("=")
+        if name not in LIMIT_RANGES:
+            raise ValueError(f"{name!r} is none of {', '.join(LIMIT_RANGES)}")
+        smallest, largest = LIMIT_RANGES[name]
+        is_number = number.isascii() and number.isdecimal() and len(number) < 20
+        if not is_number or not smallest <= int(number) <= largest:
+            raise ValueError(f"{name} must be a number from {smallest} to {largest}")
+        return name, int(number)
+
+    def read(self, key: str, value: object, place: Place) -> list[tuple[str, int]]:
+        if not isinstance(value, dict):
+            place.refuse(key, "is no table of limits")
+        for name, number in value.items():
+            at = Place(place.of(key, name))
+            if name not in LIMIT_RANGES:
+                known = [f"{key}.{one}" for one in LIMIT_RANGES]
+                raise unknown_setting(f"{key}.{name}", known, at)
+            smallest, largest = LIMIT_RANGES[name]
+            if type(number) is not int or not smallest <= number <= largest:
+                at.refuse(f"{key}.{name}", f"must be a number from {smallest} to {largest}")
+        return list(value.items())
+
+    def parse(self, key: str, text: str, place: Place) -> list[tuple[str, int]]:
+        pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
+        return self.read(
+            key,
+            {
+                name.strip(): int(number) if number.strip().isdecimal() else number
+                for name, _, number in pairs
+            },
+            place,
+        )
+
+    def join(self, above: Any, below: Any) -> list[tuple[str, int]]:
+        return list({**dict(below), **dict(above)}.items())
+
+    def tighten(self, value: Any, below: Any) -> list[tuple[str, int]]:
+        from wheelfit.core.metadata import DEFAULT_LIMITS
+        from wheelfit.resolve.release_metadata import MetadataPolicy
+
+        bounds = {"lookups": MetadataPolicy().most_labels}
+        bounds |= {
+            name: getattr(DEFAULT_LIMITS, name) for name in LIMIT_RANGES if name != "lookups"
+        }
+        bounds |= dict(below or ())
+        lower = {name: min(number, bounds[name]) for name, number in value}
+        return list({**dict(below or ()), **lower}.items())
+
+    def show(self, value: Any) -> dict[str, int]:
+        return dict(value)
+
+
+def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConfiguration:
+    """Return the error that a key cannot be set, with the key that was likely meant."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(key, list(known), n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "wheelfit config show lists what there is"
+    return InvalidConfiguration(f"{key[:80]} is no setting", where=place.where, hint=hint)
+
+
+# --- how some values are read; each imports what it needs when there is something to read -------
+
+
+def _whole(
+    what: str, smallest: int, largest: int, same: Mapping[str, int] | None = None
+) -> Callable[[str], int]:
+    """Return a function that reads a whole number in a range.
+
+    :param what: the end of the sentence about a word that is none.
+    :param same: words that stand for numbers.
+    """
+
+    def read(text: str) -> int:
+        if same and text in same:
+            return same[text]
+        is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(largest))
+        if not is_number or not smallest <= int(text) <= largest:
+            raise ValueError(f"{text[:40]!r} is {what}")
+        return int(text)
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise ValueError(f"{text[:40]!r} is not a number of seconds")
+    return found
+
+
+def _seconds_or_none(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def _age(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text.strip())
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is not a time as 30d, 12h or 2w")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def _connections(text: str) -> int:
+    from wheelfit.sources.settings import parse_connections
+
+    return parse_connections(text)
+
+
+def _bytes(text: str) -> int:
+    from wheelfit.core.sizes import parse_size
+
+    return parse_size(text)
+
+
+def _bytes_or_letter(text: str) -> int:
+    # ``20G`` as in other tools, where a letter alone is enough.
+    is_letter = re.search(r"[kmgt]i?$", text.strip(), re.IGNORECASE)
+    return _bytes(f"{text}B" if is_letter else text)
+
+
+def _address_of_index(text: str) -> str:
+    """Read a place: of a server whose index is named, what stands before ``/simple/``."""
+    if TEXT.word(text).startswith(("http://", "https://")):
+        return text.rstrip("/").removesuffix("/simple")
+    return text
+
+
+def _host(text: str) -> str:
+    from wheelfit.server.origins import host_name
+
+    return host_name(text)
+
+
+def _wish(text: str) -> None:
+    from wheelfit.core.ordering import parse_preference
+
+    parse_preference(text)
+
+
+def _label(text: str) -> None:
+    from wheelfit.core.labels import parse_label
+
+    name, equals, label = text.partition("=")
+    if not name.strip() or not equals:
+        raise InvalidConfiguration(
+            f"{text[:80]!r} does not say which package is meant", hint="write NAME=LABEL"
+        )
+    parse_label(label.strip())
+
+
+def _publisher(text: str) -> None:
+    from wheelfit.sources.attestations import identity_parts
+
+    name, equals, publisher = text.partition("=")
+    if not equals:
+        raise InvalidConfiguration(
+            f"{text[:80]!r} does not say which package is meant",
+            hint="write NAME=github:OWNER/REPOSITORY",
+        )
+    _name(name.strip())
+    try:
+        identity_parts(publisher)
+    except ValueError as error:
+        raise InvalidConfiguration(str(error)) from None
+
+
+def _requirement(text: str) -> None:
+    from wheelfit.core.requirements import parse_requirement
+
+    parse_requirement(text, allow_variant_markers=False)
+
+
+def _name(text: str) -> None:
+    from packaging.utils import InvalidName, canonicalize_name
+
+    try:
+        canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise InvalidConfiguration(f"{text[:80]!r} is no name of a package") from None
+
+
+def _buildable(text: str) -> None:
+    if text != ":all:":
+        _name(text)
+
+
+def _project_of(text: str) -> str:
+    """Return the normal form of the name that a text begins with."""
+    name = re.match(r"\s*([A-Za-z0-9._-]+)", text)
+    return re.sub(r"[-_.]+", "-", name[1]).lower() if name else text
+
+
+FLAG, OFF_FLAG = Flag(), Flag(stores=False)
+TEXT, ANY_TEXT = _Text(), _Text(may_be_empty=True)
+FILE, ANY_FILE, FOLDER = _Text("files"), _Text("files", may_be_empty=True), _Text("folders")
+TEXTS, ANY_TEXTS, FILES = Several(TEXT), Several(ANY_TEXT), Several(FILE)
+COUNT = _Parsed(_whole("not a number", 0, 10**19))
+STEPS = _Parsed(_whole("not a number", 0, 10**9 - 1))
+RELEASES = _Parsed(_whole("no number of releases", 0, 10**9 - 1))
+PROCESSES = _Parsed(_whole("no number of processes", 1, 4096))
+PROCESS = _Parsed(_whole("neither the number of a process nor self", 1, (1 << 31) - 1, {"self": 0}))
+PORT = _Parsed(_whole("no port", 0, (1 << 16) - 1))
+CONNECTIONS = _Parsed(_connections)
+SECONDS, PATIENCE, AGE = _Parsed(_seconds), _Parsed(_seconds_or_none), _Parsed(_age)
+BYTES, BYTES_OR_LETTER = _Parsed(_bytes, str), _Parsed(_bytes_or_letter, str)
+ADDRESS_OF_INDEX = _Parsed(_address_of_index)
+HOSTS = Several(_Parsed(_host))
+LIMITS = _Limits()
+# Lists that files and variables may set, too.
+WISHES = Several(ANY_TEXT, _wish)
+LABELS = Several(ANY_TEXT, _label, name=_project_of)
+NAMES = Several(TEXT, _name)
+EXCLUDES = Several(TEXT, _name, name=_project_of)
+BUILDABLE_NAMES = Several(TEXT, _buildable)
+PUBLISHERS = Several(ANY_TEXT, _publisher)
+CONSTRAINTS = _Requirements(TEXT, _requirement)
+OVERRIDES = _Requirements(TEXT, _requirement, name=_project_of)
+REPLACED_TEXTS = Several(ANY_TEXT, adds=False)

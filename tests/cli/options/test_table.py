@@ -1,0 +1,146 @@
+"""The table of options: rows, groups, and what follows from a row."""
+
+from __future__ import annotations
+
+import importlib
+from argparse import Namespace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from wheelfit.cli.configuration import complete, read_layers, set_aside
+from wheelfit.cli.main import Command, every_command, make_parser, module_of
+from wheelfit.cli.options import table
+from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.settings import SETTINGS, every_group
+from wheelfit.cli.options.table.output import OUTPUT
+from wheelfit.cli.options.values import FLAG, OneOf
+from wheelfit.errors import InvalidConfiguration, UsageError
+
+
+def command_of(name: str) -> Command:
+    """Return the module of a command."""
+    return cast(Command, importlib.import_module(module_of(name)))
+
+
+def test_every_area_is_read() -> None:
+    """A module of the table that is not listed would have settings nobody reads."""
+    folder = Path(table.__file__).parent
+    assert sorted(table.AREAS) == sorted(
+        path.stem for path in folder.glob("*.py") if path.stem != "__init__"
+    )
+
+
+def test_every_group_belongs_to_a_command() -> None:
+    """No group is left over."""
+    used = {id(group) for name in every_command() for group in command_of(name).OPTIONS}
+    assert [group for group in every_group() if id(group) not in used and group is not OUTPUT] == []
+
+
+def test_a_key_has_one_row() -> None:
+    """A file says one thing by a key, whichever command reads it."""
+    rows: dict[str, Option] = {}
+    for group in every_group():
+        for option in group.options:
+            if option.project is not None and option.is_on_command_line:
+                assert rows.setdefault(option.key, option) == option
+                assert SETTINGS[option.key] == option
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_every_row_helps(name: str) -> None:
+    """Each option has a line of help without a full stop, and names the value that it takes."""
+    for group in (*command_of(name).OPTIONS, OUTPUT):
+        for option in group.options:
+            if option.is_on_command_line:
+                assert option.help
+                assert not option.help.endswith(".") or option.help.endswith("...")
+                assert (
+                    option.metavar or option.is_positional or option.kind.choices
+                ) or option.kind.absent() in (True, False)
+
+
+def test_lists_are_not_shared() -> None:
+    """What one run adds to a list is not there in the next."""
+    first, second = (make_parser("list", command_of("install")) for _ in range(2))
+    assert first.parse_args(["--prefer", "a", "x"]).prefer == ["a"]
+    assert first.parse_args(["x"]).prefer == []
+    assert second.parse_args(["x"]).prefer == []
+
+
+def parsed(command: str, words: list[str], user: Path) -> Namespace:
+    """Parse words as the program does, with a file of the user."""
+    parser = make_parser(command, command_of(command))
+    own = set_aside(parser)
+    arguments = parser.parse_args(words)
+    variables = {"WHEELFIT_CONFIG_FILE": str(user)}
+    complete(
+        parser,
+        arguments,
+        own,
+        lambda: read_layers(arguments, variables, user.parent / "none"),
+    )
+    return arguments
+
+
+def test_options_of_the_same_name_are_no_settings(tmp_path: Path) -> None:
+    """An option of one command is not set by the key of another option that is called alike."""
+    user = tmp_path / "wheelfit.toml"
+    user.write_text('strict = true\nlabel = ["torch=cu128"]\nvariant = ["cuda"]\n')
+    assert parsed("install", ["x"], user).label == ["torch=cu128"]
+    assert parsed("check", [], user).strict is False
+    assert parsed("wheel relabel", ["a.whl"], user).label is None
+    assert parsed("wheel make", ["a.whl"], user).label is None
+    assert parsed("abi bounds", ["a.whl"], user).label is None
+    assert parsed("wheel repack", ["a.whl"], user).variant is None
+    assert parsed("init", [], user).variant == []
+
+
+def test_a_lock_for_named_machines_has_no_platforms(tmp_path: Path) -> None:
+    """``platform`` of a project has no effect where machines are named."""
+    (tmp_path / "pyproject.toml").write_text('[tool.wheelfit]\nplatform = ["linux-x86_64"]\n')
+    user = tmp_path / "wheelfit.toml"
+    user.touch()
+    words = ["--project", str(tmp_path)]
+    assert parsed("lock", words, user).platform == ["linux-x86_64"]
+    assert parsed("lock", [*words, "--for", "cuda-12.8-sm90"], user).platform == []
+
+
+@pytest.mark.parametrize(
+    ("key", "word", "fault"),
+    [
+        ("devices", "some", "'some' is none of all, highest, lowest, any, min"),
+        ("plugin-deadline", "soon", "'soon' is not a number of seconds"),
+        ("connections", "99", "is not a number from 1 to 64"),
+    ],
+)
+def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path) -> None:
+    """A wrong value is the same fault on the command line, in a variable and in a file."""
+    user = tmp_path / "wheelfit.toml"
+    user.touch()
+    with pytest.raises(UsageError, match=fault):
+        parsed("install", ["x", f"--{key}", word], user)
+    with pytest.raises(InvalidConfiguration, match=f"{key}: .*{fault}"):
+        read_layers(
+            Namespace(),
+            {"WHEELFIT_CONFIG_FILE": str(user), SETTINGS[key].variable: word},
+            tmp_path / "none",
+        )
+    user.write_text(f'{key} = "{word}"\n')
+    with pytest.raises(InvalidConfiguration, match=f"{key}: .*{fault}"):
+        parsed("install", ["x"], user)
+
+
+def test_a_group_without_options_has_the_settings() -> None:
+    """A command may have the defaults and settings of options that it does not offer."""
+    row = Option(
+        "--colour", OneOf("red", "blue"), "paint", default="red", project=ProjectMay.SET_IT
+    )
+    flag = Option("--wet", FLAG, "with water", stored_as="is_wet")
+    group = OptionGroup("paint", (row, flag)).off_command_line()
+    assert [option.name for option in group.options] == ["colour", "wet"]
+    assert [option.destination for option in group.options] == ["colour", "is_wet"]
+    assert not any(option.is_on_command_line for option in group.options)
+    assert group.options[0].variable == "WHEELFIT_COLOUR"
+    assert group.options[1].variable == ""
