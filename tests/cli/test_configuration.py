@@ -417,25 +417,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_file(tmp_path, "user")
 
 
-def test_every_key_is_in_the_reference() -> None:
-    """``docs/reference/configuration.md`` has each key with what a project may do with it."""
-    page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
-    rows = re.findall(
-        r"^\| `([a-z-]+)` \| (yes|no|only there|if it is stricter) \|$",
-        page.read_text(),
-        re.MULTILINE,
-    )
-    words = {
-        ProjectMay.SET_IT: "yes",
-        ProjectMay.TIGHTEN_IT: "if it is stricter",
-        ProjectMay.NOT_SET_IT: "no",
-        ProjectMay.ALONE_SET_IT: "only there",
-    }
-    assert dict(rows) == {
-        key: words[setting.project] for key, setting in SETTINGS.items() if setting.project
-    }
-
-
 def test_the_example_of_the_reference(tmp_path: Path) -> None:
     """The example of the reference can be written into a file as it is."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.cli.options.arguments import OptionParser
-    from wheelfit.cli.options.option import OptionGroup
+    from wheelfit.cli.options.option import CommandOptions, OptionGroup
     from wheelfit.cli.output import Output
 
 __all__ = [
     "COMMANDS",
     "Command",
+    "commands_with_options",
     "every_command",
     "main",
     "make_parser",
@@ -93,6 +94,22 @@ def every_command() -> Mapping[str, str]:
         else:
             found |= {f"{name} {word}": line for word, line in subcommands.items()}
     return found
+
+
+def commands_with_options() -> Mapping[str, CommandOptions]:
+    """Return every command with all its options, and subcommands below theirs."""
+    from wheelfit.cli.options.option import CommandOptions
+    from wheelfit.cli.options.table.output import OUTPUT
+
+    def described(name: str, summary: str) -> CommandOptions:
+        module = import_module(module_of(name))
+        subcommands = _subcommands(module)
+        if subcommands is None:
+            return CommandOptions(summary, (*module.OPTIONS, OUTPUT))
+        below = {word: described(f"{name} {word}", line) for word, line in subcommands.items()}
+        return CommandOptions(summary, subcommands=below)
+
+    return {name: described(name, summary) for name, summary in COMMANDS.items()}
 
 
 def _subcommands(command: object) -> Mapping[str, str] | None:

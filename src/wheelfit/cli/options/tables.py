@@ -34,6 +34,7 @@ class _Rows(Kind):
 
     is_list = True
     is_text = False
+    title = "tables"
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class _Named(Kind):
 
     is_list = True
     is_text = False
+    title = "tables by name"
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class _Elsewhere(Kind):
     """A table that one command reads by itself, strictly; here it only is no unknown key."""
 
     is_text = False
+    title = "a table"
 
     def read(self, key: str, value: object, place: Place) -> object:
         if not isinstance(value, dict):

@@ -110,6 +110,8 @@ class Kind:
     """Every valid word, if they are few."""
     completes = ""
     """``files`` or ``folders`` if words are paths."""
+    title = "a text"
+    """The type in words, for the reference."""
 
     def absent(self) -> Any:
         """Return the value of an option that is not given."""
@@ -167,6 +169,8 @@ class Flag(Kind):
     :param stores: the value that the switch sets.
     """
 
+    title = "true or false"
+
     def __init__(self, *, stores: bool = True) -> None:
         self.stores = stores
 
@@ -207,6 +211,7 @@ class OneOf(Kind):
 
     def __init__(self, *words: str, same: Mapping[str, str] | None = None) -> None:
         self.choices = words
+        self.title = " / ".join(f"`{word}`" for word in words)
         self._same = dict(same or {})
 
     def word(self, text: str) -> str:
@@ -251,13 +256,18 @@ class Action(Kind):
 class _Parsed(Kind):
     """A text, or a number, that a function reads.
 
+    :param title: the type in words.
     :param parse: raises ``ValueError`` or an error of the family.
     :param show: the opposite.
     """
 
     def __init__(
-        self, parse: Callable[[str], object], show: Callable[[Any], object] = lambda value: value
+        self,
+        title: str,
+        parse: Callable[[str], object],
+        show: Callable[[Any], object] = lambda value: value,
     ) -> None:
+        self.title = title
         self._parse = parse
         self._show = show
 
@@ -280,6 +290,7 @@ class Several(Kind):
     """
 
     is_repeated = True
+    title = "a list of texts"
 
     def __init__(
         self,
@@ -342,6 +353,8 @@ class Several(Kind):
 class _Requirements(Several):
     """A list of requirements, which know where they were written."""
 
+    title = "a list of requirements"
+
     def absent(self) -> Any:
         return ()
 
@@ -360,6 +373,7 @@ class _Limits(Kind):
 
     is_list = True
     is_repeated = True
+    title = "a table of numbers"
 
     def absent(self) -> Any:
         """Return a new list, for argparse adds to it."""
@@ -568,17 +582,21 @@ FLAG, OFF_FLAG = Flag(), Flag(stores=False)
 TEXT, ANY_TEXT = _Text(), _Text(may_be_empty=True)
 FILE, ANY_FILE, FOLDER = _Text("files"), _Text("files", may_be_empty=True), _Text("folders")
 TEXTS, ANY_TEXTS, FILES = Several(TEXT), Several(ANY_TEXT), Several(FILE)
-COUNT = _Parsed(_whole("not a number", 0, 10**19))
-STEPS = _Parsed(_whole("not a number", 0, 10**9 - 1))
-RELEASES = _Parsed(_whole("no number of releases", 0, 10**9 - 1))
-PROCESSES = _Parsed(_whole("no number of processes", 1, 4096))
-PROCESS = _Parsed(_whole("neither the number of a process nor self", 1, (1 << 31) - 1, {"self": 0}))
-PORT = _Parsed(_whole("no port", 0, (1 << 16) - 1))
-CONNECTIONS = _Parsed(_connections)
-SECONDS, PATIENCE, AGE = _Parsed(_seconds), _Parsed(_seconds_or_none), _Parsed(_age)
-BYTES, BYTES_OR_LETTER = _Parsed(_bytes, str), _Parsed(_bytes_or_letter, str)
-ADDRESS_OF_INDEX = _Parsed(_address_of_index)
-HOSTS = Several(_Parsed(_host))
+COUNT = _Parsed("a number", _whole("not a number", 0, 10**19))
+STEPS = _Parsed("a number", _whole("not a number", 0, 10**9 - 1))
+RELEASES = _Parsed("a number", _whole("no number of releases", 0, 10**9 - 1))
+PROCESSES = _Parsed("a number", _whole("no number of processes", 1, 4096))
+PROCESS = _Parsed(
+    "a number", _whole("neither the number of a process nor self", 1, (1 << 31) - 1, {"self": 0})
+)
+PORT = _Parsed("a number", _whole("no port", 0, (1 << 16) - 1))
+CONNECTIONS = _Parsed("a number", _connections)
+SECONDS = _Parsed("a number of seconds", _seconds)
+PATIENCE = _Parsed("a number of seconds", _seconds_or_none)
+AGE = _Parsed("a time", _age)
+BYTES, BYTES_OR_LETTER = _Parsed("a size", _bytes, str), _Parsed("a size", _bytes_or_letter, str)
+ADDRESS_OF_INDEX = _Parsed("a folder or URL", _address_of_index)
+HOSTS = Several(_Parsed("a host", _host))
 LIMITS = _Limits()
 # Lists that files and variables may set, too.
 WISHES = Several(ANY_TEXT, _wish)

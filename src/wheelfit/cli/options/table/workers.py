@@ -24,7 +24,7 @@ _EXECUTOR = Option(
 )
 
 WORKERS = OptionGroup(
-    "who works",
+    "workers",
     (
         Option(
             "--jobs",
@@ -38,7 +38,7 @@ WORKERS = OptionGroup(
 )
 
 WORKERS_WITH_THREADS = OptionGroup(
-    "who works",
+    "workers",
     (
         Option(
             "--jobs",

@@ -1,0 +1,123 @@
+"""Tables of the reference pages, made from the table of options.
+
+A page has the tables between comments; everything else in it is written by hand:
+
+``<!-- options of wheelfit install -->``, ``<!-- group sources -->`` or ``<!-- settings -->``, then
+what is made, then ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup
+
+__all__ = ["fill_page"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FILLED = re.compile(
+    r"(<!-- (options of wheelfit|group|settings) ?(.*?) -->\n).*?(<!-- end -->)", re.DOTALL
+)
+
+
+def fill_page(
+    page: str, commands: Mapping[str, CommandOptions], settings: Mapping[str, Option]
+) -> str:
+    """Return a page with its tables made anew.
+
+    :param page: the page.
+    :param commands: every command, by name.
+    :param settings: every row that files and variables may set, by key.
+    :raises KeyError: a comment names a command or a group that does not exist.
+    """
+    each = dict(_each(commands))
+    groups: dict[str, OptionGroup] = {}
+    for command in each.values():
+        for group in command.groups:
+            groups.setdefault(group.title, group)
+    on_page = {
+        match[3]: groups[match[3]] for match in _FILLED.finditer(page) if match[2] == "group"
+    }
+
+    def filled(match: re.Match[str]) -> str:
+        if match[2] == "settings":
+            lines = _settings_table(settings)
+        elif match[2] == "group":
+            lines = _table(option for option in groups[match[3]].options if _is_named(option))
+        else:
+            lines = _command_tables(each[match[3]], on_page)
+        return "\n".join([match[1], *lines, "", match[4]])
+
+    return _FILLED.sub(filled, page)
+
+
+def _each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[str, CommandOptions]]:
+    for name, command in commands.items():
+        if command.subcommands:
+            yield from ((f"{name} {word}", one) for word, one in command.subcommands.items())
+        else:
+            yield name, command
+
+
+def _is_named(option: Option) -> bool:
+    return option.is_on_command_line and not option.is_positional
+
+
+def _command_tables(command: CommandOptions, on_page: Mapping[str, OptionGroup]) -> Iterator[str]:
+    """Yield the tables of the options of a command, and links to those of groups on the page."""
+    own: dict[str, list[Option]] = {"": []}
+    links = []
+    for group in command.groups:
+        shared = on_page[group.title].options if group.title in on_page else ()
+        title = f"{group.title} ({group.note})" if group.note else group.title
+        for option in group.options:
+            if option.is_positional:
+                own[""].append(option)
+            elif option.is_on_command_line and option not in shared:
+                own.setdefault(title, []).append(option)
+        if any(option in shared for option in group.options if _is_named(option)):
+            links.append(f"[{group.title}](#{group.title.replace(' ', '-')})")
+    own[""].sort(key=lambda option: not option.is_positional)
+    parts = []
+    for title, options in own.items():
+        if options:
+            heading = [f"{title[0].upper()}{title[1:]}:", ""] if title else []
+            parts.append([*heading, *_table(options)])
+    if links:
+        parts.append([f"Shared options: {', '.join(links)}."])
+    for number, part in enumerate(parts):
+        yield from ([""] if number else [])
+        yield from part
+
+
+def _table(options: Iterable[Option]) -> Iterator[str]:
+    yield "| option | meaning |"
+    yield "|---|---|"
+    for option in options:
+        names = [name for name in (option.short, option.name, option.alias) if name]
+        spelled = ", ".join(f"`{name}`" for name in names)
+        value = f" `{option.metavar}`" if option.metavar else ""
+        if option.kind.choices and not option.metavar and not option.is_positional:
+            value = f" {' / '.join(f'`{word}`' for word in option.kind.choices)}"
+        yield f"| {spelled}{value} | {_cell(option.help)} |"
+
+
+def _settings_table(settings: Mapping[str, Option]) -> Iterator[str]:
+    yield "| key | value | variable | in a project | meaning |"
+    yield "|---|---|---|---|---|"
+    for key, option in settings.items():
+        variable = f"`{option.variable}`" if option.variable and option.kind.is_text else ""
+        right = option.project.value if option.project else ""
+        yield (f"| `{key}` | {option.kind.title} | {variable} | {right} | {_cell(option.help)} |")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

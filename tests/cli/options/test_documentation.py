@@ -1,0 +1,79 @@
+"""The tables of the reference pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.cli.options.documentation import fill_page
+from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.values import FLAG, TEXT, TEXTS, OneOf
+
+BRUSH = Option("--brush", TEXT, "flat|round", short="-b", metavar="BRUSH")
+TOOLS = OptionGroup("tools", (BRUSH, Option("--wet", FLAG, "with water")), note="default: none")
+PAINT = OptionGroup("", (Option("COLOUR", OneOf("red", "blue"), "which"),))
+COMMANDS = {
+    "paint": CommandOptions("paint a wall", (PAINT, TOOLS)),
+    "wood": CommandOptions(
+        "work on wood",
+        subcommands={
+            "oil": CommandOptions("oil it", (OptionGroup("tools", (BRUSH,)),)),
+            "saw": CommandOptions(
+                "saw it", (OptionGroup("tools", (Option("--blade", TEXT, "which", metavar="B"),)),)
+            ),
+        },
+    ),
+}
+SETTINGS = {
+    "wet": Option("--wet", FLAG, "with water", project=ProjectMay.TIGHTEN_IT),
+    "names": Option("names", TEXTS, "of walls", project=ProjectMay.ALONE_SET_IT),
+}
+
+
+def filled(page: str) -> list[str]:
+    """Return the lines of a page that are made."""
+    lines = fill_page(f"above\n{page}\nold\n<!-- end -->\nbelow", COMMANDS, SETTINGS).splitlines()
+    assert (lines[0], lines[1], lines[-2:]) == ("above", page, ["<!-- end -->", "below"])
+    return [line for line in lines[2:-2] if line and line != "|---|---|"]
+
+
+def test_a_command_with_groups_of_its_own() -> None:
+    """Groups without a section of their own have a table each, under their titles."""
+    assert filled("<!-- options of wheelfit paint -->") == [
+        "| option | meaning |",
+        "| `COLOUR` | which |",
+        "Tools (default: none):",
+        "| option | meaning |",
+        r"| `-b`, `--brush` `BRUSH` | flat\|round |",
+        "| `--wet` | with water |",
+    ]
+
+
+def test_groups_with_a_section() -> None:
+    """Commands link to the section; a row that is not there stands with the command."""
+    page = "\n".join(
+        f"<!-- {what} -->\n<!-- end -->"
+        for what in ("group tools", "options of wheelfit wood oil", "options of wheelfit wood saw")
+    )
+    lines = fill_page(page, COMMANDS, SETTINGS)
+    section, oil, saw = lines.split("<!-- end -->")[:3]
+    assert "`--brush` `BRUSH`" in section
+    assert "| `--wet` | with water |" in section
+    assert "Shared options: [tools](#tools)." in oil
+    assert "--brush" not in oil
+    assert "| `--blade` `B` | which |" in saw
+    assert "Shared" not in saw
+    assert fill_page(lines, COMMANDS, SETTINGS) == lines
+
+
+def test_settings() -> None:
+    """A key has its type, its variable and the right of a project."""
+    assert filled("<!-- settings -->")[2:] == [
+        "| `wet` | true or false | `WHEELFIT_WET` | if it is stricter | with water |",
+        "| `names` | a list of texts |  | only there | of walls |",
+    ]
+
+
+def test_a_command_that_is_gone() -> None:
+    """A page that speaks of a command that does not exist cannot be written."""
+    with pytest.raises(KeyError, match="glue"):
+        filled("<!-- options of wheelfit glue -->")
