@@ -76,22 +76,23 @@ def test_reading_a_policy() -> None:
         ('enable-provider = ["a"]', "version must be 1"),
         ("version = 2", "version must be 1"),
         ("version = true", "version must be 1"),
-        ("version = 1\ntrust = 1", "trust is no key"),
-        ("version = 1\ntrusted = 1", "trusted is no list of tables"),
-        ('version = 1\ndisable-provider = "a"', "disable-provider is no list"),
-        ('version = 1\ndisable-provider = ["A-B"]', "which is no namespace"),
+        ("version = 1\ntrust = 1", "trust is an unknown key"),
+        ("version = 1\ntrusted = 1", "trusted must be a list of tables"),
+        ('version = 1\ndisable-provider = "a"', "disable-provider must be a list of strings"),
+        ('version = 1\ndisable-provider = ["A-B"]', "disable-provider[0] is not a valid namespace"),
         ("version = 1\n[[trusted]]\nfiles = []", "trusted[0].package is missing"),
-        ('version = 1\n[[trusted]]\npackage = "a"', "trusted[0].files must list the wheels"),
-        (f'version = 1\n{ENTRY}hash = "x"', "trusted[0].hash is no key"),
-        (f'version = 1\n{ENTRY}versions = "one"', "trusted[0].versions is no version specifier"),
-        (f'version = 1\n{ENTRY}namespace = "A"', "trusted[0].namespace is no namespace"),
-        (f'version = 1\n{ENTRY}plugin-api = "a b"', "trusted[0].plugin-api is not of the form"),
-        (f"version = 1\n{ENTRY.replace(DIGEST, 'abc')}", "sha256 is no SHA-256"),
+        ('version = 1\n[[trusted]]\npackage = "a"', "trusted[0].files has no wheel of a"),
+        (f'version = 1\n{ENTRY}hash = "x"', "trusted[0].hash is an unknown key"),
+        (f'version = 1\n{ENTRY}versions = "one"', "trusted[0].versions is not a version specifier"),
+        (f'version = 1\n{ENTRY}versions = ""', "trusted[0].versions must not be empty"),
+        (f'version = 1\n{ENTRY}namespace = "A"', "trusted[0].namespace is not a valid namespace"),
+        (f'version = 1\n{ENTRY}plugin-api = "a b"', "trusted[0].plugin-api must be of the form"),
+        (f"version = 1\n{ENTRY.replace(DIGEST, 'abc')}", "sha256 must be a SHA-256"),
         (f"version = 1\n{ENTRY.replace('any.whl', 'any-label.whl')}", "is a variant wheel"),
         (f"version = 1\n{ENTRY.replace('any.whl', 'any.zip')}", "is not the name of a wheel"),
         (f"version = 1\n{ENTRY.replace('Acme.Provider', 'other')}", "has no wheel of other"),
         (f"version = 1\n{ENTRY.replace(FILE, f'{FILE}, {FILE}')}", "is there more than once"),
-        (f"version = 1\n{ENTRY.replace('sha256', 'sha512')}", "sha512 is no key"),
+        (f"version = 1\n{ENTRY.replace('sha256', 'sha512')}", "sha512 is an unknown key"),
     ],
 )
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_refused(
     if words == "plugins" and error is UnusablePolicy:
         words = "version must be 1"
     if text.startswith("enable") and error is UnusablePolicy:
-        words = "enable-provider is no key"
+        words = "enable-provider is an unknown key"
     with pytest.raises(error) as caught:
         read(text.encode(), "file.toml")
     assert words in caught.value.message

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
+from functools import partial
+from typing import TYPE_CHECKING, cast, get_args
 
-from packaging.specifiers import InvalidSpecifier
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import is_name
 from wheelfit.core.providers import parse_endpoint
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolicy, WheelfitError
-from wheelfit.values import dataclass
+from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from packaging.specifiers import SpecifierSet
+    from wheelfit.errors import WheelfitError
 
 __all__ = ["FILE_VERSION", "format_trust", "read_policy", "read_trust"]
 
@@ -42,7 +41,6 @@ _LIMITS = strict_toml.Limits(size=4 << 20)
 
 _MANUAL = "docs/reference/trust.md"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_ENTRY = ("package", "versions", "namespace", "plugin-api", "source", "added", "files")
 
 
 def read_trust(data: bytes, where: str) -> Trust:
@@ -52,22 +50,19 @@ def read_trust(data: bytes, where: str) -> Trust:
     :param where: its path, for errors.
     :raises InvalidConfiguration: it is not TOML, or has a key or value that it cannot have.
     """
-    reader = _Reader(where, InvalidConfiguration, data)
-    table = reader.load()
-    if not table:
+    table = _load(data, where, InvalidConfiguration)
+    if not table.content:
         return Trust()
-    reader.only(table, "", ("version", "trusted", "enable-provider", "disable-provider"))
-    reader.version(table)
-    entries = reader.entries(table)
+    table.only("version", "trusted", "enable-provider", "disable-provider")
+    _check_version(table)
+    entries = _entries(table)
     keys = [(entry.package, entry.namespace) for entry in entries]
     for name, namespace in keys:
         if keys.count((name, namespace)) > 1:
             what = f"{name} for {namespace}" if namespace else name
-            reader.refuse("trusted", f"has {what} more than once")
+            table.fault(f"has {what} more than once", "trusted")
     return Trust(
-        entries,
-        reader.namespaces(table, "enable-provider"),
-        reader.namespaces(table, "disable-provider"),
+        entries, _namespaces(table, "enable-provider"), _namespaces(table, "disable-provider")
     )
 
 
@@ -79,25 +74,23 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     :param grants: whether its list is trusted without the user.
     :raises UnusablePolicy: it is not TOML, or has a key or value that it cannot have.
     """
-    reader = _Reader(where, UnusablePolicy, data)
-    table = reader.load()
-    known = (
+    table = _load(data, where, UnusablePolicy)
+    table.only(
         "version", "plugins", "trusted", "disable-provider", "ignore-static",
         "no-env-override", "forbid-trust-all",
     )  # fmt: skip
-    reader.only(table, "", known)
-    reader.version(table)
-    rule = table.get("plugins", "user")
+    _check_version(table)
+    rule = table.content.get("plugins", "user")
     if rule not in get_args(PluginRule):
-        reader.refuse("plugins", f"is none of {', '.join(get_args(PluginRule))}")
+        table.must_be(f"one of {', '.join(get_args(PluginRule))}", rule, "plugins")
     return PolicyFile(
         where,
         cast(PluginRule, rule),
-        reader.entries(table),
-        reader.namespaces(table, "disable-provider"),
-        reader.namespaces(table, "ignore-static", wild=":all:"),
-        no_env_override=reader.flag(table, "no-env-override"),
-        forbid_trust_all=reader.flag(table, "forbid-trust-all"),
+        _entries(table),
+        _namespaces(table, "disable-provider"),
+        _namespaces(table, "ignore-static", wild=":all:"),
+        no_env_override=table.flag("no-env-override"),
+        forbid_trust_all=table.flag("forbid-trust-all"),
         grants=grants,
     )
 
@@ -147,117 +140,87 @@ def _quoted(text: str) -> str:
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Check key after key; every error names the file and the key."""
+def _load(data: bytes, where: str, error: type[WheelfitError]) -> Table:
+    """Parse a file; the first fault of its table is raised."""
+    try:
+        content = strict_toml.load(data, _LIMITS)
+    except ValueError as problem:
+        raise error(f"the file is not TOML: {problem}", where=where) from None
+    lines = partial(line_of, data.decode())
+    return Table(content, FirstFault(error, where, lines, hint=f"see {_MANUAL}"))
 
-    where: str
-    error: type[WheelfitError]
-    data: bytes
 
-    def refuse(self, key: str, what: str, *, hint: str | None = None) -> NoReturn:
-        line = line_of(self.data.decode("utf-8", "replace"), key)
-        where = self.where if line is None else f"{self.where}, line {line}"
-        raise self.error(f"{key[:80]} {what}", where=where, hint=hint)
+def _check_version(table: Table) -> None:
+    found = table.content.get("version")
+    if type(found) is not int or found != FILE_VERSION:
+        table.fault(f"must be {FILE_VERSION}", "version")
 
-    def load(self) -> dict[str, Any]:
+
+def _namespaces(table: Table, key: str, wild: str | None = None) -> frozenset[str]:
+    names = table.strings(key)
+    for index, name in enumerate(names):
+        if not is_name(name) and name != wild:
+            table.fault(f"is not a valid namespace: {shown(name)}", key, index)
+    return frozenset(names)
+
+
+def _entries(table: Table) -> tuple[TrustEntry, ...]:
+    return tuple(map(_entry, table.tables("trusted")))
+
+
+def _entry(row: Table) -> TrustEntry:
+    row.only("package", "versions", "namespace", "plugin-api", "source", "added", "files")
+    name = canonicalize_name(row.required("package"))
+    namespace = _text(row, "namespace")
+    if namespace is not None and not is_name(namespace):
+        row.fault(f"is not a valid namespace: {shown(namespace)}", "namespace")
+    plugin_api = _text(row, "plugin-api")
+    endpoint = None if plugin_api is None else parse_endpoint(plugin_api)
+    if plugin_api is not None and endpoint is None:
+        row.fault("must be of the form module:attribute", "plugin-api")
+    files = _files(row)
+    if not any(file.name == name for file in files):
+        row.fault(f"has no wheel of {name}", "files")
+    added = row.content.get("added")
+    return TrustEntry(
+        name,
+        _versions(row),
+        files,
+        namespace,
+        endpoint,
+        _text(row, "source") or "",
+        added.isoformat() if type(added) is date else _text(row, "added") or "",
+    )
+
+
+def _text(row: Table, key: str) -> str | None:
+    """Return a string, which must not be empty: an empty limit would be none."""
+    return row.required(key) if key in row else None
+
+
+def _versions(row: Table) -> SpecifierSet:
+    try:
+        return parse_specifiers(_text(row, "versions") or "")
+    except InvalidSpecifier:
+        row.fault("is not a version specifier, such as >=1,<2", "versions")
+        return SpecifierSet()
+
+
+def _files(row: Table) -> tuple[TrustedFile, ...]:
+    found: dict[str, TrustedFile] = {}
+    for file in row.tables("files"):
+        file.only("filename", "sha256")
         try:
-            return strict_toml.load(self.data, _LIMITS)
-        except ValueError as error:
-            raise self.error(f"the file is not TOML: {error}", where=self.where) from None
-
-    def only(self, table: Mapping[str, Any], path: str, known: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in known:
-                close = get_close_matches(key, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"see {_MANUAL}"
-                self.refuse(f"{path}{key}", "is no key", hint=hint)
-
-    def version(self, table: Mapping[str, Any]) -> None:
-        found = table.get("version")
-        if type(found) is not int or found != FILE_VERSION:
-            self.refuse("version", f"must be {FILE_VERSION}", hint=f"see {_MANUAL}")
-
-    def flag(self, table: Mapping[str, Any], key: str) -> bool:
-        value = table.get(key, False)
-        if not isinstance(value, bool):
-            self.refuse(key, "is neither true nor false")
-        return value
-
-    def namespaces(self, table: Mapping[str, Any], key: str, wild: str = "") -> frozenset[str]:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            self.refuse(key, "is no list of texts")
-        for name in value:
-            if not is_name(name) and name != (wild or None):
-                self.refuse(key, f"has {name[:80]!r}, which is no namespace")
-        return frozenset(value)
-
-    def entries(self, table: Mapping[str, Any]) -> tuple[TrustEntry, ...]:
-        rows = table.get("trusted", [])
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            self.refuse("trusted", "is no list of tables; write [[trusted]]")
-        return tuple(self.entry(row, f"trusted[{index}].") for index, row in enumerate(rows))
-
-    def entry(self, row: Mapping[str, Any], path: str) -> TrustEntry:
-        self.only(row, path, _ENTRY)
-        package = self.text(row, path, "package")
-        if package is None:
-            self.refuse(f"{path}package", "is missing")
-        namespace = self.text(row, path, "namespace")
-        if namespace is not None and not is_name(namespace):
-            self.refuse(f"{path}namespace", "is no namespace")
-        plugin_api = self.text(row, path, "plugin-api")
-        if plugin_api is not None and parse_endpoint(plugin_api) is None:
-            self.refuse(f"{path}plugin-api", "is not of the form module:attribute")
-        name = canonicalize_name(package)
-        files = self.files(row, path)
-        if not any(file.name == name for file in files):
-            self.refuse(f"{path}files", f"has no wheel of {name}")
-        return TrustEntry(
-            name,
-            self.versions(row, path),
-            files,
-            namespace,
-            None if plugin_api is None else parse_endpoint(plugin_api),
-            self.text(row, path, "source") or "",
-            self.text(row, path, "added") or "",
-        )
-
-    def text(self, row: Mapping[str, Any], path: str, key: str) -> str | None:
-        value = row.get(key)
-        if type(value) is date and key == "added":
-            return value.isoformat()
-        if value is not None and (not isinstance(value, str) or not value):
-            self.refuse(f"{path}{key}", "is no text")
-        return value
-
-    def versions(self, row: Mapping[str, Any], path: str) -> SpecifierSet:
-        try:
-            return parse_specifiers(self.text(row, path, "versions") or "")
-        except InvalidSpecifier:
-            self.refuse(f"{path}versions", "is no version specifier, as >=1,<2")
-
-    def files(self, row: Mapping[str, Any], path: str) -> tuple[TrustedFile, ...]:
-        value = row.get("files")
-        if not isinstance(value, list) or not value:
-            self.refuse(f"{path}files", "must list the wheels, each with filename and sha256")
-        found: dict[str, TrustedFile] = {}
-        for index, item in enumerate(value):
-            place = f"{path}files[{index}]"
-            if not isinstance(item, dict):
-                self.refuse(place, "is no table with filename and sha256")
-            self.only(item, f"{place}.", ("filename", "sha256"))
-            name, digest = item.get("filename"), item.get("sha256")
-            try:
-                parsed = parse_wheel_filename(name if isinstance(name, str) else "")
-            except InvalidFilename:
-                self.refuse(f"{place}.filename", "is not the name of a wheel")
-            if parsed.label is not None:  # P-33
-                self.refuse(f"{place}.filename", "is a variant wheel; plugins are plain ones")
-            if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-                self.refuse(f"{place}.sha256", "is no SHA-256: 64 hexadecimal digits, lower case")
-            if parsed.text in found:
-                self.refuse(f"{place}.filename", "is there more than once")
-            found[parsed.text] = TrustedFile(parsed.text, digest)
-        return tuple(found.values())
+            parsed = parse_wheel_filename(file.required("filename"))
+        except InvalidFilename as error:
+            file.fault(f"is not the name of a wheel: {error.message}", "filename")
+            continue
+        if parsed.label is not None:  # P-33
+            file.fault("is a variant wheel; plugins are plain ones", "filename")
+        digest = file.required("sha256")
+        if not _DIGEST.fullmatch(digest):
+            file.must_be("a SHA-256: 64 hexadecimal digits, lower case", digest, "sha256")
+        if parsed.text in found:
+            file.fault("is there more than once", "filename")
+        found[parsed.text] = TrustedFile(parsed.text, digest)
+    return tuple(found.values())
