@@ -16,10 +16,12 @@ from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from wheelfit.core.labels import NULL, Label, parse_label, writer_faults
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.layouts.schema import PEP_850
-from wheelfit.core.properties import PropertySet, parse_property
+from wheelfit.core.properties import Property, PropertySet, parse_property
 from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import Fault, InvalidBridge, InvalidLabel, InvalidProperty
+from wheelfit.errors import Fault, InvalidBridge
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -171,24 +173,6 @@ class Family:
         }
 
 
-_KEYS = frozenset(
-    [
-        "base",
-        "by-default",
-        "checked",
-        "exclusive",
-        "extras",
-        "member",
-        "name",
-        "no-fit",
-        "projects",
-        "says",
-        "source",
-    ]
-)
-_MEMBER_KEYS = frozenset(["distribution", "index", "label", "local", "versions", "when"])
-
-
 def parse_family(data: bytes, *, where: str = "") -> Family:
     """Read the file of a family.
 
@@ -199,187 +183,136 @@ def parse_family(data: bytes, *, where: str = "") -> Family:
     from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
 
     try:
-        table = load(data)
+        content = load(data)
     except ValueError as error:
         raise InvalidBridge([Fault("", str(error))], where=where or None) from None
-    reading = _Reading(table)
-    family = reading.family()
-    if family is None or reading.faults:
-        raise InvalidBridge(reading.faults, where=where or None)
+    faults = FaultList()
+    family = _family(Table(content, faults))
+    if faults:
+        raise InvalidBridge(faults, where=where or None)
     return family
 
 
-class _Reading:
-    """Read one file, and collect what is wrong with it."""
+def _family(table: Table) -> Family:
+    table.only(
+        "base", "by-default", "checked", "exclusive", "extras", "member", "name", "no-fit",
+        "projects", "says", "source",
+    )  # fmt: skip
+    name = _name(table, "name")
+    base = _line(table, "base")
+    projects = table.each("projects", _canonical)
+    if "projects" in table and not base:
+        table.fault("is for a family of indexes only", "projects")
+    members = [_member(row, name, base) for row in table.tables("member")]
+    if not members:
+        table.fault("must have at least one table", "member")
+    _check_labels(table, members)
+    source = _line(table, "source", needed=True)
+    if source and not source.startswith("https://"):
+        table.fault("must be an https address", "source")
+    checked = table.content.get("checked")
+    if type(checked) is not date:
+        table.must_be("a date, such as 2026-11-22", checked, "checked")
+        checked = date.min
+    family = Family(
+        name,
+        tuple(projects) or (name,),
+        tuple(members),
+        source,
+        checked,
+        _line(table, "says", needed=True),
+        _line(table, "no-fit"),
+        tuple(table.each("extras", _canonical)),
+        table.flag("by-default"),
+        table.flag("exclusive", default=True),
+        base.rstrip("/"),
+    )
+    if not family.no_fit and members and all(member.when for member in members):
+        table.fault("is missing, and there are machines that get no member", "no-fit")
+    return family
 
-    def __init__(self, table: dict[str, Any]) -> None:
-        self.faults: list[Fault] = []
-        self._table = table
 
-    def family(self) -> Family | None:
-        table = self._table
-        self._unknown(table, _KEYS, "")
-        name = self._name(table, "name", "")
-        base = self._text(table, "base", "", needed=False)
-        projects = [
-            self._canonical(text, f"projects[{place}]")
-            for place, text in enumerate(self._texts(table, "projects", ""))
-        ]
-        if projects and not base:
-            self._fault("projects", "only a family of indexes has several projects")
-        rows = table.get("member")
-        if not isinstance(rows, list) or not rows or not all(isinstance(r, dict) for r in rows):
-            self._fault("member", "there must be at least one [[member]]")
-            rows = []
-        members = [
-            self._member(row, f"member[{place}]", name, base) for place, row in enumerate(rows)
-        ]
-        self._check_labels(members)
-        source = self._text(table, "source", "")
-        if source and not source.startswith("https://"):
-            self._fault("source", "is no https address")
-        checked = table.get("checked")
-        if type(checked) is not date:
-            self._fault("checked", "is no date, as 2026-11-22")
-            checked = date.min
-        extras = [
-            self._canonical(text, f"extras[{place}]")
-            for place, text in enumerate(self._texts(table, "extras", ""))
-        ]
-        family = Family(
-            name,
-            tuple(projects) or (name,),
-            tuple(members),
-            source,
-            checked,
-            self._text(table, "says", ""),
-            self._text(table, "no-fit", "", needed=False),
-            tuple(extras),
-            self._flag(table, "by-default", default=False),
-            self._flag(table, "exclusive", default=True),
-            base.rstrip("/"),
-        )
-        if not family.no_fit and members and all(member.when for member in members):
-            self._fault("no-fit", "is missing, and there are machines that get no member")
-        return family
+def _member(row: Table, name: NormalizedName, base: str) -> Member:
+    row.only("distribution", "index", "label", "local", "versions", "when")
+    distribution = name if base else _name(row, "distribution")
+    if base and "distribution" in row:
+        row.fault("must not be there: a family of indexes has only one name", "distribution")
+    label = _label(row)
+    when = _when(row)
+    if "label" not in row and (distribution != name or base):
+        row.fault("is missing", "label")
+    elif "label" not in row and when:
+        row.fault("is missing: what has a condition is a variant", "label")
+    if label is not None and bool(when) == (label == NULL):
+        row.fault("must be 'null' for a member without conditions, and for no other", "label")
+    local = _line(row, "local")
+    index = _line(row, "index", needed=bool(base))
+    if (local or index) and not base:
+        row.fault("must not have local and index: only a family of indexes has them")
+    return Member(distribution, label, when, _versions(row), local, index.strip("/"))
 
-    def _member(self, row: dict[str, Any], path: str, name: NormalizedName, base: str) -> Member:
-        self._unknown(row, _MEMBER_KEYS, path)
-        distribution = name if base else self._name(row, "distribution", path)
-        if base and "distribution" in row:
-            self._fault(f"{path}.distribution", "a family of indexes has only one name")
-        label = self._label(row, path)
-        when = self._when(row, path)
-        if "label" not in row and (distribution != name or base):
-            self._fault(f"{path}.label", "is missing")
-        elif "label" not in row and when:
-            self._fault(f"{path}.label", "is missing: what has a condition is a variant")
-        if label is not None and bool(when) == (label == NULL):
-            self._fault(
-                f"{path}.label",
-                "must be 'null' for a member without conditions, and for no other",
-            )
-        local = self._text(row, "local", path, needed=False)
-        index = self._text(row, "index", path, needed=bool(base))
-        if (local or index) and not base:
-            self._fault(path, "only a family of indexes has local and index")
-        return Member(distribution, label, when, self._versions(row, path), local, index.strip("/"))
 
-    def _label(self, row: dict[str, Any], path: str) -> Label | None:
-        text = self._text(row, "label", path, needed=False)
-        if not text:
-            return None
-        try:
-            label = parse_label(text)
-        except InvalidLabel as error:
-            self._fault(f"{path}.label", error.message)
-            return None
-        for fault in writer_faults(label):
-            self._fault(f"{path}.label", f"{fault} (F-4)")
-        return label
+def _label(row: Table) -> Label | None:
+    text = _line(row, "label")
+    label = row.parsed(parse_label, text, "label") if text else None
+    for fault in () if label is None else writer_faults(label):
+        row.fault(fault, "label", rule="F-4")
+    return label
 
-    def _when(self, row: dict[str, Any], path: str) -> PropertySet:
-        found = []
-        for place, text in enumerate(self._texts(row, "when", path)):
-            try:
-                item = parse_property(text)
-            except InvalidProperty as error:
-                self._fault(f"{path}.when[{place}]", error.message)
-                continue
-            if item.namespace not in _PLUGINS:
-                known = ", ".join(sorted(_PLUGINS))
-                self._fault(
-                    f"{path}.when[{place}]",
-                    f"nobody tells what is supported of {item.namespace}; there are {known}",
-                )
-            found.append(item)
-        return PropertySet(found)
 
-    def _versions(self, row: dict[str, Any], path: str) -> SpecifierSet:
-        text = self._text(row, "versions", path, needed=False)
-        try:
-            return parse_specifiers(text)
-        except InvalidSpecifier as error:
-            self._fault(f"{path}.versions", f"cannot be read: {error}")
-            return ANY_VERSION
+def _when(row: Table) -> PropertySet:
+    found: list[Property] = []
 
-    def _check_labels(self, members: list[Member]) -> None:
-        seen: dict[Label, Member] = {}
-        for place, member in enumerate(members):
-            if member.label is None:
-                continue
-            other = seen.setdefault(member.label, member)
-            if other is not member and other.when != member.when:
-                self._fault(
-                    f"member[{place}].label",
-                    f"two members are {member.label}, with other conditions",
-                )
+    def add(text: str) -> None:
+        found.append(parse_property(text))
+        namespace = found[-1].namespace
+        if namespace not in _PLUGINS:
+            known = ", ".join(sorted(_PLUGINS))
+            raise ValueError(f"has no known namespace: {namespace}; there are {known}")
 
-    # --- values ------------------------------------------------------------------
+    row.each("when", add)
+    return PropertySet(found)
 
-    def _fault(self, path: str, message: str) -> None:
-        self.faults.append(Fault(path, message))
 
-    def _unknown(self, table: dict[str, Any], known: frozenset[str], path: str) -> None:
-        for key in table.keys() - known:
-            self._fault(f"{path}.{key}" if path else key, "there is no such key")
+def _versions(row: Table) -> SpecifierSet:
+    try:
+        return parse_specifiers(_line(row, "versions"))
+    except InvalidSpecifier as error:
+        row.fault(f"cannot be read: {error}", "versions")
+        return ANY_VERSION
 
-    def _text(self, table: dict[str, Any], key: str, path: str, *, needed: bool = True) -> str:
-        value: object = table.get(key, "")
-        at = f"{path}.{key}" if path else key
-        if not isinstance(value, str) or not value.isprintable():
-            self._fault(at, "is no text of one line")
-            return ""
-        if needed and not value:
-            self._fault(at, "is missing")
-        return value
 
-    def _texts(self, table: dict[str, Any], key: str, path: str) -> list[str]:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self._fault(f"{path}.{key}" if path else key, "is no list of texts")
-            return []
-        return value
+def _check_labels(table: Table, members: list[Member]) -> None:
+    seen: dict[Label, Member] = {}
+    for place, member in enumerate(members):
+        if member.label is None:
+            continue
+        other = seen.setdefault(member.label, member)
+        if other is not member and other.when != member.when:
+            message = f"is {member.label} as of another member, with other conditions"
+            table.fault(message, "member", place, "label")
 
-    def _flag(self, table: dict[str, Any], key: str, *, default: bool) -> bool:
-        value = table.get(key, default)
-        if not isinstance(value, bool):
-            self._fault(key, "is neither true nor false")
-            return default
-        return value
 
-    def _name(self, table: dict[str, Any], key: str, path: str) -> NormalizedName:
-        text = self._text(table, key, path)
-        if not text:
-            return canonicalize_name("")
-        return self._canonical(text, f"{path}.{key}" if path else key)
+def _line(table: Table, key: str, *, needed: bool = False) -> str:
+    """Return a string of one line."""
+    text = (table.required(key) if needed else table.string(key)) or ""
+    if text.isprintable():
+        return text
+    table.fault("must be one line without control characters", key)
+    return ""
 
-    def _canonical(self, text: str, path: str) -> NormalizedName:
-        try:
-            name = canonicalize_name(text, validate=True)
-        except InvalidName:
-            self._fault(path, f"{text[:80]!r} is no name of a project")
-            return canonicalize_name("")
-        if name != text:
-            self._fault(path, f"is spelled {name}")
-        return name
+
+def _name(table: Table, key: str) -> NormalizedName:
+    text = _line(table, key, needed=True)
+    found = table.parsed(_canonical, text, key) if text else None
+    return canonicalize_name("") if found is None else found
+
+
+def _canonical(text: str) -> NormalizedName:
+    try:
+        name = canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise ValueError(f"is not a valid project name: {shown(text)}") from None
+    if name != text:
+        raise ValueError(f"must be spelled {name}")
+    return name
