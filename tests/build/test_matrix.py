@@ -113,41 +113,40 @@ include = [{ label = "v3" }]
 jenkins = {}
 github = { linux = "x", win32 = [] }
 """
-    version = "is no version of Python, as 3.13, or 3.14t for free threading"
-    variants = "[variant.variants], which has v3, v4, cu128"
-    keys = "labels, pythons, platforms, plain, exclude, include, runners"
+    version = "must be a version of Python, such as 3.13, or 3.14t for free threading, not"
     named = ", ".join(PLATFORMS)
+    top = "tool.wheelfit.matrix"
     assert faults(text) == [
-        f"tool.wheelfit.matrix.excludes: unknown key; there are {keys}",
-        f"tool.wheelfit.matrix.labels[1]: 'v5' is not in {variants}",
-        "tool.wheelfit.matrix.labels[2]: 'v3' is there already",
-        'tool.wheelfit.matrix.labels[3]: the plain wheel has a key of its own, as "plain = true"',
-        "tool.wheelfit.matrix.plain: expected a boolean, found 'yes'",
-        f"tool.wheelfit.matrix.pythons[1]: 'cp312' {version}",
-        "tool.wheelfit.matrix.pythons[2]: expected a text, found 3.13",
-        f"tool.wheelfit.matrix.platforms[0]: 'linux_x86_64' is no platform; there are {named}",
-        "tool.wheelfit.matrix.exclude[0].labels: unknown key; there are label, python, platform",
-        "tool.wheelfit.matrix.exclude[1]: expected a table, found an object",
-        f"tool.wheelfit.matrix.exclude[2].python[0]: '3' {version}",
-        "tool.wheelfit.matrix.exclude[3]: expected a table, found a number",
-        "tool.wheelfit.matrix.include[0].python: it is missing",
-        "tool.wheelfit.matrix.include[0].platform: it is missing",
-        "tool.wheelfit.matrix.runners.jenkins: unknown service; there are github, gitlab",
-        f"tool.wheelfit.matrix.runners.github.linux: 'linux' is no platform; there are {named}",
-        "tool.wheelfit.matrix.runners.github.win32: expected a list of texts, found an empty list",
+        f'{top}.excludes: is an unknown key (did you mean "exclude"?)',
+        f"{top}.labels[1]: is not in [variant.variants], which has v3, v4, cu128: 'v5'",
+        f"{top}.labels[2]: is there already: 'v3'",
+        f'{top}.labels[3]: must not be empty: the plain wheel has its own key, "plain = true"',
+        f"{top}.plain: must be true or false, not 'yes'",
+        f"{top}.pythons[1]: {version} 'cp312'",
+        f"{top}.pythons[2]: must be a string, not 3.13",
+        f"{top}.platforms[0]: must be one of {named}, not 'linux_x86_64'",
+        f"{top}.exclude[3]: must be a table, not a number",
+        f'{top}.exclude[0].labels: is an unknown key (did you mean "label"?)',
+        f"{top}.exclude[1]: must not be empty",
+        f"{top}.exclude[2].python[0]: {version} '3'",
+        f"{top}.include[0].python: is missing",
+        f"{top}.include[0].platform: is missing",
+        f"{top}.runners.jenkins: is an unknown key (known keys: github, gitlab)",
+        f"{top}.runners.github.linux: must be one of {named}, not 'linux'",
+        f"{top}.runners.github.win32: must be a list of strings, not an empty list",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('exclude = [{ label = "v9*" }]', "exclude[0]: it excludes nothing"),
-        ('exclude = [{ label = "*" }]', ": everything is excluded"),
+        ('exclude = [{ label = "v9*" }]', "exclude[0]: excludes nothing"),
+        ('exclude = [{ label = "*" }]', ": excludes everything"),
         (
             'include = [{ label = "v3", python = "3.12", platform = "macosx_arm64" }]',
-            "include[0]: it is there already: v3, Python 3.12, macosx_arm64",
+            "include[0]: is there already: v3, Python 3.12, macosx_arm64",
         ),
-        ("plain = false\nlabels = []", "labels: expected a list of texts, found an empty list"),
+        ("plain = false\nlabels = []", "labels: must be a list of strings, not an empty list"),
     ],
 )
 def test_faults_of_the_whole(text: str, fault: str) -> None:
@@ -165,11 +164,11 @@ def test_nothing_to_build() -> None:
 def test_missing_keys_and_no_table() -> None:
     """Pythons and platforms must be said, in a table."""
     assert faults("[tool.wheelfit.matrix]") == [
-        "tool.wheelfit.matrix.pythons: it is missing",
-        "tool.wheelfit.matrix.platforms: it is missing",
+        "tool.wheelfit.matrix.pythons: is missing",
+        "tool.wheelfit.matrix.platforms: is missing",
     ]
     assert faults("[tool.wheelfit]\nmatrix = 1") == [
-        "tool.wheelfit.matrix: expected a table, found a number"
+        "tool.wheelfit.matrix: must be a table, not a number"
     ]
 
 

@@ -8,20 +8,21 @@ at the machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.labels import NULL, Label
-from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, InvalidProject
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FaultList, Table, section
+from wheelfit.errors import InvalidProject
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = ["ANY", "PLATFORMS", "Job", "Matrix", "platform_of", "read_matrix"]
 
@@ -48,7 +49,6 @@ PLATFORMS = (
 _KEYS = ("labels", "pythons", "platforms", "plain", "exclude", "include", "runners")
 _PARTS = ("label", "python", "platform")
 _SERVICES = ("github", "gitlab")
-_TOP = ("tool", "wheelfit", "matrix")
 _PYTHON = pattern(r"3\.(0|[1-9][0-9]?)t?", re.ASCII)
 _MOST = 100_000
 """Wheels of a matrix; more is a slip."""
@@ -146,185 +146,145 @@ def read_matrix(
     :raises InvalidProject: it has faults; names all of them with their paths, as
         ``tool.wheelfit.matrix.exclude[0].label``.
     """
-    table: object = pyproject
-    for key in _TOP:
-        table = table.get(key) if isinstance(table, Mapping) else None
+    faults = FaultList()
+    table = section(pyproject, faults, "tool", "wheelfit", "matrix")
     if table is None:
         return None
-    reading = _Reading(tuple(variants))
-    matrix = reading.matrix(table)
-    if reading.faults:
-        raise InvalidProject(reading.faults, where=where)
+    matrix = None if faults else _matrix(table, faults, tuple(variants))
+    if faults:
+        raise InvalidProject(faults, where=where)
     return matrix
 
 
-class _Reading:
-    """Read key after key, and remember what is wrong."""
-
-    def __init__(self, variants: tuple[Label, ...]) -> None:
-        self.faults: list[Fault] = []
-        self._variants = variants
-
-    def matrix(self, table: object) -> Matrix:
-        if not isinstance(table, Mapping):
-            self._fault((), f"expected a table, found {shown(table)}")
-            return Matrix(())
-        for key in table:
-            if key not in _KEYS:
-                self._fault((key,), f"unknown key; there are {', '.join(_KEYS)}")
-        labels: list[Label | None] = [
-            Label(text)
-            for text in self._texts(table, "labels", self._label_fault, tuple(self._variants))
-        ]
-        plain = table.get("plain", True)
-        if not isinstance(plain, bool):
-            self._fault(("plain",), f"expected a boolean, found {shown(plain)}")
-        elif plain:
-            labels.insert(0, None)
-        elif not labels:
-            self._fault(("plain",), "there is nothing to build without the plain wheel")
-        pythons = self._texts(table, "pythons", _python_fault)
-        platforms = self._texts(table, "platforms", _platform_fault)
-        excludes = self._entries(table, "exclude", is_pattern=True)
-        includes = self._entries(table, "include", is_pattern=False)
-        runners = self._runners(table.get("runners", {}))
-        if self.faults:
-            return Matrix(())
-        if len(labels) * len(pythons) * len(platforms) > _MOST:
-            self._fault((), f"it has more than {_MOST} wheels")
-            return Matrix(())
-        jobs = {
-            Job(label, python, platform): None
-            for platform, python, label in product(platforms, pythons, labels)
+def _matrix(table: Table, faults: FaultList, variants: tuple[str, ...]) -> Matrix:
+    table.only(*_KEYS)
+    parse_label = partial(_label, variants)
+    labels: list[Label | None] = [
+        Label(text)
+        for text in (_distinct(table, "labels", parse_label) if "labels" in table else variants)
+    ]
+    if table.flag("plain", default=True):
+        labels.insert(0, None)
+    elif table.content["plain"] is False and not labels:
+        table.fault("must not be false: there is nothing to build without the plain wheel", "plain")
+    pythons = _distinct(table, "pythons", _python)
+    platforms = _distinct(table, "platforms", _platform)
+    parsers: dict[str, _Parser] = {
+        "label": lambda text: parse_label(text) if text else text,  # empty: the plain wheel
+        "python": _python,
+        "platform": _platform,
+    }
+    excludes = [
+        {
+            name: _distinct(entry, name, _or_pattern(parsers[name]), single=True)
+            for name in _parts_of(entry)
         }
-        for number, entry in enumerate(excludes):
-            gone = [job for job in jobs if _matches(job, entry)]
-            if not gone:
-                self._fault(("exclude", number), "it excludes nothing")
-            for job in gone:
-                del jobs[job]
-        for number, entry in enumerate(includes):
-            for label, python, platform in product(*(entry[part] for part in _PARTS)):
-                job = Job(Label(label) if label else None, python, platform)
-                if job in jobs:
-                    self._fault(("include", number), f"it is there already: {job}")
-                jobs[job] = None
-        if not jobs and not self.faults:
-            self._fault((), "everything is excluded")
-        return Matrix(tuple(jobs), runners)
+        for entry in table.tables("exclude")
+    ]
+    includes = [
+        {name: _distinct(entry, name, parsers[name], single=True) for name in _PARTS}
+        for entry in table.tables("include")
+        if _parts_of(entry)
+    ]
+    runners = _runners(table.table("runners"))
+    if faults:
+        return Matrix(())
+    if len(labels) * len(pythons) * len(platforms) > _MOST:
+        table.fault(f"must not have more than {_MOST} wheels")
+        return Matrix(())
+    jobs = {
+        Job(label, python, platform): None
+        for platform, python, label in product(platforms, pythons, labels)
+    }
+    for number, entry in enumerate(excludes):
+        gone = [job for job in jobs if _matches(job, entry)]
+        if not gone:
+            table.fault("excludes nothing", "exclude", number)
+        for job in gone:
+            del jobs[job]
+    for number, entry in enumerate(includes):
+        for label, python, platform in product(*(entry[part] for part in _PARTS)):
+            job = Job(Label(label) if label else None, python, platform)
+            if job in jobs:
+                table.fault(f"is there already: {job}", "include", number)
+            jobs[job] = None
+    if not jobs and not faults:
+        table.fault("excludes everything")
+    return Matrix(tuple(jobs), runners)
 
-    def _texts(
-        self,
-        table: Mapping[str, Any],
-        key: str,
-        fault_of: Callable[[str], str | None],
-        default: tuple[str, ...] | None = None,
-    ) -> list[str]:
-        """Read a list of texts, each of them valid and there once."""
-        if key not in table:
-            if default is None:
-                self._fault((key,), "it is missing")
-            return list(default or ())
-        return self._list(table[key], (key,), fault_of)
 
-    def _list(
-        self, value: object, steps: tuple[str | int, ...], fault_of: Callable[[str], str | None]
-    ) -> list[str]:
-        if not isinstance(value, list) or not value:
-            found_instead = "an empty list" if value == [] else shown(value)
-            self._fault(steps, f"expected a list of texts, found {found_instead}")
-            return []
-        found: list[str] = []
-        for number, one in enumerate(value):
-            if not isinstance(one, str):
-                self._fault((*steps, number), f"expected a text, found {shown(one)}")
-            elif (fault := fault_of(one)) is not None:
-                self._fault((*steps, number), fault)
-            elif one in found:
-                self._fault((*steps, number), f"{shown(one)} is there already")
-            else:
-                found.append(one)
-        return found
+_Parser: TypeAlias = "Callable[[str], str]"
 
-    def _label_fault(self, text: str) -> str | None:
-        if text == "":
-            return 'the plain wheel has a key of its own, as "plain = true"'
-        if text in self._variants or text == NULL:
-            return None
-        known = ", ".join(self._variants) or "none"
-        return f"{shown(text)} is not in [variant.variants], which has {known}"
 
-    def _entries(
-        self, table: Mapping[str, Any], key: str, *, is_pattern: bool
-    ) -> list[dict[str, list[str]]]:
-        """Read a list of tables whose keys are parts of a job."""
-        given = table.get(key, [])
-        if not isinstance(given, list):
-            self._fault((key,), f"expected a list of tables, found {shown(given)}")
-            return []
-        found = []
-        for number, entry in enumerate(given):
-            if not isinstance(entry, Mapping) or not entry:
-                self._fault((key, number), f"expected a table, found {shown(entry)}")
-                continue
-            for name in entry:
-                if name not in _PARTS:
-                    words = f"unknown key; there are {', '.join(_PARTS)}"
-                    self._fault((key, number, name), words)
-            if not is_pattern:
-                for name in _PARTS:
-                    if name not in entry:
-                        self._fault((key, number, name), "it is missing")
-            found.append(
-                {
-                    name: self._part((key, number, name), entry[name], name, is_pattern=is_pattern)
-                    for name in _PARTS
-                    if name in entry
-                }
-            )
-        return found
+def _distinct(table: Table, key: str, parse: _Parser, *, single: bool = False) -> list[str]:
+    """Return a list of strings that is not empty, each valid and there once."""
+    seen: set[str] = set()
 
-    def _part(
-        self, steps: tuple[str | int, ...], value: object, name: str, *, is_pattern: bool
-    ) -> list[str]:
-        checks = {"python": _python_fault, "platform": _platform_fault}
-        check = checks.get(name, self._label_fault)
+    def parse_new(text: str) -> str:
+        parse(text)
+        if text in seen:
+            raise ValueError(f"is there already: {shown(text)}")
+        seen.add(text)
+        return text
 
-        def fault_of(text: str) -> str | None:
-            is_plain = name == "label" and not text
-            return None if is_plain or (is_pattern and "*" in text) else check(text)
+    if key not in table:
+        table.fault("is missing", key)
+    elif table.content[key] == []:
+        table.must_be("a list of strings", [], key)
+    return table.each(key, parse_new, single=single)
 
-        return self._list([value] if isinstance(value, str) else value, steps, fault_of)
 
-    def _runners(self, table: object) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """Read the names of runners, by service and platform."""
-        found: dict[str, Mapping[str, tuple[str, ...]]] = {}
-        if not isinstance(table, Mapping):
-            self._fault(("runners",), f"expected a table, found {shown(table)}")
-            return found
-        for service, names in table.items():
-            if service not in _SERVICES:
-                words = f"unknown service; there are {', '.join(_SERVICES)}"
-                self._fault(("runners", service), words)
-            elif not isinstance(names, Mapping):
-                self._fault(("runners", service), f"expected a table, found {shown(names)}")
-            else:
-                found[service] = MappingProxyType(self._names(service, names))
-        return MappingProxyType(found)
+def _parts_of(entry: Table) -> list[str]:
+    """Return the parts of a job that an entry has, after a look at its other keys."""
+    entry.only(*_PARTS)
+    if not entry.content:
+        entry.fault("must not be empty")
+    return [name for name in _PARTS if name in entry]
 
-    def _names(self, service: str, names: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-        found = {}
-        for platform, value in names.items():
-            steps = ("runners", service, platform)
-            if (fault := _platform_fault(platform)) is not None:
-                self._fault(steps, fault)
-            else:
-                value = [value] if isinstance(value, str) else value  # noqa: PLW2901 - one or more
-                found[platform] = tuple(self._list(value, steps, _runner_fault))
-        return found
 
-    def _fault(self, steps: tuple[str | int, ...], message: str) -> None:
-        self.faults.append(Fault(path_of(*_TOP, *steps), message))
+def _or_pattern(parse: _Parser) -> _Parser:
+    return lambda text: text if "*" in text else parse(text)
+
+
+def _runners(table: Table) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Read the names of runners, by service and platform."""
+    table.only(*_SERVICES)
+    found = {}
+    for service in _SERVICES:
+        names = table.table(service)
+        platforms = [name for name in names.content if names.parsed(_platform, name, name)]
+        runners = {name: tuple(_distinct(names, name, _runner, single=True)) for name in platforms}
+        if service in table:
+            found[service] = MappingProxyType(runners)
+    return MappingProxyType(found)
+
+
+def _label(variants: tuple[str, ...], text: str) -> str:
+    if text == "":
+        raise ValueError('must not be empty: the plain wheel has its own key, "plain = true"')
+    if text not in variants and text != NULL:
+        known = ", ".join(variants) or "none"
+        raise ValueError(f"is not in [variant.variants], which has {known}: {shown(text)}")
+    return text
+
+
+def _python(text: str) -> str:
+    if not _PYTHON.fullmatch(text):
+        kind = "a version of Python, such as 3.13, or 3.14t for free threading"
+        raise ValueError(f"must be {kind}, not {shown(text)}")
+    return text
+
+
+def _platform(text: str) -> str:
+    if text not in PLATFORMS:
+        raise ValueError(f"must be one of {', '.join(PLATFORMS)}, not {shown(text)}")
+    return text
+
+
+def _runner(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError(f"must be the name of a runner, not {shown(text)}")
+    return text
 
 
 def _matches(job: Job, entry: Mapping[str, list[str]]) -> bool:
@@ -332,19 +292,3 @@ def _matches(job: Job, entry: Mapping[str, list[str]]) -> bool:
     return all(
         any(fnmatchcase(parts[name], one) for one in patterns) for name, patterns in entry.items()
     )
-
-
-def _python_fault(text: str) -> str | None:
-    if _PYTHON.fullmatch(text):
-        return None
-    return f"{shown(text)} is no version of Python, as 3.13, or 3.14t for free threading"
-
-
-def _platform_fault(text: str) -> str | None:
-    if text in PLATFORMS:
-        return None
-    return f"{shown(text)} is no platform; there are {', '.join(PLATFORMS)}"
-
-
-def _runner_fault(text: str) -> str | None:
-    return None if text.strip() and text.isprintable() else f"{shown(text)} is no name of a runner"

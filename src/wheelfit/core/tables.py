@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
-__all__ = ["FaultList", "FirstFault", "Reporter", "Step", "Table", "described", "with_lines"]
+__all__ = [
+    "FaultList",
+    "FirstFault",
+    "Reporter",
+    "Step",
+    "Table",
+    "described",
+    "section",
+    "with_lines",
+]
 
 
 def __dir__() -> list[str]:
@@ -312,6 +321,21 @@ class Table:
         outer = self.table(key)
         tables = [(name, item, outer.below(item, name)) for name, item in outer.content.items()]
         return {name: table for name, item, table in tables if isinstance(item, Mapping)}
+
+
+def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table | None:
+    """Return a table of a shared document, such as ``[tool.wheelfit.matrix]``; None without it.
+
+    Tables above it that are none are other readers' faults.
+
+    :param document: the parsed document.
+    :param report: receives the faults.
+    :param keys: the keys that lead to the table.
+    """
+    value: object = document
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return None if value is None else Table({}, report).below(value, *keys)
 
 
 def described(value: object) -> str:
