@@ -70,7 +70,7 @@ def test_alone() -> None:
             {"level": "minor", "library": [], "libraries": "x"},
             ["variant.abi-exports.library", "variant.abi-exports.libraries"],
         ),
-        ({"level": "minor", "libraries": [1]}, ["variant.abi-exports.libraries"]),
+        ({"level": "minor", "libraries": [1]}, ["variant.abi-exports.libraries[0]"]),
     ],
 )
 def test_faults(exports: object, paths: list[str]) -> None:

@@ -7,18 +7,19 @@ gets into ``variant.json``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.core.tables import FaultList, Table
+from wheelfit.errors import InvalidDocument
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from packaging.version import Version
+
+    from wheelfit.errors import Fault
 
 __all__ = [
     "KEY",
@@ -84,10 +85,17 @@ def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
 
     :param table: what stands below `KEY`.
     """
-    faults = list(_faults(table))
-    if faults or not isinstance(table, Mapping):
+    faults = FaultList("B-61")
+    reader = Table({}, faults).below(table, KEY)
+    if faults:
         return None, faults
-    return AbiExports(AbiLevel(table[_LEVEL]), tuple(table.get(_LIBRARIES, ()))), []
+    reader.only(_LEVEL, _LIBRARIES)
+    levels = [level.value for level in AbiLevel]
+    level = reader.required(_LEVEL)
+    if level and level not in levels:
+        reader.must_be(f"one of {', '.join(levels)}", level, _LEVEL)
+    libraries = reader.strings(_LIBRARIES)
+    return (None if faults else AbiExports(AbiLevel(level), libraries)), faults
 
 
 def require_abi_exports(table: object) -> AbiExports:
@@ -100,26 +108,6 @@ def require_abi_exports(table: object) -> AbiExports:
     if found is None:
         raise InvalidDocument(faults)
     return found
-
-
-def _faults(table: object) -> Iterator[Fault]:
-    def fault(message: str, *steps: str | int) -> Fault:
-        return Fault(path_of(KEY, *steps), message, "B-61")
-
-    if not isinstance(table, Mapping):
-        yield fault(f"expected a table, found {shown(table)}")
-        return
-    for key in table:
-        if key not in (_LEVEL, _LIBRARIES):
-            yield fault("unknown key", str(key))
-    levels = [level.value for level in AbiLevel]
-    if _LEVEL not in table:
-        yield fault(f"expected one of {', '.join(levels)}", _LEVEL)
-    elif table[_LEVEL] not in levels:
-        yield fault(f"expected one of {', '.join(levels)}, found {shown(table[_LEVEL])}", _LEVEL)
-    patterns: Any = table.get(_LIBRARIES, [])
-    if not isinstance(patterns, list) or any(not isinstance(one, str) for one in patterns):
-        yield fault(f"expected a list of texts, found {shown(patterns)}", _LIBRARIES)
 
 
 def exported_value(version: Version, exports: AbiExports) -> str:

@@ -56,7 +56,14 @@ class Reporter(Protocol):
 
 
 class FaultList(list[Fault]):
-    """The faults of a document, in the order in which they were found."""
+    """The faults of a document, in the order in which they were found.
+
+    :param rule: the rule that faults break which name none.
+    """
+
+    def __init__(self, rule: str = "") -> None:
+        super().__init__()
+        self._rule = rule
 
     def __call__(self, fault: Fault, hint: str | None = None) -> None:
         """Add a fault, with the hint in its message.
@@ -65,7 +72,7 @@ class FaultList(list[Fault]):
         :param hint: what to do about it.
         """
         message = f"{fault.message} ({hint})" if hint else fault.message
-        self.append(Fault(fault.path, message, fault.rule))
+        self.append(Fault(fault.path, message, fault.rule or self._rule))
 
 
 class FirstFault:

@@ -6,20 +6,17 @@ The table says what holds for every wheel, and below ``variants`` what holds for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.build.front_end.dialects import DIALECTS
-from wheelfit.core.labels import is_label
+from wheelfit.core.labels import Label, is_label
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, InvalidProject, InvalidRequirement
-from wheelfit.values import dataclass, field, replace
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FaultList, Table, section
+from wheelfit.errors import InvalidProject
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wheelfit.core.labels import Label
     from wheelfit.projects.backend import ConfigSettings
 
 __all__ = ["Recipe", "Recipes", "read_recipes"]
@@ -31,7 +28,6 @@ def __dir__() -> list[str]:
 
 _KEYS = ("config-settings", "environment", "flags", "hand-over")
 _TOP = ("tool", "wheelfit", "build")
-_NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,126 +89,79 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
     :param where: the file, for errors.
     :raises InvalidProject: it has faults; names all of them with their paths.
     """
-    table: object = pyproject
-    for key in _TOP:
-        table = table.get(key, {}) if isinstance(table, Mapping) else {}
-    reading = _Reading()
-    found = reading.recipes(table)
-    if reading.faults:
-        raise InvalidProject(reading.faults, where=where)
+    faults = FaultList()
+    table = section(pyproject, faults, *_TOP)
+    found = Recipes() if table is None else _recipes(table)
+    if faults:
+        raise InvalidProject(faults, where=where)
     return found
 
 
-class _Reading:
-    """Read key after key, and remember what is wrong."""
+def _recipes(table: Table) -> Recipes:
+    table.only(*_KEYS, "dependencies", "dialect", "plain", "variants")
+    dialect = table.content.get("dialect", "auto")
+    if dialect not in ("auto", "none", *DIALECTS):
+        table.must_be(f"one of {', '.join(['auto', 'none', *DIALECTS])}", dialect, "dialect")
+    variants = table.named("variants")
+    labels = table.content.get("variants", {})
+    for label in labels if isinstance(labels, Mapping) else ():
+        if not is_label(label):
+            table.fault("is not a valid variant label", "variants", label)
+    plain = table.table("plain")
+    plain.only(*_KEYS)
+    for recipe in variants.values():
+        recipe.only(*_KEYS)
+    return Recipes(
+        _recipe(table),
+        _recipe(plain),
+        {Label(label): _recipe(recipe) for label, recipe in variants.items()},
+        str(dialect),
+        tuple(table.each("dependencies", _requirement, rule="F-109")),
+    )
 
-    def __init__(self) -> None:
-        self.faults: list[Fault] = []
 
-    def recipes(self, table: object) -> Recipes:
-        if not self._is_table(table, ()) or not isinstance(table, Mapping):
-            return Recipes()
-        self._known(table, (), (*_KEYS, "dependencies", "dialect", "plain", "variants"))
-        dialect = table.get("dialect", "auto")
-        if dialect not in ("auto", "none", *DIALECTS):
-            words = ", ".join(["auto", "none", *DIALECTS])
-            self._fault(("dialect",), f"is {shown(dialect)}, and none of {words}")
-        variants = table.get("variants", {})
-        if not self._is_table(variants, ("variants",)):
-            variants = {}
-        for label in variants:
-            if not is_label(label):
-                self._fault(("variants", label), "is no label")
-        return Recipes(
-            self._recipe({key: table[key] for key in _KEYS if key in table}, ()),
-            self._recipe(table.get("plain", {}), ("plain",)),
-            {label: self._recipe(one, ("variants", label)) for label, one in variants.items()},
-            str(dialect),
-            self._requirements(table.get("dependencies", [])),
-        )
+def _requirement(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"must be one line, not {shown(text)}")
+    parse_requirement(text, allow_variant_markers=True)
+    return text
 
-    def _requirements(self, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list):
-            self._fault(("dependencies",), f"expected a list of texts, found {shown(value)}")
-            return ()
-        found: list[str] = []
-        for number, text in enumerate(value):
-            try:
-                if not isinstance(text, str) or "\n" in text or "\r" in text:
-                    raise InvalidRequirement("is no text on one line", source=shown(text))  # noqa: TRY301
-                parse_requirement(text, allow_variant_markers=True)
-            except InvalidRequirement as error:
-                self.faults.append(
-                    Fault(path_of(*_TOP, "dependencies", number), error.message, "F-109")
-                )
-            else:
-                found.append(text)
-        return tuple(found)
 
-    def _recipe(self, table: object, steps: tuple[str, ...]) -> Recipe:
-        if not self._is_table(table, steps) or not isinstance(table, Mapping):
-            return Recipe()
-        self._known(table, steps, _KEYS)
-        recipe = Recipe(
-            self._settings(table.get("config-settings", {}), (*steps, "config-settings")),
-            self._environment(table.get("environment", {}), (*steps, "environment")),
-        )
-        flags = table.get("flags")
-        if isinstance(flags, bool):
-            recipe = replace(recipe, flags=flags)
-        elif flags is not None:
-            recipe = replace(recipe, words=self._texts(flags, (*steps, "flags"), "a boolean"))
-        hand_over = table.get("hand-over")
-        if hand_over is not None and not isinstance(hand_over, bool):
-            self._fault((*steps, "hand-over"), f"expected a boolean, found {shown(hand_over)}")
-            hand_over = None
-        return replace(recipe, hand_over=hand_over)
+def _recipe(table: Table) -> Recipe:
+    flags = table.content.get("flags")
+    return Recipe(
+        _settings(table.table("config-settings")),
+        _environment(table.table("environment")),
+        flags if isinstance(flags, bool) else None,
+        None if flags is None or isinstance(flags, bool) else _flags(table),
+        table.flag("hand-over") if "hand-over" in table else None,
+    )
 
-    def _settings(self, table: object, steps: tuple[str, ...]) -> dict[str, str | list[str]]:
-        found: dict[str, str | list[str]] = {}
-        for key, value in self._items(table, steps):
-            if "variant" in key:
-                self._fault((*steps, key), "what is a variant is not decided here")
-            elif isinstance(value, str):
-                found[key] = value
-            else:
-                found[key] = list(self._texts(value, (*steps, key), "a text"))
-        return found
 
-    def _environment(self, table: object, steps: tuple[str, ...]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for key, value in self._items(table, steps):
-            if not isinstance(value, str) or "\0" in value:
-                self._fault((*steps, key), f"expected a text, found {shown(value)}")
-            elif not key or "=" in key or "\0" in key:
-                self._fault((*steps, key), "is no name of a variable")
-            else:
-                found[key] = value
-        return found
+def _flags(table: Table) -> tuple[str, ...]:
+    flags = table.content["flags"]
+    if isinstance(flags, list):
+        return table.strings("flags")
+    table.must_be("true, false or a list of strings", flags, "flags")
+    return ()
 
-    def _items(self, table: object, steps: tuple[str, ...]) -> Iterable[tuple[str, object]]:
-        if not self._is_table(table, steps) or not isinstance(table, Mapping):
-            return ()
-        return table.items()
 
-    def _texts(self, value: object, steps: tuple[str, ...], other: str) -> tuple[str, ...]:
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
-            return tuple(value)
-        self._fault(steps, f"expected {other} or a list of texts, found {shown(value)}")
-        return ()
+def _settings(table: Table) -> dict[str, str | list[str]]:
+    found: dict[str, str | list[str]] = {}
+    for key, value in table.content.items():
+        if "variant" in key:
+            table.fault("must not be set here: which variant is built is decided elsewhere", key)
+        else:
+            texts = table.strings(key, single=True)
+            found[key] = value if isinstance(value, str) else list(texts)
+    return found
 
-    def _is_table(self, value: object, steps: tuple[str, ...]) -> bool:
-        if isinstance(value, Mapping):
-            return True
-        self._fault(steps, f"expected a table, found {shown(value)}")
-        return False
 
-    def _known(
-        self, table: Mapping[str, Any], steps: tuple[str, ...], known: tuple[str, ...]
-    ) -> None:
-        for key in table:
-            if key not in known:
-                self._fault((*steps, key), f"unknown key; there are {', '.join(known)}")
-
-    def _fault(self, steps: tuple[str, ...], message: str) -> None:
-        self.faults.append(Fault(path_of(*_TOP, *steps), message))
+def _environment(table: Table) -> dict[str, str]:
+    found = {key: table.string(key) or "" for key in table.content}
+    for key, value in found.items():
+        if not key or "=" in key or "\0" in key:
+            table.fault("is not a valid name of a variable", key)
+        elif "\0" in value:
+            table.fault("must not have a NUL character", key)
+    return found
