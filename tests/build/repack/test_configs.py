@@ -143,11 +143,14 @@ def test_their_shape() -> None:
             f"[variant_configs.a]\nvariant_label = 'null'\nproperties = [{ONE}]",
             "variant_configs.a.variant_label",
         ),
-        ("[variant_configs.a]\nproperties = [{namespace='a'}]", "variant_configs.a.properties[0]"),
+        (
+            "[variant_configs.a]\nproperties = [{namespace='a'}]",
+            "variant_configs.a.properties[0].value",
+        ),
         ("[variant_configs.a]\nproperties = 1", "variant_configs.a.properties"),
         (
             "[variant_configs.a]\nproperties = [{namespace='a', feature='b', value=1}]",
-            "variant_configs.a.properties[0]",
+            "variant_configs.a.properties[0].value",
         ),
         ("[metadata_configs.a]\nnormalize_version = 'yes'", "metadata_configs.a.normalize_version"),
         ("=", ""),
