@@ -188,7 +188,7 @@ class TestHostFile:
             (b"", "metadata is missing"),
             (b"[metadata]\nversion = '9'", "only '0.1' is known"),
             (b"[metadata]\nversion = '0.1'\n[[provider]]\n", "namespace is missing"),
-            (b"[metadata]\nversion = '0.1'\n[[providers]]\n", "providers is not a known key"),
+            (b"[metadata]\nversion = '0.1'\n[[providers]]\n", "providers is an unknown key"),
         ],
     )
     def test_broken(self, content: bytes, said: str, host: Path) -> None:

@@ -19,14 +19,16 @@ from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, Hos
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import InvalidHostFile, InvalidRequirement
+from wheelfit.errors import Fault, InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
-from wheelfit.values import dataclass, field, replace
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import Self
 
 __all__ = ["parse_host_file", "read_host_file", "to_mapping"]
 
@@ -61,23 +63,23 @@ def read_host_file(
         misspelled, or a value is not what it should be; names the place.
     """
     reader = _Reader(where, line_of)
-    root = _Table(reader, "", mapping)
-    metadata = root.table("metadata")
+    root = _Table(mapping, reader)
+    metadata = root.optional("metadata")
     if metadata is None:
         root.only(*_ROOT)  # a slip of the word is the better thing to say
-        reader.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
+        root.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
     version = _file_version(metadata)
     root.only(*_ROOT)
     metadata.only("version", "created-by", "origin", "overrides")
-    platform = root.table("platform")
-    interpreter = root.table("interpreter")
-    environment = root.table("environment")
+    platform = root.optional("platform")
+    interpreter = root.optional("interpreter")
+    environment = root.optional("environment")
     file = HostFile(
         providers=tuple(_provider(item) for item in root.tables("provider")),
-        created_by=metadata.text("created-by") or "",
+        created_by=metadata.string("created-by") or "",
         version=version,
-        origin=metadata.text("origin") or "",
-        overrides=metadata.texts("overrides"),
+        origin=metadata.string("origin") or "",
+        overrides=metadata.distinct("overrides"),
         interpreter=None if interpreter is None else _interpreter(interpreter),
         platforms=() if platform is None else _platforms(platform),
         environment={} if environment is None else _environment(environment),
@@ -135,84 +137,44 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
     return mapping
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Hold the name of the file, and collect notes."""
+class _Reader(FirstFault):
+    """The faults and notes of one host file."""
 
-    where: str
-    line_of: Callable[[str], int | None] | None = None
-    is_newer: bool = False
-    """Whether the file may have keys that were not known when this was written."""
-    notes: list[str] = field(default_factory=list)
-
-    def fail(self, path: str, message: str, *, hint: str | None = None) -> NoReturn:
-        line = None if self.line_of is None else self.line_of(path)
-        where = self.where if line is None else f"{self.where}, line {line}"
-        raise InvalidHostFile(f"{path} {message}", where=where, hint=hint)
+    def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
+        super().__init__(InvalidHostFile, where, line_of)
+        self.is_newer = False
+        """Whether the file may have keys that were not known when this was written."""
+        self.notes: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Read the keys of one table; every error names its path."""
+class _Table(Table):
+    """A table of a host file; the first fault is raised."""
 
-    reader: _Reader
-    path: str
-    content: Mapping[str, Any]
-
-    def at(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path else key
+    __slots__ = ()
+    report: _Reader
 
     def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
-        self.reader.fail(self.at(key), message, hint=hint)
+        """Raise a fault of a key."""
+        self.report(Fault(self.path(key), message), hint)
 
     def only(self, *known: str) -> None:
         """Note keys that are not known; refuse those that look like a slip."""
-        for key in self.content:
-            if key in known:
-                continue
-            near = get_close_matches(key, known, n=1, cutoff=0.75)
-            if near and not self.reader.is_newer:  # else it may be a key of the newer format
-                self.fail(key, "is not a known key", hint=f"did you mean {near[0]}?")
-            self.reader.notes.append(f"unknown key {self.at(key)} is ignored")
+        for key, near in self.unknown(known, cutoff=0.75):
+            if near and not self.report.is_newer:  # else it may be a key of the newer format
+                self.fail(key, "is an unknown key", hint=f'did you mean "{near}"?')
+            self.report.notes.append(f"unknown key {self.path(key)} is ignored")
 
-    def table(self, key: str) -> _Table | None:
-        value = self.content.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            self.fail(key, "must be a table", hint=f"write [{self.at(key)}]")
-        return _Table(self.reader, self.at(key), value)
+    def optional(self, key: str) -> Self | None:
+        """Return a table, or None without it."""
+        return None if self.content.get(key) is None else self.table(key)
 
-    def tables(self, key: str) -> list[_Table]:
-        value = self.content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self.fail(key, "must be a list of tables", hint=f"write [[{self.at(key)}]]")
-        return [
-            _Table(self.reader, f"{self.at(key)}[{index}]", item)
-            for index, item in enumerate(value)
-        ]
-
-    def text(self, key: str) -> str | None:
-        value = self.content.get(key)
-        if value is not None and not isinstance(value, str):
-            self.fail(key, "must be a string", hint="put it in quotes")
-        return value
-
-    def required(self, key: str) -> str:
-        value = self.text(key)
-        if not value:
-            self.fail(key, "is missing" if value is None else "is empty")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
+    def distinct(self, key: str) -> tuple[str, ...]:
         """Return a list of distinct strings."""
-        value = self.content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail(key, "must be a list of strings")
-        if len(set(value)) != len(value):
-            twice = next(item for item in value if value.count(item) > 1)
+        found = self.strings(key)
+        if len(set(found)) != len(found):
+            twice = next(item for item in found if found.count(item) > 1)
             self.fail(key, f"lists {twice!r} twice")
-        return tuple(value)
+        return found
 
 
 def _file_version(metadata: _Table) -> str:
@@ -227,8 +189,8 @@ def _file_version(metadata: _Table) -> str:
                 hint="it is the version of the file format; upgrade wheelfit, "
                 "or write the file anew with probe -o",
             )
-        metadata.reader.is_newer = True
-        metadata.reader.notes.append(
+        metadata.report.is_newer = True
+        metadata.report.notes.append(
             f"version {version} of the format is newer than {FILE_VERSION}; "
             "what is not known is ignored"
         )
@@ -243,21 +205,21 @@ def _provider(table: _Table) -> HostProvider:
     namespace = table.required("namespace")
     if not is_name(namespace):
         table.fail("namespace", f"is not a valid namespace: {namespace!r}", hint=_NAMES)
-    resolved = table.texts("resolved")
+    resolved = table.distinct("resolved")
     for index, text in enumerate(resolved):
         try:
             parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement as error:
-            table.fail(f"resolved[{index}]", f"is no requirement: {error.message}")
+            table.fault(f"is no requirement: {error.message}", "resolved", index)
     return HostProvider(
         namespace,
         features=_features(table),
-        plugin_api=table.text("plugin-api"),
+        plugin_api=table.string("plugin-api"),
         resolved=resolved,
         evidence=tuple(_evidence(item) for item in table.tables("evidence")),
         devices=tuple(_device(item) for item in table.tables("devices")),
-        version=table.text("version") or "",
-        warnings=table.texts("warnings"),
+        version=table.string("version") or "",
+        warnings=table.distinct("warnings"),
     )
 
 
@@ -266,12 +228,12 @@ _VALUES: Final = "use lower-case ASCII letters, digits, '_' and '.' only (F-2)"
 
 
 def _features(table: _Table) -> tuple[FeatureConfig, ...]:
-    properties = table.table("properties")
+    properties = table.optional("properties")
     if properties is None:
         table.fail("properties", "is missing", hint="an empty table says: nothing is supported")
     names = list(properties.content)
-    order = table.texts("feature-order")
-    several = table.texts("multi-value")
+    order = table.distinct("feature-order")
+    several = table.distinct("multi-value")
     for key, listed in (("feature-order", order), ("multi-value", several)):
         if unknown := next((name for name in listed if name not in names), None):
             table.fail(key, f"names {unknown!r}, which is not in properties")
@@ -284,7 +246,7 @@ def _features(table: _Table) -> tuple[FeatureConfig, ...]:
 def _feature_values(properties: _Table, name: str) -> tuple[str, ...]:
     if not is_name(name):
         properties.fail(name, "is not a valid feature", hint=_NAMES)
-    values = properties.texts(name)
+    values = properties.distinct(name)
     if wrong := next((value for value in values if not is_value(value)), None):
         properties.fail(name, f"lists {wrong!r}, which is not a valid value", hint=_VALUES)
     return values
@@ -292,13 +254,13 @@ def _feature_values(properties: _Table, name: str) -> tuple[str, ...]:
 
 def _evidence(table: _Table) -> Evidence:
     table.only("source", "value")
-    return Evidence(table.required("source"), table.text("value") or "")
+    return Evidence(table.required("source"), table.string("value") or "")
 
 
 def _device(table: _Table) -> DeviceValues:
     table.only("feature", "device", "values")
     return DeviceValues(
-        table.required("feature"), table.required("device"), frozenset(table.texts("values"))
+        table.required("feature"), table.required("device"), frozenset(table.distinct("values"))
     )
 
 
@@ -315,9 +277,9 @@ def _interpreter(table: _Table) -> HostInterpreter:
     one_abi = isinstance(table.content.get("abi"), str)
     return HostInterpreter(
         version,
-        table.text("implementation") or "cpython",
-        abis=(table.required("abi"),) if one_abi else table.texts("abi"),
-        tags=tuple(_tag(table, text) for text in table.texts("tags")),
+        table.string("implementation") or "cpython",
+        abis=(table.required("abi"),) if one_abi else table.distinct("abi"),
+        tags=tuple(_tag(table, text) for text in table.distinct("tags")),
     )
 
 
@@ -336,18 +298,18 @@ _MACOS_VERSION: Final = re.compile(r"(10|1[1-9]|[2-9]\d)\.(\d{1,2})")
 
 def _platforms(table: _Table) -> tuple[str, ...]:
     table.only("tags", "machine", "glibc", "musl", "macos")
-    machine = table.text("machine")
+    machine = table.string("machine")
     if machine is None:
         for key in (*_LIBC_VERSION, "macos"):
             if key in table.content:
                 table.fail("machine", f"is missing; {key} alone does not say enough")
-        tags = table.texts("tags")
+        tags = table.distinct("tags")
         if not tags:
             table.fail("tags", "is missing", hint='or write machine = "x86_64", glibc = "2.39"')
         return tags
     if "tags" in table.content:
         table.fail("tags", "and machine cannot be given together")
-    if (macos := table.text("macos")) is not None:
+    if (macos := table.string("macos")) is not None:
         for key in _LIBC_VERSION:
             if key in table.content:
                 table.fail(key, "and macos cannot be given together")
@@ -357,7 +319,7 @@ def _platforms(table: _Table) -> tuple[str, ...]:
         return macos_platforms(machine, int(match[1]), int(match[2]))
     minors: dict[str, int] = {}
     for key, pattern in _LIBC_VERSION.items():
-        text = table.text(key)
+        text = table.string(key)
         if text is not None:
             match = pattern.fullmatch(text)
             if match is None:
@@ -374,7 +336,7 @@ def _environment(table: _Table) -> dict[str, str]:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else None
             table.fail(name, "is not a marker variable of an environment", hint=hint)
-        values[name] = table.text(name) or ""
+        values[name] = table.string(name) or ""
     return values
 
 
