@@ -137,7 +137,7 @@ VARIANT_MARKER = (
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("[project]\n", "project.name: line 1: is missing, or no text"),
+        ("[project]\n", "project.name: line 1: is missing"),
         ('[project]\nname = "a b"', "project.name: line 2: 'a b' is no name of a project"),
         (
             '[project]\nname = "a"\ndynamic = [\n"version",\n"dependencies"]',
@@ -147,7 +147,10 @@ VARIANT_MARKER = (
             '[project]\nname = "a"\ndynamic = ["dependencies"]\ndependencies = []',
             "project.dynamic[0]: line 3: dependencies stands in the file and is said to be dynamic",
         ),
-        ('[project]\nname="a"\ndynamic=1', "project.dynamic: line 3: is no list"),
+        (
+            '[project]\nname="a"\ndynamic=1',
+            "project.dynamic: line 3: must be a list of strings, not a number",
+        ),
         (
             '[project]\nname="a"\nrequires-python="3"',
             "project.requires-python: line 3: '3' names no versions",
@@ -156,9 +159,15 @@ VARIANT_MARKER = (
             '[project]\nname="a"\nrequires-python=3',
             "project.requires-python: line 3: a number names no versions",
         ),
-        ('[project]\nname="a"\ndependencies="b"', "project.dependencies: line 3: is no list"),
-        ('[project]\nname="a"\ndependencies=[1]', "project.dependencies[0]: line 3: is no text"),
-        ("project = 1", "project: line 1: is no table"),
+        (
+            '[project]\nname="a"\ndependencies="b"',
+            "project.dependencies: line 3: must be a list, not 'b'",
+        ),
+        (
+            '[project]\nname="a"\ndependencies=[1]',
+            "project.dependencies[0]: line 3: must be a string, not a number",
+        ),
+        ("project = 1", "project: line 1: must be a table, not a number"),
         (
             '[project]\nname="a"\ndependencies=["b; \'x\' in variant_features"]',
             VARIANT_MARKER,
@@ -169,7 +178,7 @@ VARIANT_MARKER = (
         ),
         (
             '[project]\nname="a"\noptional-dependencies=[]',
-            "project.optional-dependencies: line 3: is no table",
+            "project.optional-dependencies: line 3: must be a table, not an empty list",
         ),
         (
             "[dependency-groups]\na-b = []\nA_b = []",

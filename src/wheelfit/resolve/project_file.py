@@ -18,6 +18,7 @@ from wheelfit.core import strict_toml
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import Fault, FileProblem, InvalidProject, InvalidRequirement
 from wheelfit.resolve.request import Asked
@@ -108,7 +109,8 @@ class _Reading:
         self._table = table
         self._where = where
         self._lines = lines
-        self._faults: list[Fault] = []
+        self._faults = FaultList()
+        self._root = Table(table, self._faults)
         self._name: NormalizedName | None = None
 
     def project(self) -> ProjectFile:
@@ -124,7 +126,7 @@ class _Reading:
                 else "name requirements, or a file with -r",
             )
         if own is not None and not isinstance(own, Mapping):
-            self._fault(("project",), "is no table")
+            self._root.must_be("a table", own, "project")
             own = None
         python = self._about(own) if own is not None else None
         dependencies = self._items(("project", "dependencies"), (own or {}).get("dependencies", []))
@@ -132,7 +134,7 @@ class _Reading:
             ("project", "optional-dependencies"), (own or {}).get("optional-dependencies", {})
         )
         members = self._tables(("dependency-groups",), groups, are_groups=True)
-        flat = _Flat(extras, members, self._add)
+        flat = _Flat(extras, members, lambda *fault: self._faults(Fault(*fault)))
         found = ProjectFile(
             self._where,
             self._name,
@@ -143,7 +145,8 @@ class _Reading:
         )
         if self._faults:
             hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
-            raise InvalidProject(self._faults, where=self._where, hint=hint)
+            faults = with_lines(self._faults, self._lines)
+            raise InvalidProject(faults, where=self._where, hint=hint)
         return found
 
     def _section(self, name: str) -> Mapping[str, Any]:
@@ -159,7 +162,10 @@ class _Reading:
             self._fault(("project", "name"), f"{shown(name)} is no name of a project")
         else:
             if self._name is None:
-                self._fault(("project", "name"), "is missing, or no text")
+                if name is None:
+                    self._fault(("project", "name"), "is missing")
+                else:
+                    self._root.must_be("a string", name, "project", "name")
         self._check_dynamic(own)
         python = own.get("requires-python")
         if python is None:
@@ -173,7 +179,7 @@ class _Reading:
     def _check_dynamic(self, own: Mapping[str, Any]) -> None:
         dynamic = own.get("dynamic", [])
         if not isinstance(dynamic, list):
-            self._fault(("project", "dynamic"), "is no list")
+            self._root.must_be("a list of strings", dynamic, "project", "dynamic")
             return
         for index, key in enumerate(dynamic):
             if key not in ("dependencies", "optional-dependencies"):
@@ -193,7 +199,7 @@ class _Reading:
         """Read a table of lists; names that mean the same are a fault."""
         found: dict[NormalizedName, list[_Item]] = {}
         if not isinstance(value, Mapping):
-            self._fault(steps, "is no table")
+            self._root.must_be("a table", value, *steps)
             return found
         for key, items in value.items():
             at = (*steps, key)
@@ -212,7 +218,7 @@ class _Reading:
         self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
     ) -> list[_Item]:
         if not isinstance(value, list):
-            self._fault(steps, "is no list")
+            self._root.must_be("a list", value, *steps)
             return []
         found: list[_Item] = []
         for index, one in enumerate(value):
@@ -222,7 +228,7 @@ class _Reading:
             elif are_groups and isinstance(one, Mapping):
                 found += self._include(at, one)
             else:
-                self._fault(at, "is no text")
+                self._root.must_be("a string", one, *at)
         return found
 
     def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
@@ -250,17 +256,7 @@ class _Reading:
         yield _Include(group, path_of(*steps))
 
     def _fault(self, steps: tuple[str | int, ...], message: str) -> None:
-        self._add(path_of(*steps), message)
-
-    def _add(self, path: str, message: str) -> None:
-        """Remember a fault with the line it is on, or is nearest to."""
-        near = path
-        while near and near not in self._lines:
-            near = near[: max(near.rfind("."), near.rfind("["), 0)]
-        line = f"line {self._lines[near]}: " if near else ""
-        fault = Fault(path, f"{line}{message}")
-        if fault not in self._faults:
-            self._faults.append(fault)
+        self._root.fault(message, *steps)
 
 
 class _Flat:

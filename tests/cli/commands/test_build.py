@@ -605,7 +605,7 @@ config-settings = { a = [1], variant-name = "x" }
         assert {path.removeprefix("tool.wheelfit.build") for path in paths} == {
             ".flags", ".dialect", ".speed", '.variants["No Label"]', ".variants.v3.hand-over",
             ".variants.v3.environment.A", '.variants.v3.environment["B=C"]',
-            ".variants.v3.config-settings.a", ".variants.v3.config-settings.variant-name",
+            ".variants.v3.config-settings.a[0]", ".variants.v3.config-settings.variant-name",
         }  # fmt: skip
 
     def test_another_command(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
