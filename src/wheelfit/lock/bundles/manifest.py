@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.tables import Table
 from wheelfit.errors import DamagedBundle, InvalidDocument, InvalidFilename
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from wheelfit.errors import Fault
 
 __all__ = [
     "FOLDERS",
@@ -134,24 +137,30 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
     :param where: the file, for messages.
     :raises DamagedBundle: it is none, or names files outside of the bundle.
     """
+
+    def report(fault: Fault, hint: str | None = None) -> NoReturn:
+        del hint  # nobody edits a manifest
+        raise _damaged(f"{fault.path} {fault.message}", where)
+
     try:
-        content = strict_json.load(data, _LIMITS)
-        version = content.get("version")
-        if version != VERSION:
-            raise _not(f"version {strict_json.shown(version)} of it is not known")
-        hosts = [_host(entry) for entry in _list(content, "hosts")]
-        manifest = Manifest(
-            MappingProxyType({path: _file(path, entry) for path, entry in _files(content)}),
-            tuple(hosts),
-            str(content["lock"]["sha256"]),
-            _texts(content, "extras"),
-            _texts(content, "groups"),
-            _texts(content, "options"),
-        )
+        table = Table(strict_json.load(data, _LIMITS), report)
     except InvalidDocument as error:
         raise _damaged(error.message, where) from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(f"something is missing or wrong: {error}", where) from None
+    version = table.integer("version")
+    if version != VERSION:
+        table.fault(f"is {version}, which is not known", "version")
+    for key in ("lock", "extras", "groups", "options", "hosts", "files"):
+        if key not in table:
+            table.fault("is missing", key)
+    files = {path: _file(path, entry) for path, entry in table.named("files").items()}
+    manifest = Manifest(
+        MappingProxyType(files),
+        tuple(_host(entry) for entry in table.tables("hosts")),
+        table.table("lock").string("sha256") or "",
+        table.strings("extras"),
+        table.strings("groups"),
+        table.strings("options"),
+    )
     for name in manifest.wheels:
         try:
             parse_wheel_filename(name)
@@ -180,48 +189,21 @@ def is_of_bundle(path: str) -> bool:
     return path in (LOCK, MANIFEST, README) or path.partition("/")[0] in FOLDERS
 
 
-def _not(problem: str) -> ValueError:
-    return ValueError(problem)
-
-
 def _damaged(problem: str, where: str) -> DamagedBundle:
     return DamagedBundle([(MANIFEST, "unreadable", problem)], where=where)
 
 
-def _list(content: Mapping[str, Any], key: str) -> list[Any]:
-    value = content[key]
-    if not isinstance(value, list):
-        raise _not(f"{key} is not a list")
-    return value
-
-
-def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    values = _list(content, key)
-    if not all(isinstance(value, str) for value in values):
-        raise _not(f"{key} has something that is no text")
-    return tuple(values)
-
-
-def _files(content: Mapping[str, Any]) -> Any:
-    files = content["files"]
-    if not isinstance(files, dict):
-        raise _not("files is no object")
-    return files.items()
-
-
-def _file(path: str, entry: Mapping[str, Any]) -> BundledFile:
+def _file(path: str, entry: Table) -> BundledFile:
     if not is_inside(path) or path == MANIFEST:
-        raise _not(f"{strict_json.shown(path)} is no path in the folder")
-    digest, size = entry["sha256"], entry["size"]
-    if not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise _not(f"{path} has no SHA-256")
-    if type(size) is not int or size < 0:
-        raise _not(f"{path} has no size")
-    return BundledFile(digest, size)
+        entry.fault("is not a path in the folder")
+    digest = entry.required("sha256")
+    if not _DIGEST.fullmatch(digest):
+        entry.must_be("a SHA-256", digest, "sha256")
+    return BundledFile(digest, entry.integer("size"))
 
 
-def _host(entry: Mapping[str, Any]) -> BundledHost:
-    name = entry["name"]
-    if not isinstance(name, str) or not is_inside(name) or "/" in name:
-        raise _not(f"{strict_json.shown(name)} is no name of a host")
-    return BundledHost(name, _texts(entry, "wheels"))
+def _host(entry: Table) -> BundledHost:
+    name = entry.required("name")
+    if not is_inside(name) or "/" in name:
+        entry.must_be("the name of a host", name, "name")
+    return BundledHost(name, entry.strings("wheels"))
