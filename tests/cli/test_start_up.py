@@ -127,7 +127,7 @@ def counted(names: set[str]) -> int:
     return sum(name.partition(".")[0] == "wheelfit" for name in names)
 
 
-MOST = 154
+MOST = 155
 """Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
@@ -135,11 +135,11 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 8),
     "help of install": (["install", "--help"], LITTLE, 22),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 19),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 48),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 49),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
-        149,
+        150,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],

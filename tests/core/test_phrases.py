@@ -5,6 +5,7 @@ import pytest
 from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
 from wheelfit.core.support import Support
+from wheelfit.core.wording import listed
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.providers import nvidia
@@ -290,7 +291,7 @@ def test_lists_with_gaps(features: dict[str, list[str]], wanted: str, words: str
 
 def test_long_lists_are_cut() -> None:
     """A hostile document with thousands of values cannot make endless messages."""
-    words = phrases.alternatives([str(number) for number in range(1000)])
+    words = listed([str(number) for number in range(1000)], "or")
     assert words == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 or 989 more"
 
 

@@ -13,8 +13,8 @@ from packaging.version import InvalidVersion
 from wheelfit.check import checks
 from wheelfit.check.findings import Severity
 from wheelfit.check.platform_claims import platform_findings
-from wheelfit.core import phrases
 from wheelfit.core.versions import parse_version
+from wheelfit.core.wording import listed
 from wheelfit.platforms.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
@@ -108,7 +108,7 @@ def _no_arch_findings(
     if binaries.code:
         yield place.found(
             checks.NO_SM_ARCH,
-            f"it has {_listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
+            f"it has {listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
             "that machines with other GPUs take it too",
             severity=None if claims_nvidia else Severity.NOTE,
         )
@@ -128,7 +128,7 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
                 severity=Severity.NOTE,
             )
         return
-    there = _listed([str(code) for code in binaries.code])
+    there = listed([str(code) for code in binaries.code])
     for value in values:
         if takers(value) is None:
             continue  # unknown-value tells of it
@@ -181,14 +181,14 @@ def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Itera
         and not (oldest and min(oldest) <= code.capability)
     ]
     if left:
-        names = _listed([str(code) for code in left])
+        names = listed([str(code) for code in left])
         yield place.found(
             checks.UNCLAIMED_CODE, f"it contains {names}, which no value of sm_arch stands for"
         )
 
 
 def _gpus(capabilities: Sequence[Capability]) -> str:
-    return _listed([f"{one.major}.{one.minor}" for one in capabilities])
+    return listed([f"{one.major}.{one.minor}" for one in capabilities])
 
 
 # --- drivers --------------------------------------------------------------------------------
@@ -269,12 +269,8 @@ def _bound(values: Sequence[str]) -> _Bound | None:
     return min(found, key=lambda one: one.pair, default=None)
 
 
-def _listed(items: Sequence[str]) -> str:
-    return phrases.alternatives(items, "and")
-
-
 def _some(members: Sequence[str]) -> str:
     """Name members, and how many more there are."""
-    shown = _listed(members[:_SHOWN])
+    shown = listed(members[:_SHOWN])
     more = len(members) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

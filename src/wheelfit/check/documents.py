@@ -15,7 +15,6 @@ from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import examine_document
-from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
@@ -27,6 +26,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.wording import listed
 from wheelfit.errors import InvalidRequirement
 from wheelfit.values import replace
 
@@ -194,7 +194,7 @@ class _Sense:
         for config in provider.features:
             used = {feature.name for feature in self._used if feature.namespace == namespace}
             if config.name not in used:
-                meant = f", they use {alternatives(sorted(used), 'and')}" if used else ""
+                meant = f", they use {listed(sorted(used))}" if used else ""
                 yield self._place.found(
                     checks.UNUSED_LIST,
                     f"no variant uses {namespace} :: {config.name}{meant}",
@@ -253,17 +253,17 @@ class _Sense:
     ) -> Iterator[Finding]:
         """Hold values against a static list, which is the complete answer (P-11)."""
         lists = {config.name: config.values for config in provider.features}
-        listed = lists.get(feature.name)
-        if listed is None:
-            has = alternatives(sorted(lists), "and") if lists else "nothing"
+        static = lists.get(feature.name)
+        if static is None:
+            has = listed(sorted(lists)) if lists else "nothing"
             yield self._unselectable(
                 f"the static list of {feature.namespace} has {has}, and not {feature.name}", path
             )
             return
-        dead = [value for value in values if value not in listed]
+        dead = [value for value in values if value not in static]
         if len(dead) == len(values):
             yield self._unselectable(
-                f"the static list of {feature} has {_some(listed)}, and none of {_some(values)}",
+                f"the static list of {feature} has {_some(static)}, and none of {_some(values)}",
                 path,
             )
         elif dead:
@@ -278,9 +278,9 @@ class _Sense:
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
-            published = alternatives(list(vocabulary.misspelt), "and")
+            published = listed(list(vocabulary.misspelt))
             names = [name for names in vocabulary.misspelt.values() for name in names]
-            meant = alternatives(names, "and")
+            meant = listed(names)
             yield self._place.found(
                 checks.DISPUTED_SPELLING,
                 f"the published provider has {published}, others have {meant}; "
@@ -290,7 +290,7 @@ class _Sense:
         offered = vocabulary.features.get(feature.name)
         if offered is None:
             if not is_disputed:
-                known = alternatives(list(vocabulary.features)[:3], "and")
+                known = listed(list(vocabulary.features)[:3])
                 yield self._place.found(
                     checks.UNKNOWN_FEATURE,
                     f"{feature.namespace} has no feature {feature.name}, but for instance {known}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
 from wheelfit.check.findings import Severity
-from wheelfit.core import phrases
+from wheelfit.core.wording import listed
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import Format
 
@@ -121,20 +121,18 @@ def _machine_findings(
     alike = [one for one in native if one.format is claim.format]
     served = frozenset(machine for one in alike for machine in one.machines)
     if missing := claim.machines - served:
-        there = phrases.alternatives(
-            sorted({f"{m} ({one.format})" for one in native for m in one.machines}), "and"
-        )
+        there = listed(sorted({f"{m} ({one.format})" for one in native for m in one.machines}))
         yield place.found(
             checks.FOREIGN_BINARY,
             f"the tag says {claim.tag}, and no binary is for "
-            f"{' and '.join(sorted(missing))}, only for {there}",
+            f"{listed(sorted(missing))}, only for {there}",
         )
         return
     for one in alike:
         if claim.machines.isdisjoint(one.machines):
             yield place.found(
                 checks.FOREIGN_BINARY,
-                f"{one.member} is for {' and '.join(one.machines)}, the tag says {claim.tag}",
+                f"{one.member} is for {listed(one.machines)}, the tag says {claim.tag}",
                 severity=Severity.WARNING,
             )
 

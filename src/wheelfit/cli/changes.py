@@ -12,6 +12,7 @@ from wheelfit.cli.environments import (
 )
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
+from wheelfit.core.wording import count_of
 from wheelfit.errors import (
     EnvironmentBusy,
     NoCompatibleWheel,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.install.plan import Plan
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.resolution import Pin, Resolution
+    from wheelfit.resolve.resolution import Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.size import FileSize
@@ -369,7 +370,7 @@ def carry_out(
                     ground.environment,
                     coming,
                     progress=bars.transfer(
-                        _count(decision.planned.install), "unpacked", is_sum=True
+                        count_of(len(decision.planned.install), "wheel"), "unpacked", is_sum=True
                     ),
                     replace=arguments.replace_files,
                     compile_bytecode=arguments.compile,
@@ -444,10 +445,6 @@ def _fetch(
         output.detail(f"{pin.filename.text} is not taken: {reason}")
         ground.candidates.reject(pin.filename, reason)
     return not refused
-
-
-def _count(pins: Sequence[Pin]) -> str:
-    return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
 
 
 # --- what was done ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from wheelfit import __version__
 from wheelfit.check.findings import Finding, Severity
 from wheelfit.cli.columns import columns
 from wheelfit.cli.output import in_one_line
-from wheelfit.cli.plurals import count_of
+from wheelfit.core.wording import count_of
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
@@ -458,7 +458,7 @@ def _process_lines(found: Diagnosis) -> Iterator[Line]:
         return
     name = f" ({process.mapped.program})" if process.mapped.program else ""
     number = len(process.libraries)
-    words = f"{number} accelerator {'library' if number == 1 else 'libraries'}"
+    words = count_of(number, "accelerator library", "accelerator libraries")
     yield (
         f"  process {process.mapped.pid}{name}: {words} of {len(process.mapped.files)} files",
         "plain",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.hosts import open_host, own_hosts
 from wheelfit.cli.output import in_one_line
-from wheelfit.cli.plurals import count_of
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
+from wheelfit.core.wording import count_of
 from wheelfit.errors import UserError
 from wheelfit.resolve.overview import Onlooker
 from wheelfit.resolve.preset_hosts import presets_for

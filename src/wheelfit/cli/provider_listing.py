@@ -15,6 +15,7 @@ from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
+from wheelfit.core.wording import count_of
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import environments_holding
 from wheelfit.install.plugins.listed import listed_plugins
@@ -341,8 +342,7 @@ def _print_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) -
             count = len(one["values"])
             many = ", several of them per wheel" if one["multi_value"] else ""
             values = _shortened(one["values"], output)
-            noun = "value" if count == 1 else "values"
-            output.result(f"  {one['feature']}: {count} {noun}{many}: {values}")
+            output.result(f"  {one['feature']}: {count_of(count, 'value')}{many}: {values}")
     if flags:
         output.result(f"  {len(flags)} features with value on: {_shortened(flags, output)}")
 

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.cli.output import in_one_line
+from wheelfit.core.wording import listed
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class _Drawing:
         if len(names) > _MOST_LABELS and not self._everything:
             left = len(names) - _MOST_LABELS
             return f"{', '.join(names[:_MOST_LABELS])} {word} {left} more"
-        return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return listed(names, word, most=None)
 
     def _with(self, package: TreePackage, branch: Branch) -> str:
         """Say with which wheels of a package there is a need."""

@@ -22,6 +22,7 @@ from wheelfit.core import phrases
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.core.wording import listed
 from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.values import dataclass, field
@@ -331,7 +332,7 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
     :param known: the versions that are known.
     """
     project = project_of(feature.name) or feature.name
-    wanted = phrases.alternatives(recent_first(values) or list(values))
+    wanted = listed(recent_first(values) or list(values), "or")
     there = known.versions.get(canonicalize_name(feature.name))
     if there is None:
         standing = f"{project} is neither installed nor chosen"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import Feature, feature_of, parse_feature
+from wheelfit.core.wording import listed
 from wheelfit.errors import InvalidProperty
 from wheelfit.patterns import pattern
 from wheelfit.platforms.tables import agreements as tables
@@ -81,7 +81,7 @@ class Agreement:
 
     def called(self, values: Iterable[str]) -> str:
         """Return how to call values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
-        return f"{self.title} {alternatives(sorted(values, key=value_key))}"
+        return f"{self.title} {listed(sorted(values, key=value_key), 'or')}"
 
     def _relevant(self, value: str) -> str:
         return value.partition(".")[0] if self.part == "major" else value

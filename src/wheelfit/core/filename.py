@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.core.wording import count_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
@@ -118,7 +119,7 @@ def parse_wheel_filename(text: str) -> WheelFilename:
             build = _build(text, parts.pop(2))
             label = parts.pop()
         case count:
-            parted = "1 part" if count == 1 else f"{count} parts"
+            parted = count_of(count, "part")
             _refuse(text, f"it has {parted} between hyphens, a wheel's has 5 to 7")
     name, version, *tags = parts
     if label is not None and not is_label(label):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core import abi_dependency
-from wheelfit.core.phrases import alternatives, wish
+from wheelfit.core.phrases import wish
 from wheelfit.core.providers import StaticProvider
+from wheelfit.core.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,7 +54,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
         if project is None:
             yield wish(feature, values)
         else:  # P-51
-            yield f"{_NEEDS}{project} {alternatives(abi_dependency.recent_first(values))}"
+            yield f"{_NEEDS}{project} {listed(abi_dependency.recent_first(values), 'or')}"
 
 
 def _is_met_everywhere(

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from wheelfit.core.wording import listed
 from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Status
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PACKAGE_LIST",
     "THIS_MACHINE",
-    "alternatives",
     "missing",
     "missing_on_device",
     "named",
@@ -41,21 +41,6 @@ THIS_MACHINE = "this machine"
 PACKAGE_LIST = "the package's own list"
 """Whose support it is when the package brings a static list (P-11)."""
 
-_MANY = 12
-
-
-def alternatives(items: Sequence[str], word: str = "or") -> str:
-    """Join texts as ``a, b or c``; very many are cut short.
-
-    :param items: at least one text.
-    :param word: what stands before the last.
-    """
-    if len(items) > _MANY:
-        items = [*items[: _MANY - 1], f"{len(items) - _MANY + 1} more"]
-    if len(items) == 1:
-        return items[0]
-    return f"{', '.join(items[:-1])} {word} {items[-1]}"
-
 
 # The labels of a release repeat few values, and there may be a hundred thousand labels.
 @lru_cache(maxsize=4096)
@@ -67,7 +52,7 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
 
 def named(feature: Feature, values: Iterable[str]) -> str:
     """Write properties of one feature as ``ns :: feature :: value or value``."""
-    return f"{feature} :: {alternatives(sorted(values, key=natural))}"
+    return f"{feature} :: {listed(sorted(values, key=natural), 'or')}"
 
 
 def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
@@ -186,9 +171,9 @@ class _Words:
         supported = self.supported(feature.name)
         needs = _Words.wish(feature, wanted)
         if supported:
-            return f"{needs}; {self.holder} supports {alternatives(supported, 'and')}"
+            return f"{needs}; {self.holder} supports {listed(supported)}"
         others = [config.name for config in self.detection.features if config.values]
-        return f"{needs}; {self.holder} has no {feature}, only {alternatives(others, 'and')}"
+        return f"{needs}; {self.holder} has no {feature}, only {listed(others)}"
 
 
 class _Accelerator(_Words):
@@ -218,7 +203,7 @@ class _Nvidia(_Accelerator):
                 return f"needs CUDA driver < {max(wanted, key=_version)}"
             case "sm_arch":
                 asked = sorted({_architecture(value) for value in wanted})
-                words = alternatives([text for _, text in asked])
+                words = listed([text for _, text in asked], "or")
                 return f"needs a GPU of compute capability {words}"
             case _:
                 return _Words.wish(feature, wanted)
@@ -281,7 +266,7 @@ class _Amd(_Accelerator):
 
     @staticmethod
     def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
-        values = alternatives(sorted(wanted, key=natural))
+        values = listed(sorted(wanted, key=natural), "or")
         match feature.name:
             case "gfx_arch":
                 return f"needs an AMD GPU {values}"
@@ -318,7 +303,7 @@ def _designs(values: Sequence[str], word: str = "or") -> str:
 
     designs = {str(ip): names[0] for ip, names in intel.DEVICES.items()}
     known = [f"{value} ({designs[value]})" if value in designs else value for value in values]
-    return alternatives(known, word)
+    return listed(known, word)
 
 
 class _Tpu(_Accelerator):
@@ -338,7 +323,7 @@ class _Tpu(_Accelerator):
             has = "has one" if present == ("true",) else "has none"
             return f"{self.wish(feature, wanted)}; {self.holder} {has}"
         if feature.name == "generation" and present == ("false",):
-            return f"needs a TPU {alternatives(wanted)}; {self.holder} has none"
+            return f"needs a TPU {listed(wanted, 'or')}; {self.holder} has none"
         return super().feature(feature, wanted)
 
 

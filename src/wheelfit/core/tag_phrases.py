@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.core.phrases import alternatives, natural
+from wheelfit.core.phrases import natural
+from wheelfit.core.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +91,7 @@ def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
 
 
 def _pythons(tags: Iterable[Tag]) -> str:
-    return alternatives(sorted({_python(tag) for tag in tags}))
+    return listed(sorted({_python(tag) for tag in tags}), "or")
 
 
 def _python(tag: Tag) -> str:
@@ -104,7 +105,7 @@ def _python(tag: Tag) -> str:
 
 
 def _described(platforms: Iterable[str]) -> str:
-    return alternatives(sorted({_system(platform)[0] for platform in platforms}))
+    return listed(sorted({_system(platform)[0] for platform in platforms}), "or")
 
 
 _LINUX = re.compile(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)")

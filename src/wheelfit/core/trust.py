@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
+from wheelfit.core.wording import listed
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def _objection(
             " at ".join(filter(None, (entry.namespace, entry.plugin_api))) for entry in entries
         ]
         return (
-            f"{requirement.name} is trusted for {alternatives(bounds)} only; "
+            f"{requirement.name} is trusted for {listed(bounds, 'or')} only; "
             f"to trust it here: {trusting}"
         )
     files = {file.filename: file.sha256 for entry in applying for file in entry.usable_files()}
@@ -353,7 +353,7 @@ def _objection(
                 if file.name == entry.package
             }
         )
-        which = alternatives([str(version) for version in own]) if own else "no version"
+        which = listed([str(version) for version in own], "or") if own else "no version"
         return (
             f"{requirement} is asked for, and {requirement.name} is trusted in version {which} "
             f"only; to trust it: {trusting}"

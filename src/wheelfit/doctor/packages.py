@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place, Severity
 from wheelfit.core.sizes import size_in_words
+from wheelfit.core.wording import listed
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.install.installed import by_name
@@ -241,7 +242,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
         for build in builds:
             if sign := build.cpu_only or _unused(build, hardware):
                 words = f"{build.package} is a build for the CPU ({sign}), and "
-                words += f"{' and '.join(there)} is here"
+                words += f"{listed(there)} is here"
                 yield Place(where).found(
                     diagnoses.IDLE_HARDWARE,
                     words,
@@ -402,7 +403,7 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
         places[package.name, str(package.installed.location)].append(package)
     for (name, location), found in places.items():
         if len(found) > 1:
-            versions = " and ".join(str(one.installed.version) for one in found)
+            versions = listed(str(one.installed.version) for one in found)
             yield Place(location).found(
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; nobody can say which files are whose",

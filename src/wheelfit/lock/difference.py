@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.core.wording import count_of
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
     for label in sorted(labels):
         yield f"{'with' if labels[label] else 'without'} {label}"
     if not labels and had != has:
-        yield f"{_count(has)} instead of {len(had)}"
+        yield f"{count_of(len(has), 'wheel')} instead of {len(had)}"
     if {str(one.marker) for one in old} != {str(one.marker) for one in new}:
         told = " / ".join(str(one.marker) for one in new if one.marker is not None)
         yield f"if {told}" if told else "always"
@@ -109,7 +110,3 @@ def _files(packages: list[LockedPackage]) -> set[tuple[object, ...]]:
         for package in packages
         for wheel in package.wheels
     }
-
-
-def _count(wheels: set[str]) -> str:
-    return "1 wheel" if len(wheels) == 1 else f"{len(wheels)} wheels"

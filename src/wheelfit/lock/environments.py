@@ -14,6 +14,7 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
+from wheelfit.core.wording import listed
 from wheelfit.errors import UsageError
 from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
@@ -79,7 +80,7 @@ def in_words(environments: Sequence[LockEnvironment]) -> str:
     :param environments: all of them; at least one.
     """
     if any(not one.row for one in environments):
-        return _listed([one.name for one in environments])
+        return listed([one.name for one in environments], most=None)
     pythons: dict[str, set[Python]] = {}
     for one in environments:
         pythons.setdefault(one.row, set()).add(one.python)
@@ -87,13 +88,9 @@ def in_words(environments: Sequence[LockEnvironment]) -> str:
     for row, versions in pythons.items():
         rows.setdefault(tuple(sorted(versions)), []).append(row)
     return "; ".join(
-        f"{_listed(names)}, Python {_listed(list(map(_text, versions)))}"
+        f"{listed(names, most=None)}, Python {listed(map(_text, versions), most=None)}"
         for versions, names in rows.items()
     )
-
-
-def _listed(items: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 def environments_for(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
-from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.wording import listed
 from wheelfit.errors import NoAccelerator
 from wheelfit.values import dataclass
 
@@ -189,7 +189,7 @@ def unwished_libraries(resolution: Resolution, preferences: Preferences) -> Iter
     if libraries:
         yield (
             "wishes leave out builds, not what a wheel needs, so libraries of accelerators come "
-            f"along ({alternatives([*libraries], 'and')}), needed by "
-            f"{alternatives([*bringing], 'and')}; take that from an index with other builds, or "
+            f"along ({listed([*libraries])}), needed by "
+            f"{listed([*bringing])}; take that from an index with other builds, or "
             "leave a library out with --exclude"
         )

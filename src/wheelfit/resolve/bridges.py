@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import namespaces_used
+from wheelfit.core.wording import listed
 from wheelfit.errors import NoFit, NoSolution
 from wheelfit.values import dataclass, replace
 
@@ -246,7 +247,7 @@ def _only(clash: _Clash, member: NormalizedName, candidates: Candidates) -> bool
 
 
 def _refusal(clash: _Clash, why: str = "") -> NoSolution:
-    names = " and ".join(clash.members)
+    names = listed(clash.members)
     reasons = [f"all of them are builds of {clash.family.name}"]
     if why:
         reasons.append(f"one of them for all who need it will not do: {why}")

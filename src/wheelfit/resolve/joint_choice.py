@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.wording import listed
 from wheelfit.errors import NoConsistentSet
 from wheelfit.values import dataclass, field, replace
 
@@ -183,7 +184,7 @@ class Held:
         else:
             text = f"{self.agreement.called(self.values)} for all"
         if forced.because:
-            text += f", because {_listed(forced.because)}"
+            text += f", because {listed(forced.because)}"
         if forced.changes:
             text += f": {'; '.join(map(str, forced.changes))}"
         return text
@@ -343,7 +344,7 @@ class _Settling:
         for one in best.agreed:
             names, clauses = self._reasons(best, one)
             forced[one.agreement.name] = Forced(names, clauses, self._changes(best, one))
-            because = f"because of {_listed(names)}" if names else ""
+            because = f"because of {listed(names)}" if names else ""
             agreed.append(replace(one, because=because))
         return Settled(tuple(agreed), forced, best.effort)
 
@@ -551,7 +552,7 @@ class _Settling:
             ours, theirs = losers(best), losers(rival)
             if len(theirs) > len(ours):
                 names = sorted(Counter(theirs) - Counter(ours))  # one may lose several features
-                return names, f"{other} {what} {_listed(names)}"
+                return names, f"{other} {what} {listed(names)}"
         for name in (*self._order, *sorted(best.chosen)):
             mine, its = best.chosen.get(name), rival.chosen.get(name)
             if mine and its and (mine.version, -mine.place) > (its.version, -its.place):
@@ -588,7 +589,7 @@ class _Settling:
             concerned = [one for one in free if _has_say(one, refused.agreed)]
             goes = sorted(one.name for one in concerned if _goes(one, refused.agreed))
             lacks = sorted({one.name for one in concerned} - set(goes))
-            with_ = f" ({_listed(goes)})" if goes else ""
+            with_ = f" ({listed(goes)})" if goes else ""
             lines.append(f"{values}{with_} cannot be had for all: {error.message}")
             lines += [f"  {line}" for line in (error.note or "").splitlines()]
             sets.append(
@@ -646,7 +647,3 @@ def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]
 
 def _sorted(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(values, key=value_key))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

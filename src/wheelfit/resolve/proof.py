@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.core.phrases import alternatives
+from wheelfit.core.wording import listed
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -425,4 +425,4 @@ def _labels(term: Term) -> str:
     """Return the labels of builds, as ``a, b or c``."""
     names = dict(zip(term.known, term.builds, strict=True))
     labels = dict.fromkeys(names[number] for number in term.versions.members(term.known))
-    return alternatives(list(labels)) if labels else "another build"
+    return listed(list(labels), "or") if labels else "another build"

@@ -15,6 +15,7 @@ from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
+from wheelfit.core.wording import listed
 from wheelfit.errors import (
     BadMetadata,
     Fault,
@@ -328,7 +329,7 @@ class _Reading:
         files = self._release.index_files
         spelled = [file for file in files if file.filename in self._spellings()]
         if len(files) > 1 and len(spelled) != 1:  # F-78
-            names = " and ".join(sorted(file.filename for file in files))
+            names = listed(sorted(file.filename for file in files))
             reason = f"{names} are both there, and none is spelled like the wheels"
             raise _Unusable("ambiguous-document", reason)
         file = spelled[0] if spelled else files[0]

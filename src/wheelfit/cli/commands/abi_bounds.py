@@ -321,12 +321,11 @@ def _line(one: ReleaseVerdict) -> str:
 def _lines(
     consumer: Path, project: str, namespace: str, feature: str, found: FoundBounds
 ) -> Iterator[str]:
+    from wheelfit.core.wording import count_of
+
     bounds = found.bounds
     count = len(bounds.symbols)
-    yield (
-        f"{consumer.name} uses {count} {'symbol' if count == 1 else 'symbols'} of "
-        f"{', '.join(bounds.libraries)}"
-    )
+    yield (f"{consumer.name} uses {count_of(count, 'symbol')} of {', '.join(bounds.libraries)}")
     for one in bounds.releases:
         yield f"  {_line(one)}"
     if feature:

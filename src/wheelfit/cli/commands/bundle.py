@@ -97,6 +97,8 @@ def _report(
     *,
     reused: int,
 ) -> None:
+    from wheelfit.core.wording import count_of
+
     hosts = [_host(host, sizes) for host in plan.hosts]
     total = _sum(sizes.values())
     separate = [host["size"] for host in hosts]
@@ -123,13 +125,15 @@ def _report(
         output.warn(note)
     for host in hosts:
         packages = host["packages"]
-        output.result(f"{host['name']}: {_count(len(packages), 'package')}, {_words(host['size'])}")
+        output.result(
+            f"{host['name']}: {count_of(len(packages), 'package')}, {_words(host['size'])}"
+        )
         for package in packages:
             if package["label"] is not None or output.verbosity > 0:
                 label = f" ({package['label']})" if package["label"] else ""
                 output.result(f"  {package['name']} {package['version']}{label}")
     verb = "would write" if manifest is None else "wrote"
-    line = f"{verb} {folder}: {_count(len(sizes), 'wheel')}, {_words(total)}"
+    line = f"{verb} {folder}: {count_of(len(sizes), 'wheel')}, {_words(total)}"
     if shared:
         line += f"; a folder for each would take {_words(shared)} more"
     if reused:
@@ -173,10 +177,6 @@ def _words(size: int | None) -> str:
     return "of unknown size" if size is None else size_in_words(size)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 # --- checking -----------------------------------------------------------------------------
 
 
@@ -184,6 +184,7 @@ def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
     from pathlib import Path
 
     from wheelfit.cli.environments import open_environment_of
+    from wheelfit.core.wording import count_of
     from wheelfit.errors import FileProblem
     from wheelfit.lock.bundles.verification import load_manifest, verify
 
@@ -216,7 +217,7 @@ def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
     )
     for_whom = ", ".join(host.name for host in manifest.hosts) or "any machine"
     output.result(
-        f"{arguments.verify} is in order: {_count(len(wheels), 'wheel')}, {_words(size)}, "
+        f"{arguments.verify} is in order: {count_of(len(wheels), 'wheel')}, {_words(size)}, "
         f"for {for_whom}"
     )
     return 0

@@ -112,7 +112,7 @@ def _tell(
 ) -> None:
     from wheelfit.check.findings import Count, Report
     from wheelfit.cli.check_report import report_lines
-    from wheelfit.cli.plurals import count_of
+    from wheelfit.core.wording import count_of
     from wheelfit.sources.urls import redact
 
     documents = {name: layout for one in done.values() for name, layout in one.documents.items()}

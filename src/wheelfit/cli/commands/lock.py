@@ -356,6 +356,7 @@ def _pythons(
 
 
 def _report(made: Sequence[_Made], remarks: Sequence[str], output: Output, *, writes: bool) -> None:
+    from wheelfit.core.wording import count_of
     from wheelfit.lock.environments import in_words
 
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
@@ -388,7 +389,7 @@ def _report(made: Sequence[_Made], remarks: Sequence[str], output: Output, *, wr
     for one in made:
         names = in_words([each.environment for each in one.host_lock.locked.settled])
         count = len({package.name for package in one.lock.packages})
-        packages = "1 package" if count == 1 else f"{count} packages"
+        packages = count_of(count, "package")
         if one.is_same:
             output.result(f"{one.path} is up to date: {packages} for {names}")
         else:

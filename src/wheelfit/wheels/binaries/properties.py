@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
+from wheelfit.core.wording import listed
 from wheelfit.platforms.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
@@ -107,7 +108,7 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     majors = sorted({major for one in binaries for major in cuda_majors(one.needed)})
     if len(majors) > 1:
         notes.append(
-            f"there are binaries for CUDA {' and '.join(map(str, majors))}, so no lower bound of "
+            f"there are binaries for CUDA {listed(map(str, majors))}, so no lower bound of "
             "the driver is said"
         )
         return None

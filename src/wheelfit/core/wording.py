@@ -1,0 +1,46 @@
+"""Lists and counts in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["count_of", "listed"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST = 12
+
+
+def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MOST) -> str:
+    """Join strings as ``a, b and c``; the rest of a long list is counted.
+
+    >>> listed(["a", "b", "c"]), listed("abcd", "or", most=3), listed([])
+    ('a, b and c', 'a, b or 2 more', '')
+
+    :param items: the strings.
+    :param word: the word before the last.
+    :param most: how many are listed; None: all.
+    """
+    items = list(items)
+    if most is not None and len(items) > most:
+        items = [*items[: most - 1], f"{len(items) - most + 1} more"]
+    return f" {word} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+
+
+def count_of(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with what it counts.
+
+    >>> count_of(1, "wheel"), count_of(2, "wheel"), count_of(0, "library", "libraries")
+    ('1 wheel', '2 wheels', '0 libraries')
+
+    :param number: how many.
+    :param singular: the noun for one.
+    :param plural: the noun for others; None: the singular with an ``s``.
+    """
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
