@@ -19,6 +19,7 @@ from check.releases import (
     write,
 )
 
+from wheelfit.check.findings import Report
 from wheelfit.check.local import check_paths
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, single_label_document
 
@@ -36,6 +37,30 @@ class TestTargets:
         assert not check(tmp_path).findings
         (tmp_path / INDEX_FILE).write_bytes(b"{}")
         assert set(codes(check(tmp_path))) == {"wrong-keys"}
+
+    def test_project(self, tmp_path: Path) -> None:
+        """B-1: the faults of a project's [variant] table are found, if its file is named."""
+        project = tmp_path / "pyproject.toml"
+        project.write_text('[project]\nname = "spam"\n')
+        assert check(project) == Report()
+        table = (
+            "[variant]\ndefault-priorities.namespace = ['x86_64']\n"
+            "providers.x86_64.requires = ['x86-64-variant-provider<1']\n"
+            "variants.v3.x86_64.level = ['v3']\n"
+        )
+        project.write_text(table)
+        assert check(project) == Report()
+        project.write_text(f"{table}variants.null.x86_64.level = [4]\nprovider = {{}}\n")
+        findings = check(project).findings
+        assert {finding.where for finding in findings} == {str(project)}
+        assert [(finding.code, finding.path) for finding in findings] == [
+            ("wrong-keys", "variant.provider"),
+            ("wrong-type", "variant.variants.null.x86_64.level[0]"),
+        ]
+        project.write_text("[variant")
+        assert only(check(project), "unreadable-document").where == str(project)
+        build_wheel(tmp_path, "spam", "1")
+        assert not check(tmp_path).findings  # the wheels of a folder, and not its source
 
     def test_hidden_folders(self, tmp_path: Path) -> None:
         """Folders of environments and tools do not count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import examine_document
+from wheelfit.core.project_table import read_project_table
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
@@ -27,11 +29,11 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.wording import listed
-from wheelfit.errors import InvalidRequirement
+from wheelfit.errors import InvalidDocument, InvalidRequirement
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.check.findings import Finding
     from wheelfit.check.profile import Profile
@@ -39,8 +41,9 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
+    from wheelfit.errors import Fault
 
-__all__ = ["check_variant_document", "speaks_for_vendor"]
+__all__ = ["check_project_table", "check_variant_document", "speaks_for_vendor"]
 
 
 def __dir__() -> list[str]:
@@ -79,13 +82,42 @@ def check_variant_document(
     return [replace(one, where=place.where, member=place.member) for one in findings], document
 
 
+def check_project_table(data: bytes, place: Place) -> list[Finding]:
+    """Return the faults of the ``[variant]`` table of a project; none where there is no table.
+
+    :param data: content of the ``pyproject.toml``.
+    :param place: the file.
+    """
+    try:
+        pyproject = tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:
+        message = f"the file is not TOML: {error}"
+        return [place.found(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]
+    try:
+        read_project_table(pyproject)
+    except InvalidDocument as error:
+        return _of_faults(error.faults, place)
+    return []
+
+
 def _look_at(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Return what is found in a document, wherever it is."""
     place = Place("")
     faults, document = examine_document(data, where=place.where)
-    findings = [
+    findings = _of_faults(faults, place)
+    if document is None:
+        return with_lines(findings, data), None
+    if label is not None:
+        findings += _label_faults(document, label, place)
+    findings += _Sense(document, place, is_index=is_whole and label is None).all()
+    findings += profile.about_document(document, place, profiles)
+    return with_lines(findings, data), document
+
+
+def _of_faults(faults: Iterable[Fault], place: Place) -> list[Finding]:
+    return [
         place.found(
             checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
             fault.message,
@@ -94,13 +126,6 @@ def _look_at(
         )
         for fault in faults
     ]
-    if document is None:
-        return with_lines(findings, data), None
-    if label is not None:
-        findings += _label_faults(document, label, place)
-    findings += _Sense(document, place, is_index=is_whole and label is None).all()
-    findings += profile.about_document(document, place, profiles)
-    return with_lines(findings, data), document
 
 
 # The wheels of one label say the same in release after release.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
-from wheelfit.check.documents import check_variant_document
+from wheelfit.check.documents import check_project_table, check_variant_document
 from wheelfit.check.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
 from wheelfit.check.findings import Count, Place, Report, Unchecked
 from wheelfit.check.listings import check_listing, sort_files
@@ -166,6 +166,9 @@ class _Work:
             self._index_file(path)
         for path in self._found.documents:
             self._document(path)
+        for path in self._found.projects:
+            if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
+                self._findings += check_project_table(data, Place(str(path)))
         for path, release in self._found.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()

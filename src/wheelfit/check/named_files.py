@@ -24,6 +24,7 @@ def __dir__() -> list[str]:
 
 DOCUMENT = "variant.json"
 """What the document of a wheel is called."""
+_PROJECT = "pyproject.toml"
 _PAGE = "index.html"
 
 
@@ -34,6 +35,8 @@ class NamedFiles:
     wheels: dict[Path, None] = field(default_factory=dict)
     index_files: dict[Path, None] = field(default_factory=dict)
     documents: dict[Path, None] = field(default_factory=dict)
+    projects: dict[Path, None] = field(default_factory=dict)
+    """Files named ``pyproject.toml``; only those that were named themselves."""
     pages: dict[Path, None] = field(default_factory=dict)
     sources: dict[Path, Release] = field(default_factory=dict)
     """Source distributions, which are not looked into."""
@@ -55,6 +58,8 @@ class NamedFiles:
         elif path.suffix == ".json":
             self.documents[path] = None
             self.picked.add(path)
+        elif path.name == _PROJECT:
+            self.projects[path] = None
         else:
             self._skip(path, "it is neither a wheel nor a variant document")
 

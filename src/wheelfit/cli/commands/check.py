@@ -2,10 +2,11 @@
 
 Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
 wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
-such a file, or a project of an index: `project:torch`, `project:torch==2.8.0`. Where an index is
-named (--index-url, --extra-index-url, --find-links), `torch` is a project too, unless a file or
-folder of that name exists, or it is a usual name of a folder. Any other word is a path.
---environment looks at what is installed instead, or as well.
+such a file, a pyproject.toml, whose [variant] table is checked, or a project of an index:
+`project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url, --extra-index-url,
+--find-links), `torch` is a project too, unless a file or folder of that name exists, or it is a
+usual name of a folder. Any other word is a path. --environment looks at what is installed instead,
+or as well.
 """
 
 from __future__ import annotations
