@@ -362,7 +362,7 @@ def test_variables_that_are_none() -> None:
         ("[limit]\nlabels = 0", "limit.labels must be a number from 1", 2, None),
         ("limit = 3", "limit is no table", 1, None),
         ("strict = 1", "strict is neither true nor false", 1, None),
-        ("plugin-deadline = true", "neither a text nor a number", 1, None),
+        ("plugin-deadline = true", "not a number of seconds", 1, None),
         ('devices = "none"', "devices: 'none' is none of all", 1, None),
         ("devices = [1]", "devices: '[1]' is none of all", 1, None),
         ("prefer = 'a'", "prefer is no list of texts", 1, None),

@@ -111,7 +111,7 @@ def test_a_lock_for_named_machines_has_no_platforms(tmp_path: Path) -> None:
     ("key", "word", "fault"),
     [
         ("devices", "some", "'some' is none of all, highest, lowest, any, min"),
-        ("plugin-deadline", "soon", "'soon' is not a number of seconds"),
+        ("plugin-deadline", "-1", "'-1' is not a number of seconds"),
         ("connections", "99", "is not a number from 1 to 64"),
     ],
 )
@@ -120,14 +120,14 @@ def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path
     user = tmp_path / "wheelfit.toml"
     user.touch()
     with pytest.raises(UsageError, match=fault):
-        parsed("install", ["x", f"--{key}", word], user)
+        parsed("install", ["x", f"--{key}={word}"], user)
     with pytest.raises(InvalidConfiguration, match=f"{key}: .*{fault}"):
         read_layers(
             Namespace(),
             {"WHEELFIT_CONFIG_FILE": str(user), SETTINGS[key].variable: word},
             tmp_path / "none",
         )
-    user.write_text(f'{key} = "{word}"\n')
+    user.write_text(f"{key} = {word if key == 'plugin-deadline' else repr(word)}\n")
     with pytest.raises(InvalidConfiguration, match=f"{key}: .*{fault}"):
         parsed("install", ["x"], user)
 

@@ -259,6 +259,7 @@ class _Parsed(Kind):
     :param title: the type in words.
     :param parse: raises ``ValueError`` or an error of the family.
     :param show: the opposite.
+    :param is_number: whether files have it as a number only.
     """
 
     def __init__(
@@ -266,13 +267,21 @@ class _Parsed(Kind):
         title: str,
         parse: Callable[[str], object],
         show: Callable[[Any], object] = lambda value: value,
+        *,
+        is_number: bool = False,
     ) -> None:
         self.title = title
+        self._is_number = is_number
         self._parse = parse
         self._show = show
 
     def word(self, text: str) -> object:
         return self._parse(text)
+
+    def read(self, key: str, value: object, place: Place) -> object:
+        if self._is_number and type(value) not in (int, float):
+            place.refuse(key, f"is not {self.title}")
+        return super().read(key, value, place)
 
     def show(self, value: Any) -> object:
         return self._show(value)
@@ -591,8 +600,8 @@ PROCESS = _Parsed(
 )
 PORT = _Parsed("a number", _whole("no port", 0, (1 << 16) - 1))
 CONNECTIONS = _Parsed("a number", _connections)
-SECONDS = _Parsed("a number of seconds", _seconds)
-PATIENCE = _Parsed("a number of seconds", _seconds_or_none)
+SECONDS = _Parsed("a number of seconds", _seconds, is_number=True)
+PATIENCE = _Parsed("a number of seconds", _seconds_or_none, is_number=True)
 AGE = _Parsed("a time", _age)
 BYTES, BYTES_OR_LETTER = _Parsed("a size", _bytes, str), _Parsed("a size", _bytes_or_letter, str)
 ADDRESS_OF_INDEX = _Parsed("a folder or URL", _address_of_index)
