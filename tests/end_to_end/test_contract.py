@@ -59,6 +59,7 @@ COMMANDS = [
     "cache",
     "recover",
     "config",
+    "completion",
     "doctor",
     "check-env",
 ]

@@ -70,6 +70,7 @@ COMMANDS: Mapping[str, str] = {
     "check-env": "say which installed variants do not fit this machine any more",
     "cache": "see what is kept between two runs, and remove some of it",
     "config": "show which settings are in effect, and who set them",
+    "completion": "print a script that completes commands and options in your shell",
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
 }

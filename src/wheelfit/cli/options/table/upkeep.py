@@ -11,10 +11,12 @@ from wheelfit.cli.options.values import (
     FLAG,
     FOLDER,
     Action,
+    OneOf,
 )
 
 __all__ = [
     "CACHE",
+    "COMPLETION",
     "CONFIG",
     "REMOVED",
     "VERIFIED",
@@ -82,3 +84,5 @@ CONFIG = OptionGroup(
         Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),
     ),
 )
+
+COMPLETION = OptionGroup("", (Option("SHELL", OneOf("bash", "zsh", "fish"), "bash, zsh or fish"),))

@@ -1,0 +1,274 @@
+"""Scripts that complete the command line in shells, made from the table of options.
+
+A script is complete in itself: the shell answers from it and never starts Python. Commands,
+subcommands, options, choices and the paths of files and folders are completed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options.values import Flag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.cli.options.option import CommandOptions, Option
+
+__all__ = ["completion_script"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def completion_script(shell: str, commands: Mapping[str, CommandOptions]) -> str:
+    """Return the script of a shell.
+
+    :param shell: ``bash``, ``zsh`` or ``fish``.
+    :param commands: the commands by their names.
+    """
+    write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
+    return "\n".join(write(commands)) + "\n"
+
+
+def _each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[str, CommandOptions]]:
+    """Yield every command that has options; of a subcommand both words."""
+    for name, command in commands.items():
+        if not command.subcommands:
+            yield name, command
+        for word, subcommand in command.subcommands.items():
+            yield f"{name} {word}", subcommand
+
+
+def _names(option: Option) -> list[str]:
+    return [name for name in (option.short, option.name, option.alias) if name]
+
+
+def _takes_value(option: Option) -> bool:
+    return not isinstance(option.kind, Flag)
+
+
+# --- bash ---------------------------------------------------------------------------------------
+
+_BASH_START = """\
+# Completion of wheelfit for bash; written by "wheelfit completion bash".
+_wheelfit_words() {
+    local IFS=$' \\t\\n'
+    COMPREPLY=($(compgen -W "$1" -- "$cur"))
+}
+_wheelfit_paths() {
+    local path
+    COMPREPLY=()
+    while IFS= read -r path; do COMPREPLY+=("$path"); done < <(compgen "$1" -- "$cur")
+    if type compopt >/dev/null 2>&1; then compopt -o filenames; fi
+}
+_wheelfit() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+    local command=${COMP_WORDS[1]} first=2 place
+    COMPREPLY=()
+    if [[ $cur == = ]]; then cur=
+    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi"""
+
+_BASH_END = """\
+}
+complete -F _wheelfit wheelfit"""
+
+
+def _bash(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
+    yield _BASH_START
+    yield "    if ((COMP_CWORD == 1)); then"
+    yield f'        _wheelfit_words "{" ".join([*commands, "--help", "--version"])}"; return'
+    yield "    fi"
+    yield "    case $command in"
+    for name, command in commands.items():
+        if command.subcommands:
+            words = " ".join([*command.subcommands, "--help"])
+            yield f"    {name})"
+            yield f'        if ((COMP_CWORD == 2)); then _wheelfit_words "{words}"; return; fi'
+            yield '        command="$command ${COMP_WORDS[2]}" first=3 ;;'
+    yield "    esac"
+    yield "    for ((place = first; place < COMP_CWORD; place++)); do"
+    yield "        if [[ ${COMP_WORDS[place]} == -- ]]; then _wheelfit_paths -f; return; fi"
+    yield "    done"
+    yield '    case "$command $prev" in'
+    values: dict[str, list[str]] = {}
+    for name, command in _each(commands):
+        for option in command.shown():
+            if _takes_value(option) and not option.is_positional:
+                patterns = values.setdefault(_bash_value(option), [])
+                patterns += [f'"{name} {spelling}"' for spelling in _names(option)]
+    for action, patterns in values.items():
+        yield f"    {'|'.join(patterns)})"
+        yield f"        {action}; return ;;"
+    yield "    esac"
+    yield "    if [[ $cur == -* ]]; then"
+    yield "        case $command in"
+    for name, command in _each(commands):
+        options = [
+            spelling
+            for option in command.shown()
+            if not option.is_positional
+            for spelling in _names(option)
+        ]
+        yield f'        "{name}") _wheelfit_words "{" ".join([*options, "--help"])}" ;;'
+    yield "        esac"
+    yield "        return"
+    yield "    fi"
+    yield '    case "$command" in'
+    for name, command in _each(commands):
+        places = [option for option in command.shown() if option.is_positional]
+        if not places:
+            continue
+        yield f'    "{name}")'
+        if places[0].kind.choices:  # an action, or a word like one, is the first word
+            yield f"        if ((COMP_CWORD == first)); then {_bash_value(places[0])}; return; fi"
+            places = places[1:]
+        yield f"        {_bash_value(places[0]) if places else ':'} ;;"
+    yield "    esac"
+    yield _BASH_END
+
+
+def _bash_value(option: Option) -> str:
+    """Return the call that completes a value."""
+    if option.kind.choices:
+        return f'_wheelfit_words "{" ".join(option.kind.choices)}"'
+    return {"files": "_wheelfit_paths -f", "folders": "_wheelfit_paths -d"}.get(
+        option.kind.completes, ":"
+    )
+
+
+# --- zsh ----------------------------------------------------------------------------------------
+
+
+def _zsh(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
+    yield "#compdef wheelfit"
+    yield '# Completion of wheelfit for zsh; written by "wheelfit completion zsh".'
+    yield "_wheelfit() {"
+    yield "    local curcontext=$curcontext state line command"
+    yield "    typeset -A opt_args"
+    yield "    local -a names options"
+    yield "    if (( CURRENT == 2 )); then"
+    yield f"        names=({_zsh_names(commands)})"
+    yield "        _describe -t commands 'command' names; return"
+    yield "    fi"
+    yield "    command=$words[2]"
+    yield "    case $command in"
+    for name, command in commands.items():
+        if command.subcommands:
+            yield f"    {name})"
+            yield "        if (( CURRENT == 3 )); then"
+            yield f"            names=({_zsh_names(command.subcommands)})"
+            yield "            _describe -t commands 'command' names; return"
+            yield "        fi"
+            yield '        command="$command $words[3]"'
+            yield "        shift words; (( CURRENT-- )) ;;"
+    yield "    esac"
+    yield "    shift words; (( CURRENT-- ))"
+    yield "    case $command in"
+    for name, command in _each(commands):
+        yield f"    {_quoted(name)})"
+        yield "        options=("
+        for option in command.shown():
+            for spec in _zsh_specs(option):
+                yield f"            {spec}"
+        yield "        ) ;;"
+    yield "    *) return 1 ;;"
+    yield "    esac"
+    yield "    _arguments -s '(- *)--help[show the options]' $options"
+    yield "}"
+    yield "if [[ $funcstack[1] == _wheelfit ]]; then"
+    yield '    _wheelfit "$@"'
+    yield "else"
+    yield "    compdef _wheelfit wheelfit"
+    yield "fi"
+
+
+def _zsh_names(commands: Mapping[str, CommandOptions]) -> str:
+    return " ".join(
+        _quoted(f"{name}:{command.summary.replace(':', chr(92) + ':')}")
+        for name, command in commands.items()
+    )
+
+
+def _zsh_specs(option: Option) -> Iterator[str]:
+    """Yield the specifications of ``_arguments`` for a row."""
+    kind = option.kind
+    what = {"files": "_files", "folders": "_files -/"}.get(kind.completes, " ")
+    if kind.choices:
+        what = f"({' '.join(kind.choices)})"
+    title = re.sub(r"([:\\])", r"\\\1", option.metavar or option.name.strip("-"))
+    value = f":{title}:{what}" if _takes_value(option) else ""
+    if option.is_positional:
+        number = "*" if option.number in ("*", "+") else ":" if option.number == "?" else ""
+        yield _quoted(f"{number}{value}")
+        return
+    text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
+    names = _names(option)
+    for name in names:
+        others = " ".join(names) if len(names) > 1 else ""
+        before = "*" if kind.is_repeated else f"({others})" if others else ""
+        joined = ("=" if name.startswith("--") else "+") if value else ""
+        yield _quoted(f"{before}{name}{joined}[{text}]{value}")
+
+
+def _quoted(text: str) -> str:
+    """Return a word in single quotes."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+# --- fish ---------------------------------------------------------------------------------------
+
+
+def _fish(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
+    groups = [name for name, command in commands.items() if command.subcommands]
+    yield '# Completion of wheelfit for fish; written by "wheelfit completion fish".'
+    yield "function __wheelfit_at"
+    yield "    set -l words (commandline -opc)"
+    yield "    contains -- '--' $words; and return 1"
+    yield "    set -l command $words[2]"
+    yield f'    if contains -- "$command" {" ".join(groups)}'
+    yield '        set command "$command/$words[3]"'
+    yield "    end"
+    yield '    contains -- "$command" $argv'
+    yield "end"
+    yield "complete -c wheelfit -n 'not contains -- -- (commandline -opc)' -f"
+    for name, command in commands.items():
+        yield _fish_row("", f"-f -a {name}", command.summary)
+        for word, subcommand in command.subcommands.items():
+            yield _fish_row(f"{name}/", f"-f -a {word}", subcommand.summary)
+    rows: dict[Option, list[str]] = {}
+    for name, command in _each(commands):
+        for option in command.shown():
+            rows.setdefault(option, []).append(name.replace(" ", "/"))
+    for option, names in rows.items():
+        yield _fish_row(" ".join(names), _fish_option(option), option.help)
+
+
+def _fish_row(places: str, words: str, text: str) -> str:
+    condition = _fish_quoted(f"__wheelfit_at {places}" if places else '__wheelfit_at ""')
+    return f"complete -c wheelfit -n {condition} {words} -d {_fish_quoted(text)}"
+
+
+def _fish_option(option: Option) -> str:
+    kind = option.kind
+    value = {"files": "-F", "folders": "-x -a '(__fish_complete_directories)'"}.get(
+        kind.completes, "-x"
+    )
+    if kind.choices:
+        value = f"-x -a {_fish_quoted(' '.join(kind.choices))}"
+    if option.is_positional:
+        return value.replace("-x", "-f")
+    names = [f"-l {option.name.lstrip('-')}"]
+    names += [f"-l {option.alias.lstrip('-')}"] if option.alias else []
+    names += [f"-s {option.short.lstrip('-')}"] if option.short else []
+    if not _takes_value(option):
+        return f"{' '.join(names)} -f"
+    return f"{' '.join(names)} -r {value}"
+
+
+def _fish_quoted(text: str) -> str:
+    """Return a word in single quotes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

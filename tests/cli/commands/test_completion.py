@@ -1,0 +1,251 @@
+"""``wheelfit completion``: real shells answer from its scripts."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.cli.main import COMMANDS, commands_with_options
+from wheelfit.cli.options.completion import completion_script
+from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup
+from wheelfit.cli.options.values import OneOf
+
+ANSWER = """
+answer() {
+    COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
+    _wheelfit
+    echo "${COMPREPLY[*]}"
+}
+"""
+
+
+def needs(shell: str) -> str:
+    """Return where a shell is; skip the test where it is not installed."""
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a file and a folder whose names begin alike."""
+    path = tmp_path_factory.mktemp("completed")
+    (path / "wall paper.toml").touch()
+    (path / "walls").mkdir()
+    return path
+
+
+def in_bash(folder: Path, *lines: list[str]) -> list[str]:
+    """Return what bash offers for each line of words, without any other program."""
+    script = completion_script("bash", commands_with_options())
+    # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
+    calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
+    done = subprocess.run(
+        [needs("bash"), "--norc", "-c", "\n".join([script, "compopt() { :; }", ANSWER, *calls])],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={"PATH": "/nonexistent"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[list[str], CommandOptions]]:
+    """Yield every command that has options, with its words."""
+    for name, command in commands.items():
+        for word, below in command.subcommands.items():
+            yield [name, word], below
+        if not command.subcommands:
+            yield [name], command
+
+
+class TestBash:
+    """bash, which is there on every machine that runs these tests."""
+
+    @pytest.mark.parametrize(
+        ("words", "offered"),
+        [
+            (["ins"], "install"),
+            (["wheel", "re"], "relabel repack"),
+            (["index", "serve", "--por"], "--port"),
+            (["install", "--link"], "--link-mode"),
+            (["install", "--link-mode", ""], "auto reflink hardlink copy"),
+            (["install", "--link-mode", "=", "h"], "hardlink"),
+            (["check", "--profile", ""], "uv pypi"),
+            (["install", "--max-download", ""], ""),
+            (["sync", "--prefix", "wall"], "walls"),
+            (["install", "-r", "wall"], "wall paper.toml walls"),
+            (["wheel", "show", "wall"], "wall paper.toml walls"),
+            (["config", ""], "show path"),
+            (["cache", "remove", "wall"], ""),
+            (["completion", "f"], "fish"),
+            (["run", "--", "--no"], ""),
+            (["nonsense", "--"], ""),
+        ],
+    )
+    def test_words(self, folder: Path, words: list[str], offered: str) -> None:
+        """Commands, subcommands, options, choices and paths are completed."""
+        (found,) = in_bash(folder, ["wheelfit", *words])
+        assert sorted(found.split()) == sorted(offered.split())
+
+    def test_every_option(self, folder: Path) -> None:
+        """Every option of every command is offered, and every choice."""
+        expected: list[set[str]] = []
+        lines: list[list[str]] = []
+        for words, command in each(commands_with_options()):
+            shown = [option for option in command.shown() if not option.is_positional]
+            lines.append(["wheelfit", *words, "-"])
+            expected.append(
+                {
+                    name
+                    for option in shown
+                    for name in (option.short, option.name, option.alias)
+                    if name
+                }
+                | {"--help"}
+            )
+            for option in shown:
+                if option.kind.choices:
+                    lines.append(["wheelfit", *words, option.name, ""])
+                    expected.append(set(option.kind.choices))
+        assert len(lines) > len(COMMANDS)
+        found = in_bash(folder, *lines)
+        for line, offered, names in zip(lines, found, expected, strict=True):
+            assert set(offered.split()) == names, line
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("ins", {"install"}),
+        ("wheel re", {"relabel", "repack"}),
+        ("install --link-m", {"--link-mode"}),
+        ("install --link-mode ", {"auto", "reflink", "hardlink", "copy"}),
+        ("sync --prefix wa", {"walls/"}),
+        ("install -r wa", {"wall paper.toml", "walls/"}),
+        ("wheel show wa", {"wall paper.toml", "walls/"}),
+        ("config ", {"show", "path"}),
+        ("install --max-download ", set()),
+        ("run -- --no-pl", set()),
+    ],
+)
+def test_fish(folder: Path, words: str, offered: set[str]) -> None:
+    """The script for fish offers the same, with descriptions."""
+    script = folder / "wheelfit.fish"
+    script.write_text(completion_script("fish", commands_with_options()))
+    done = subprocess.run(
+        [needs("fish"), "--no-config", "-c", f"source {script}; complete -C 'wheelfit {words}'"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = {line.partition("\t")[0].replace("\\ ", " ") for line in done.stdout.splitlines()}
+    assert found == offered
+
+
+class Terminal:
+    """A shell that runs in a terminal.
+
+    :param words: the shell.
+    :param folder: where it runs.
+    :param environ: its environment.
+    """
+
+    def __init__(self, words: list[str], folder: Path, environ: Mapping[str, str]) -> None:
+        self._pid, self._file = pty.fork()
+        if self._pid == 0:
+            os.chdir(folder)
+            os.execvpe(words[0], words, dict(environ))
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._file, text.encode())
+
+    def read_until(self, *words: str) -> str:
+        """Return what is shown until it has every word; a minute at most."""
+        shown, end = "", time.monotonic() + 60
+        while not all(word in shown for word in words):
+            ready, _, _ = select.select([self._file], [], [], max(0, end - time.monotonic()))
+            assert ready, (words, shown)
+            shown += os.read(self._file, 1 << 16).decode(errors="replace")
+            shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x00", "", shown)
+        return shown
+
+    def close(self) -> None:
+        """End it."""
+        os.close(self._file)
+        os.waitpid(self._pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("wheelfit wheel re", ["relabel", "repack"]),
+        ("wheelfit install --link-m", ["wheelfit install --link-mode"]),
+        ("wheelfit install --link-mode=", ["auto", "reflink", "hardlink", "copy"]),
+        ("wheelfit sync --prefix wa", ["wheelfit sync --prefix walls/"]),
+        ("wheelfit install -r wa", [r"wall\ paper.toml", "walls/"]),
+        ("wheelfit config ", ["show", "path"]),
+    ],
+)
+def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None:
+    """The script for zsh offers the same."""
+    zsh = needs("zsh")
+    (tmp_path / "_wheelfit").write_text(completion_script("zsh", commands_with_options()))
+    (tmp_path / ".zshrc").write_text(
+        f"PROMPT='ready> '; fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D\n"
+        "LISTMAX=1000\n"
+    )
+    environ = {**os.environ, "ZDOTDIR": str(tmp_path), "HOME": str(tmp_path), "TERM": "xterm"}
+    terminal = Terminal([zsh, "-i"], folder, environ)
+    try:
+        terminal.read_until("ready> ")
+        terminal.type(f"{words}\t\t")
+        terminal.read_until(*shown)
+    finally:
+        terminal.close()
+
+
+def test_words_that_shells_could_misread() -> None:
+    """Help is quoted: nothing in it is run, and nothing ends a word too early."""
+    help_text = 'it\'s 50% [of $HOME], `pwd`: \\ "and" more'
+    option = Option("--odd", OneOf("a", "b"), help_text)
+    commands = {"paint": CommandOptions(help_text, (OptionGroup("", (option,)),))}
+    for shell, check in (("bash", ["-n"]), ("zsh", ["-f", "-n"]), ("fish", ["--no-execute"])):
+        script = completion_script(shell, commands)
+        program = shutil.which(shell)
+        if program is None:
+            continue
+        done = subprocess.run(
+            [program, *check, "/dev/stdin"],
+            input=script,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), shell
+
+
+def test_the_command(run: Runner) -> None:
+    """The script is printed as it is, and nothing else."""
+    for shell in ("bash", "zsh", "fish"):
+        script = completion_script(shell, commands_with_options())
+        assert run("completion", shell).out == script
+    assert run("completion", "zsh", "--json").object["script"].startswith("#compdef wheelfit")
+    assert "'csh' is none of bash, zsh, fish" in run("completion", "csh", code=2).err

@@ -1,0 +1,124 @@
+"""An option is one row of the table: everything else follows from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+ROW = """\
+    Option(
+        "--paint",
+        OneOf("red", "blue"),
+        "how walls are painted",
+        default="red",
+        project=ProjectMay.SET_IT,
+    ),
+"""
+BEFORE = "_SUPPORT = (\n"
+
+
+class Copy:
+    """A copy of the repository with one more row.
+
+    :param folder: where it is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        skipped = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / "src", folder / "src", ignore=skipped)
+        shutil.copytree(REPOSITORY / "docs" / "reference", folder / "docs" / "reference")
+        table = folder / "src/wheelfit/cli/options/table/machine.py"
+        text = table.read_text()
+        assert text.count(BEFORE) == 1
+        table.write_text(text.replace(BEFORE, BEFORE + ROW))
+        (folder / "home").mkdir()
+        self.project = folder / "project"
+        self.project.mkdir()
+
+    def run(self, *words: str | Path, **variables: str) -> str:
+        """Run Python with the copy, and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.project,
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(self._folder / "src"),
+                "HOME": str(self._folder / "home"),
+                **variables,
+            },
+        )
+        return done.stdout + done.stderr
+
+    def wheelfit(self, *words: str, **variables: str) -> str:
+        """Run the command line of the copy, and return what it prints."""
+        return self.run("-m", "wheelfit", *words, **variables)
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the copy."""
+        file = self._folder / path
+        file.write_text(text)
+        return file
+
+    def read(self, path: str) -> str:
+        """Return the text of a file of the copy."""
+        return (self._folder / path).read_text()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """Return a copy of the repository with one more row."""
+    return Copy(tmp_path_factory.mktemp("copy"))
+
+
+def test_the_command_line(copy: Copy) -> None:
+    """``--help`` has it, and a wrong value is refused, in every command of the group."""
+    assert "--paint {red,blue}" in copy.wheelfit("install", "--help", COLUMNS="200")
+    assert "how walls are painted" in copy.wheelfit("probe", "--help", COLUMNS="200")
+    assert "'green' is none of red, blue" in copy.wheelfit("install", "--paint", "green", "x")
+    assert "--paint" not in copy.wheelfit("list", "--help")
+
+
+def test_files_and_variables(copy: Copy) -> None:
+    """``wheelfit.toml``, ``WHEELFIT_*``, ``[tool.wheelfit]`` set it; ``config show`` has them."""
+    assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"
+    user = copy.write("wheelfit.toml", 'paint = "blue"\n')
+    shown = copy.wheelfit("config", "show", "--origin", WHEELFIT_CONFIG_FILE=str(user))
+    assert f'paint = "blue"  # {user}:1' in shown
+    shown = copy.wheelfit("config", "show", "--origin", WHEELFIT_PAINT="blue")
+    assert 'paint = "blue"  # WHEELFIT_PAINT' in shown
+    assert "paint: 'green' is none of red, blue" in copy.wheelfit("config", WHEELFIT_PAINT="green")
+    copy.write("project/pyproject.toml", '[tool.wheelfit]\npaint = "blue"\n')
+    assert tomllib.loads(copy.wheelfit("config", "show", "lock"))["paint"] == "blue"
+    assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(copy: Copy, shell: str) -> None:
+    """Shells offer it."""
+    script = copy.wheelfit("completion", shell)
+    assert "-l paint" in script if shell == "fish" else "--paint" in script
+    assert "red blue" in script
+
+
+def test_the_reference(copy: Copy) -> None:
+    """The pages are out of date until they are written, and have it then."""
+    folder = Path("..", "docs", "reference")
+    script = folder / "write_option_tables.py"
+    assert "not up to date" in copy.run(script, "--check")
+    assert copy.run(script) == ""
+    assert copy.run(script, "--check") == ""
+    row = "| `--paint` `red` / `blue` | how walls are painted |"
+    assert row in copy.read("docs/reference/commands.md")
+    row = "| `paint` | `red` / `blue` | `WHEELFIT_PAINT` | yes | how walls are painted |"
+    assert row in copy.read("docs/reference/configuration.md")
