@@ -487,14 +487,10 @@ def _seconds_or_none(text: str) -> float:
     return 0.0 if text.strip() == "0" else _seconds(text)
 
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-
-
 def _age(text: str) -> float:
-    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text.strip())
-    if match is None:
-        raise ValueError(f"{text[:40]!r} is not a time as 30d, 12h or 2w")
-    return float(int(match[1]) * _UNITS[match[2]])
+    from wheelfit.core.durations import parse_duration
+
+    return parse_duration(text)
 
 
 def _connections(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, InvalidConfiguration
@@ -245,22 +246,16 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
     return [one for one in listing.files if Version(one.version) == wanted]
 
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-
-
 def seconds_of(text: str) -> float:
-    """Read a span of time.
+    """Return the seconds of a span of time, for options, files and requests.
 
-    >>> seconds_of("90d")
-    7776000.0
-
-    :param text: a number and one of ``s``, ``m``, ``h``, ``d`` and ``w``.
-    :raises InvalidConfiguration: it is none.
+    :param text: as for `parse_duration`.
+    :raises InvalidConfiguration: it is not a span of time.
     """
-    number, unit = text[:-1], text[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) <= 6:
-        return float(int(number) * _UNITS[unit])
-    raise InvalidConfiguration(f"{text[:40]!r} is no span of time", hint="as 90d, 12h or 30m")
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidConfiguration(str(error)) from None
 
 
 def _plain(token: Any) -> dict[str, Any]:
