@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
+from wheelfit.wheels.durable import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,23 +44,8 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
             )
         path = Path(os.path.realpath(path))  # who put a link there keeps it
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            # A temporary file is private; what the user asked for is an ordinary file.
-            os.umask(mask := os.umask(0))
-            Path(temporary).chmod(0o666 & ~mask)
-            if replace:
-                Path(temporary).replace(path)
-            else:
-                _place(Path(temporary), path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except FileExistsError:
+        write_file(path, data, overwrite=replace)
+    except FileProblem:
         raise FileProblem(
             "the file is there already", where=name, hint="name another, or give --force"
         ) from None
@@ -100,20 +85,3 @@ def _pour(data: bytes, path: Path) -> None:
     except OSError as error:
         words = f"the file cannot be written: {error.strerror}"
         raise FileProblem(words, where=str(path)) from None
-
-
-def _place(temporary: Path, path: Path) -> None:
-    """Give a file its name, unless there is one of that name.
-
-    :raises FileExistsError: there is.
-    """
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links; between looking and naming is no time
-        if path.exists():
-            raise FileExistsError from None
-        temporary.replace(path)
-        return
-    temporary.unlink()

@@ -107,6 +107,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     :raises EnvironmentBusy: another process is changing it all the time.
     """
     from wheelfit.core.trust_files import format_trust
+    from wheelfit.wheels.durable import write_file
 
     path = Path(os.path.realpath(path))  # settings are often links into a folder that is synced
     if path.exists() and not path.is_file():
@@ -119,7 +120,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
             before = read_trust_file(path)
             after = change(before)
             if after != before:
-                _write_private(path, format_trust(after).encode())
+                write_file(path, format_trust(after).encode(), private=True)
             return after
     except OSError as error:
         raise FileProblem(
@@ -205,18 +206,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    import tempfile
-
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

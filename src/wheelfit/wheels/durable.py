@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-__all__ = ["give_name", "new_file", "write_all"]
+__all__ = ["give_name", "new_file", "write_all", "write_file"]
 
 
 def __dir__() -> list[str]:
@@ -36,24 +36,9 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
     """
     if not overwrite and destination.exists():
         raise _exists(destination)
-    # Not tempfile, whose files are readable by their owner only.
-    temporary = destination.with_name(f".{os.urandom(8).hex()}.part")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        try:
-            number = _without_name(destination.parent)
-            named = number is None
-            if number is None:
-                number = os.open(temporary, flags, 0o666)
-            with os.fdopen(number, "w+b", buffering=0) as file:
-                yield file
-                if sync:
-                    os.fsync(file.fileno())
-                if not named:
-                    _link(file.fileno(), temporary)
-            give_name(temporary, destination, overwrite=overwrite, sync=sync)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with _complete_file(destination, overwrite=overwrite, sync=sync) as file:
+            yield file
     except OSError as error:
         raise FileProblem(
             f"it cannot be written: {error.strerror or type(error).__name__}",
@@ -61,15 +46,56 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
         ) from error
 
 
+def write_file(
+    path: Path, data: bytes, *, overwrite: bool = True, private: bool = False, sync: bool = True
+) -> None:
+    """Write a whole file: afterwards there is all of it, or what was there before.
+
+    :param path: the file; its folder exists.
+    :param data: its content.
+    :param overwrite: whether it may take the place of another file.
+    :param private: whether only its owner may read it.
+    :param sync: whether to wait until the disk has it; not for what may be lost.
+    :raises FileProblem: there is a file of that name, and it must stay.
+    :raises OSError: it cannot be written.
+    """
+    with _complete_file(path, overwrite=overwrite, sync=sync, private=private) as file:
+        write_all(file, data)
+
+
+@contextmanager
+def _complete_file(
+    destination: Path, *, overwrite: bool, sync: bool, private: bool = False
+) -> Iterator[BinaryIO]:
+    # Not tempfile, whose files are readable by their owner only.
+    temporary = destination.with_name(f".{os.urandom(8).hex()}.part")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    mode = 0o600 if private else 0o666
+    try:
+        number = _without_name(destination.parent, mode)
+        named = number is None
+        if number is None:
+            number = os.open(temporary, flags, mode)
+        with os.fdopen(number, "w+b", buffering=0) as file:
+            yield file
+            if sync:
+                os.fsync(file.fileno())
+            if not named:
+                _link(file.fileno(), temporary)
+        give_name(temporary, destination, overwrite=overwrite, sync=sync)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 _NUMBERS = Path("/proc/self/fd")
 
 
-def _without_name(folder: Path) -> int | None:
+def _without_name(folder: Path, mode: int) -> int | None:
     """Open a new file that has no name yet; None where there are no such files."""
     flag = getattr(os, "O_TMPFILE", 0)
     if flag and _NUMBERS.is_dir():
         with suppress(OSError):  # whatever it is, opening one with a name says it better
-            return os.open(folder, flag | os.O_RDWR, 0o666)
+            return os.open(folder, flag | os.O_RDWR, mode)
     return None
 
 

@@ -34,6 +34,7 @@ from wheelfit.platforms.cache_folder import (
 from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
 from wheelfit.values import dataclass, field, replace
+from wheelfit.wheels.durable import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
 
 if TYPE_CHECKING:
@@ -207,10 +208,8 @@ class PluginEnvironments:
         """Keep which wheels a question led to; where that is not possible nothing is kept."""
         place = self.folder / f"{_digest(question)}.json"
         with suppress(OSError):
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".answer-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"version": _VERSION, "files": dict(files)}, file)
-            Path(temporary).replace(place)
+            data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
+            write_file(place, data, private=True, sync=False)
 
     def _fill(
         self,

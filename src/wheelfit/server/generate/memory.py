@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wheelfit import __version__
 from wheelfit.server.generate.file_facts import FileFacts
+from wheelfit.wheels.durable import write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,12 +124,7 @@ def keep_data(path: Path, data: object) -> None:
     :raises OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.urandom(8).hex()}.part")
-    try:
-        temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, json.dumps(data, separators=(",", ":")).encode(), sync=False)
 
 
 def _digest(text: str) -> str:

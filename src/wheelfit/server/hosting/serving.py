@@ -29,6 +29,7 @@ from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
 from wheelfit.values import replace
+from wheelfit.wheels.durable import write_file
 
 if TYPE_CHECKING:
     import socket
@@ -337,13 +338,7 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     path = folder / _TOKEN_FILE
 
     def keep(secret: str) -> None:
-        new = path.with_name(f"{_TOKEN_FILE}.{os.getpid()}")
-        new.unlink(missing_ok=True)
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - with its mode
-            file.write(f"{secret}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_file(path, f"{secret}\n".encode(), private=True)
 
     scopes: tuple[Scope, ...] = ("upload", "admin")
     now = datetime.now(UTC)
