@@ -3,11 +3,12 @@
 The shell answers from the script alone: completing never starts wheelfit. Print it again after an
 update, for it has the options of the version that printed it.
 
-    bash   wheelfit completion bash > ~/.local/share/bash-completion/completions/wheelfit
+  bash  wheelfit completion bash
+        > ~/.local/share/bash-completion/completions/wheelfit
 
-    zsh    wheelfit completion zsh > ~/.zfunc/_wheelfit   (a folder of fpath)
+  zsh   wheelfit completion zsh > ~/.zfunc/_wheelfit  (a folder of fpath)
 
-    fish   wheelfit completion fish > ~/.config/fish/completions/wheelfit.fish
+  fish  wheelfit completion fish > ~/.config/fish/completions/wheelfit.fish
 """
 
 from __future__ import annotations
