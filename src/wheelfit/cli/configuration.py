@@ -262,8 +262,13 @@ def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
     """
     from wheelfit.cli.options.settings import SETTINGS
 
-    variables = {option.variable for option in SETTINGS.values()}
-    return tuple(sorted(set(filter(_may_be_setting, environ)) - variables))
+    return tuple(
+        sorted(
+            name
+            for name in filter(_may_be_setting, environ)
+            if (option := SETTINGS.get(_key_of(name))) is None or not option.variable
+        )
+    )
 
 
 def _may_be_setting(variable: str) -> bool:
