@@ -38,7 +38,7 @@ def open_environment_of(
 ) -> Environment:
     """Open the environment that the options name.
 
-    :param arguments: the options of `wheelfit.cli.options.add_environment`.
+    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
     :param environ: the environment of the process.
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
@@ -82,7 +82,7 @@ def tell_unnamed_environment(
 ) -> None:
     """Say what will be changed, if the user has neither named nor activated it.
 
-    :param arguments: the options of `wheelfit.cli.options.add_environment`.
+    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
     :param environ: the environment of the process; ``VIRTUAL_ENV`` counts.
     :param environment: what was opened.
     :param output: where to say it.

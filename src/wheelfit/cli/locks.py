@@ -101,8 +101,8 @@ def naming(name: str) -> Iterator[None]:
 def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) -> OpenedLock:
     """Open the lock that the options name; no source is asked and nothing is detected yet.
 
-    :param arguments: the options of `add_lock`, `add_environment`, `add_sources`,
-        `add_machine` and `add_choice` of `wheelfit.cli.options`.
+    :param arguments: the options of `LOCK_FILE`, `ENVIRONMENT`, `SOURCES`,
+        `MACHINE` and `VARIANTS` in `options.table`.
     :param environ: the environment of the process.
     :param output: told of everything that deserves notice.
     :raises FileProblem: the file cannot be read.
