@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.sources.cache import Entry, Store
+from wheelfit.sources.cache import Entry, Store, key_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,3 +178,19 @@ def test_what_cannot_be_kept_is_said_once(tmp_path: Path) -> None:
     with store.new_wheel() as temporary:
         assert temporary is None
     assert said == [f"nothing is kept in the cache {tmp_path / 'cache'}: Not a directory"]
+
+
+def test_keys() -> None:
+    """Different parts give different keys, whatever is in them; so do kinds and versions."""
+    keys = [
+        key_of("a", 1, "b", "c"),
+        key_of("a", 1, "b\nc"),
+        key_of("a", 1, "bc"),
+        key_of("a", 1, "b", None),
+        key_of("a", 2, "b", "c"),
+        key_of("ab", 1, "c"),
+        key_of("a", 1, ["b", "c"]),
+        key_of("a", 1, "\udcff"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key_of("a", 1, {"x": 1, "y": 2}) == key_of("a", 1, {"y": 2, "x": 1})

@@ -21,6 +21,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from wheelfit import __version__
+from wheelfit.sources.cache import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,7 +59,7 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
     :param environ: the variables with which it would be started.
     :param store: where answers are kept.
     """
-    entry = store.read(KIND, path)
+    entry = store.read(KIND, key_of(KIND, 1, path))
     if entry is None:
         return None
     try:
@@ -93,7 +94,7 @@ def keep(
     if any(known is not None and _latest(known) > began - _JUST_NOW for known in files.values()):
         return
     told = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
-    store.write(KIND, path, {}, json.dumps(told, separators=(",", ":")).encode())
+    store.write(KIND, key_of(KIND, 1, path), {}, json.dumps(told, separators=(",", ":")).encode())
 
 
 def _circumstances(environ: Mapping[str, str]) -> list[str]:

@@ -35,11 +35,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-__all__ = ["Entry", "Store", "is_sound", "mark_used"]
+__all__ = ["Entry", "Store", "is_sound", "key_of", "mark_used"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def key_of(what: str, version: int, *parts: object) -> str:
+    """Return the key of an entry; different parts give different keys.
+
+    >>> key_of("size", 1, "a", None)
+    '["size",1,"a",null]'
+
+    :param what: the kind of content, which tells the entries of one folder apart.
+    :param version: the version of the content's format; a higher one makes older entries absent.
+    :param parts: all that decides the content, as plain data.
+    """
+    return json.dumps([what, version, *parts], sort_keys=True, separators=(",", ":"))
 
 
 _DAY = 24 * 3600.0

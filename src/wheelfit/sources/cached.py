@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import Unreachable
+from wheelfit.sources.cache import key_of
 from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.urls import redact
 
@@ -89,7 +90,7 @@ class CachedPages:
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
-        key = f"{self._client.user_at(url)}\n{accept}\n{url}"
+        key = key_of("page", 1, self._client.user_at(url), accept, url)
         entry = self._store.read(_KIND, key)
         if entry is not None and (self._offline or self._is_fresh(entry)):
             return _answer(entry, url)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit import __version__
 from wheelfit.core.digests import sha256_of
+from wheelfit.sources.cache import key_of
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
@@ -72,7 +73,7 @@ class ParsedPages:
         key = ""
         if worth:
             digest = sha256_of(answer.body).hex()
-            key = f"{__version__}\n{_FORM}\n{source}\n{answer.url}\n{content_type}\n{digest}"
+            key = key_of(_KIND, _FORM, __version__, source, answer.url, content_type, digest)
             entry = self._store.read(_KIND, key)
             if entry is not None:
                 return _decoded(entry.body, project, source)

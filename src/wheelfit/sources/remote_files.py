@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 from wheelfit.sources.budget import Budget
+from wheelfit.sources.cache import key_of
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.hashes import check_bytes, digest_checked
@@ -162,7 +163,7 @@ class RemoteFiles:
             return None
         # The URL belongs to the key: what one server says about a hash that it
         # need not have is not to be believed of another server's file.
-        entry = self._store.read("members", f"{name}\n{sha256}\n{file.url}")
+        entry = self._store.read("members", key_of("member", 1, name, sha256, file.url))
         if entry is not None:
             return entry.body
         kept = self._kept_wheel(file)
@@ -205,7 +206,7 @@ class RemoteFiles:
         """Keep a member: what has one hash never changes."""
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
-            self._store.write("members", f"{name}\n{sha256}\n{file.url}", {}, body)
+            self._store.write("members", key_of("member", 1, name, sha256, file.url), {}, body)
 
     # --- sizes ----------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class RemoteFiles:
                 return size_of_local(kept, unpacked=False)
             if file.size is not None:
                 return FileSize(file.size)
-        key = f"size\n{sha256}\n{file.url}"
+        key = key_of("size", 1, sha256, file.url)
         entry = self._store.read("members", key) if sha256 is not None else None
         if entry is not None:
             total, inside = map(int, entry.body.split())

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidWheel
 from wheelfit.platforms.cache_folder import unsafe_folder
-from wheelfit.sources.cache import mark_used
+from wheelfit.sources.cache import key_of, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
 from wheelfit.wheels.native_file_system import NATIVE
@@ -418,4 +418,4 @@ def _differing(
 
 def _digest_key(path: Path, found: os.stat_result) -> str:
     times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return f"digest\n{path.absolute()}\n{found.st_dev}\n{found.st_ino}\n{times}"
+    return key_of("digest", 1, str(path.absolute()), found.st_dev, found.st_ino, *times)

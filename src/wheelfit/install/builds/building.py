@@ -27,12 +27,13 @@ from wheelfit.errors import (
     SourceOff,
     UserError,
 )
-from wheelfit.install.builds.cache import BuiltWheel, key_of
+from wheelfit.install.builds.cache import KIND, BuiltWheel
 from wheelfit.install.builds.projects import open_given, open_listed
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.names import is_archive, release_of
 from wheelfit.projects.static_metadata import core_metadata_of, name_of
 from wheelfit.resolve.request import GivenWheel
+from wheelfit.sources.cache import key_of
 from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
 from wheelfit.sources.progress import NO_PROGRESS
@@ -483,7 +484,7 @@ class Building:
         if project.identity is None or contents is None:
             return None
         parts = [project.identity, self._policy.target, dict(self._policy.settings), contents]
-        return key_of(parts)
+        return key_of(KIND, 1, *parts)
 
     @staticmethod
     def _check(wheel: BuiltWheel, project: OpenProject) -> bytes:

@@ -8,7 +8,6 @@ which lies among those that were downloaded.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.cache import Store
 
-__all__ = ["KIND", "BuiltWheel", "BuiltWheels", "key_of"]
+__all__ = ["KIND", "BuiltWheel", "BuiltWheels"]
 
 
 def __dir__() -> list[str]:
@@ -42,14 +41,6 @@ class BuiltWheel:
     """What it is called."""
 
 
-def key_of(parts: object) -> str:
-    """Return the name under which a wheel is kept.
-
-    :param parts: all that decides about the build, as plain data.
-    """
-    return json.dumps(parts, sort_keys=True)
-
-
 class BuiltWheels:
     """Keep wheels in a cache.
 
@@ -62,7 +53,7 @@ class BuiltWheels:
     def find(self, key: str) -> BuiltWheel | None:
         """Return a wheel that is kept, if it still is what it was.
 
-        :param key: as `key_of` gives it.
+        :param key: as `wheelfit.sources.cache.key_of` gives it.
         """
         entry = self._store.read(KIND, key)
         if entry is None:
@@ -73,7 +64,7 @@ class BuiltWheels:
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
         """Keep a wheel and return where it lies; where that is not possible, as before.
 
-        :param key: as `key_of` gives it.
+        :param key: as `wheelfit.sources.cache.key_of` gives it.
         :param wheel: it was checked.
         :param about: what people may want to know of it.
         """
