@@ -1,4 +1,4 @@
-"""Every check of the project: ``nox`` runs them all, ``nox -s tests`` one of them."""
+"""Every check of the project: ``nox`` runs the fast ones, ``nox -s slow`` the others."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
 
-_PROCESSES = "--numprocesses=2"
+_PROCESSES = ("--numprocesses=2", "--dist=worksteal")
 
 
-def prepare(session: nox.Session) -> None:
-    """Install the project and its development tools into the session's environment."""
+def prepare(session: nox.Session, *groups: str) -> None:
+    """Install the project and some groups of development tools into the session's environment."""
     # Thousands of processes import the project: what it compiles must be kept.
     session.env["PYTHONDONTWRITEBYTECODE"] = None
     session.install("--upgrade", "pip>=25.1")  # the first pip that knows --group
+    chosen = [word for group in groups for word in ("--group", group)]
     # Most of what comes along is never imported, so it is compiled where it is.
-    session.install("--no-compile", "--editable", ".", "--group", "dev")
+    session.install("--no-compile", "--editable", ".", *chosen)
 
 
 def look(session: nox.Session) -> None:
@@ -32,28 +33,35 @@ def look(session: nox.Session) -> None:
 
 @nox.session
 def checks(session: nox.Session) -> None:
-    """Check everything, in one environment."""
-    prepare(session)
+    """Run the style checks and the fast tests, in one environment."""
+    prepare(session, "test", "lint")
     look(session)
-    session.run("pytest", _PROCESSES)
+    session.run("pytest", *_PROCESSES, "-m", "not integration")
+
+
+@nox.session(default=False)
+def slow(session: nox.Session) -> None:
+    """Run the tests with real tools, whole programs and accidents."""
+    prepare(session, "test", "integration")
+    session.run("pytest", *_PROCESSES, "-m", "integration")
 
 
 @nox.session(default=False)
 def lint(session: nox.Session) -> None:
     """Check style, types, the direction of imports and the docstrings of tests."""
-    prepare(session)
+    prepare(session, "test", "lint")
     look(session)
 
 
 @nox.session(default=False)
 def tests(session: nox.Session) -> None:
-    """Run the tests; arguments after ``--`` go to pytest."""
-    prepare(session)
-    session.run("pytest", *(session.posargs or [_PROCESSES]))
+    """Run all tests but long corpora; arguments after ``--`` go to pytest instead."""
+    prepare(session, "test", "integration")
+    session.run("pytest", *(session.posargs or _PROCESSES))
 
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Look for inputs that break a parser; see ``docs/how-to/fuzz.md`` for the arguments."""
-    prepare(session)
+    prepare(session, "test", "fuzz")
     session.run("python", "fuzz/campaign.py", *session.posargs)

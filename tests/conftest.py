@@ -26,6 +26,17 @@ _LONG = (
     "clients_long",
     "faults_long",
 )
+# Folders and fixtures of integration tests; single modules have the marker themselves.
+_WHOLE = {"benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz", "hostile"}
+_TOOLS = {
+    "environment_with",
+    "object_storage",
+    "pip",
+    "postgresql",
+    "registry",
+    "uv",
+    "variantlib_python",
+}
 _SETTINGS = ("CI", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
 
 # Machines are shared and noisy: how long an example takes says nothing.
@@ -33,8 +44,15 @@ settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest applies -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what takes long to those who name its marker."""
+    """Mark integration tests; deselect long corpora whose marker is not in ``-m``."""
+    tests = Path(__file__).parent
+    for item in items:
+        tools = _TOOLS.intersection(getattr(item, "fixturenames", ()))
+        whole = item.path.relative_to(tests).parts[0] in _WHOLE
+        if tools or whole or item.get_closest_marker("network"):
+            item.add_marker("integration")
     unasked = [name for name in _LONG if name not in config.option.markexpr]
     left = {item for item in items if any(map(item.get_closest_marker, unasked))}
     if left:

@@ -12,6 +12,8 @@ from dask_cluster import DaskCluster
 
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.integration
+
 STATIC = {"blas": {"library": ["openblas", "mkl"]}}
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}, "open": {"blas": {"library": ["openblas"]}}},

@@ -18,6 +18,8 @@ import pytest
 from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.index import RecordingIndex
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 

@@ -23,6 +23,8 @@ from wheelfit.build.matrix import platform_of
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
 
+pytestmark = pytest.mark.integration
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "build-a-matrix.md").read_text()
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="repairs as on Linux")

@@ -17,6 +17,8 @@ from wheelfit.install.recovery import Outcome
 from wheelfit.testing.file_systems import Changing, Killed, Killing
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
 

@@ -28,7 +28,10 @@ from wheelfit.wheels.native_file_system import NATIVE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with links of POSIX")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform == "win32", reason="plays with links of POSIX"),
+]
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from wheelfit.install.apply import Applied
 from wheelfit.install.environment import Environment, open_environment
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 Install = Callable[..., Applied]
 Pip = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -33,6 +33,8 @@ from wheelfit.testing.file_systems import Changing, Full, Killed, Killing, Layer
 from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE
 
+pytestmark = pytest.mark.integration
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

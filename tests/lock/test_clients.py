@@ -28,6 +28,8 @@ from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:

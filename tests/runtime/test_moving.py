@@ -39,6 +39,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("bare_environment"),
     pytest.mark.skipif(sys.platform == "win32", reason="environments are those of POSIX"),
     pytest.mark.skipif(architecture_of_this_process() != "x86_64", reason="it is about AVX2"),

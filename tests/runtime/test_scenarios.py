@@ -19,7 +19,10 @@ from wheelfit.runtime.declarations import FOLDER
 from wheelfit.testing.drivers import FakeDriver, find_compiler
 from wheelfit.testing.wheels import build_wheel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux"),
+]
 
 SOURCES = Path(wheelfit.__file__).parents[1]
 TWO_LINES = "from wheelfit.runtime import load\nload(__name__, into=__name__, submodules=True)\n"

@@ -44,7 +44,7 @@ def object_storage() -> Iterator[ObjectStorage]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.integration)])
 def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Give the address of new records, once in each database."""
     if request.param == "sqlite":
@@ -53,7 +53,7 @@ def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.database()
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.integration)])
 def blobs_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Give the address of a new storage, once of each kind."""
     if request.param == "folder":
@@ -77,7 +77,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str | None, str | None], Store]
         store.close()
 
 
-@pytest.fixture(params=["sqlite+folder", "postgresql+s3"])
+@pytest.fixture(
+    params=["sqlite+folder", pytest.param("postgresql+s3", marks=pytest.mark.integration)]
+)
 def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     """Give the addresses of a new store: what one machine has, and what several share."""
     if request.param == "sqlite+folder":

@@ -174,7 +174,7 @@ class ObjectStorage:
         """Where it listens."""
         if not self.origin:
             self.close()
-            raise Unavailable("moto, which is in the dependency group `test`, does not start")
+            raise Unavailable("moto, of the dependency group `integration`, does not start")
 
     def bucket(self) -> str:
         """Return the URL of a new bucket, as the store takes it."""

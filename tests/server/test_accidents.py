@@ -27,7 +27,10 @@ from wheelfit.server.store.opening import open_store
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does"),
+]
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 JSON = "application/vnd.pypi.simple.v1+json"
 PATIENCE = 60.0

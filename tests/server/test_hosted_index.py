@@ -24,7 +24,10 @@ from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does"),
+]
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 TWINE = "twine==7.0.0"
 LAST = b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -17,6 +17,8 @@ from server.running import raw
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.listening import listen_at, listen_on, origin_of
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 # A server with little patience: how long something takes is what these tests are about.

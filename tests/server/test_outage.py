@@ -29,7 +29,10 @@ from wheelfit.server.dependency import Dependency
 from wheelfit.server.store.postgresql import PostgresqlDatabase
 from wheelfit.testing.wheels import build_wheel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does"),
+]
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 

@@ -26,7 +26,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.entry_points import parse_commands
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
+pytestmark = [pytest.mark.integration, pytest.mark.network, pytest.mark.usefixtures("registry")]
 
 LARGEST = 30 << 20
 NAMES = Path(__file__).with_name("popular.txt").read_text(encoding="utf-8").split()

@@ -19,6 +19,8 @@ from wheelfit.build.jobs import is_for
 from wheelfit.build.matrix import Job
 from wheelfit.testing.projects import write_project
 
+pytestmark = pytest.mark.integration
+
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 TABLE = """
 [variant.default-priorities]

@@ -17,6 +17,7 @@ from wheelfit.testing.projects import write_project
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.skipif(
         not (sys.platform == "linux" and os.uname().machine == "x86_64"),
         reason="is for Linux on x86-64",

@@ -22,6 +22,8 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.projects import commit_all, write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.integration
+
 COUNTED = """
 def counted(build):
     def wrapper(*arguments, **more):

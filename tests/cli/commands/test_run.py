@@ -20,6 +20,8 @@ from wheelfit.server.proxy.environment import environment_for
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.integration
+
 X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 PRINT = "import json, os; print(json.dumps(dict(os.environ)))"
 

@@ -79,9 +79,12 @@ OTHERS = {
 
 Run = Callable[..., Any]
 
-pytestmark = pytest.mark.skipif(
-    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="needs x86-64 Linux"
-)
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="needs x86-64 Linux"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

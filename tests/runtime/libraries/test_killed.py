@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.integration
+
 STEPS = """
 import os, signal, shutil, sys
 from wheelfit.runtime.driver import Driver

@@ -36,6 +36,8 @@ from wheelfit.runtime.libraries.wheels import Listed
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 WANTED = [Requirement("cuda-toolkit", ("cudart",), ">=12,<12.9")]
 CUDART = "nvidia-cuda-runtime-cu12"
 SILENT = Progress(None)

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from server.generate.folders import Site, build_release
 
+pytestmark = pytest.mark.integration
+
 TRIALS = 12
 
 CHILD = """

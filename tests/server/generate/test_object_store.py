@@ -18,6 +18,8 @@ from wheelfit.server.generate.object_store import StoreTarget, open_store
 from wheelfit.server.storage import hint_for
 from wheelfit.server.store.opening import open_blobs
 
+pytestmark = pytest.mark.integration
+
 obstore = pytest.importorskip("obstore", reason="needs the extra `server`")
 
 

@@ -13,6 +13,8 @@ from server.uploading import DOCUMENT
 from wheelfit.server.generate.object_store import open_store
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def run(bare_environment: None, capsys: pytest.CaptureFixture[str], tmp_path: Path,

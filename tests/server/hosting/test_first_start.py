@@ -19,6 +19,8 @@ from wheelfit.server.store.tokens import holder, issue_first
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 for _name in ("uvicorn", "prometheus_client", "python_multipart", "jinja2"):
     pytest.importorskip(_name, reason="needs the extra `server`")
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

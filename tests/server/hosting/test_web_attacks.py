@@ -20,6 +20,8 @@ from server.uploading import fields_of
 
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 for _name in ("uvicorn", "prometheus_client", "python_multipart", "jinja2"):
     pytest.importorskip(_name, reason="needs the extra `server`")
 

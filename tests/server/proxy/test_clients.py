@@ -13,6 +13,8 @@ from server.proxy.behind import target_of, user_agent
 from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 
+pytestmark = pytest.mark.integration
+
 
 def test_pip_and_uv_tell_who_asks() -> None:
     """Tool, command, Python and platform, the C library's version included."""

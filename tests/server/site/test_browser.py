@@ -11,6 +11,8 @@ from wheelfit.cli.hosts import host_text
 from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 
+pytestmark = pytest.mark.integration
+
 PAGES = {
     "projects": "/",
     "search": "/?q=nothing-like-that",

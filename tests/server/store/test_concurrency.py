@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from threading import Barrier, Event
 
+import pytest
 from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT, NOW, refused, upload
 
@@ -22,6 +23,8 @@ from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import Accepted
 from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.integration
 
 SOME = canonicalize_name("some")
 MANY = 6

@@ -25,6 +25,8 @@ from wheelfit.server.uploads.accepting import Accepted
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
+pytestmark = pytest.mark.integration
+
 SOME = canonicalize_name("some")
 TESTS = str(Path(__file__).parents[2])
 

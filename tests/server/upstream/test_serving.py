@@ -24,6 +24,8 @@ from wheelfit.sources.urls import origin
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 JSON = "application/vnd.pypi.simple.v1+json"
