@@ -27,7 +27,10 @@ _LONG = (
     "faults_long",
 )
 # Folders and fixtures of integration tests; single modules have the marker themselves.
-_WHOLE = {"benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz", "hostile"}
+_WHOLE = {"benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz"} | {
+    "hostile",
+    "property",
+}
 _TOOLS = {
     "environment_with",
     "object_storage",

@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 from wheelfit.cli.own_modules import settle_modules, touches_us
 from wheelfit.install.environment import Environment, open_environment
 
+pytestmark = pytest.mark.integration
+
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 

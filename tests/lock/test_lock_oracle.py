@@ -20,6 +20,8 @@ from wheelfit.lock.solving import Solver
 from wheelfit.resolve.resolution import Pin
 from wheelfit.testing.detectors import FixedDetector
 
+pytestmark = pytest.mark.integration
+
 NAMES = "abcdef"
 EXTRAS = ("one", "two")
 CONDITIONS = (

@@ -14,6 +14,8 @@ from wheelfit.resolve.proof import tell
 from wheelfit.resolve.solver import Unsolvable, solve
 from wheelfit.testing.graphs import Graph, needs
 
+pytestmark = pytest.mark.integration
+
 VERSIONS = 3
 NAMES = ("a", "b", "c", "d")
 

@@ -25,6 +25,8 @@ from wheelfit.resolve.resolution import Resolution
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
 
+pytestmark = pytest.mark.integration
+
 NAMES = ("a", "b", "c")
 VERSIONS = 3
 VALUES = ("1", "2", "3")

@@ -12,6 +12,8 @@ from packaging.version import Version
 from wheelfit.resolve.solver import Unsolvable, solve
 from wheelfit.testing.graphs import Graph, needs
 
+pytestmark = pytest.mark.integration
+
 Releases = dict[str, list[str]]
 
 

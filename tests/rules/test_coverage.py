@@ -177,6 +177,7 @@ def test_the_suite_knows_the_same_rules(measured: Coverage) -> None:
     assert explained <= {rule.name for rule in measured.rules}
 
 
+@pytest.mark.integration
 def test_as_a_program(measured: Coverage) -> None:
     """The program prints the same as JSON, and its status says whether all is well."""
     program = Path(__file__).with_name("coverage.py")

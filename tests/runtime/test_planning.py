@@ -317,6 +317,7 @@ def _offers(draw: st.DrawFn) -> list[Judged]:
     return found
 
 
+@pytest.mark.integration
 @given(_offers(), st.sampled_from("abd"), st.randoms())
 def test_no_plan_is_better(offers: list[Judged], asked: str, chance: Random) -> None:
     """As a search of all sets of implementations; the order of files does not matter."""

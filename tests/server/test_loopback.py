@@ -19,6 +19,8 @@ from wheelfit.server.loopback import LoopbackIndex, LoopbackServer
 from wheelfit.server.messages import Answer, Disconnect, Request
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
+pytestmark = pytest.mark.integration
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path

@@ -274,6 +274,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(os.name == "nt", reason="the files lie elsewhere there")
 @pytest.mark.parametrize(
     ("user", "named", "environ"),

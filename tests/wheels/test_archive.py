@@ -106,6 +106,7 @@ class TestSoundWheels:
         with WheelArchive(other) as wheel:
             wheel.verify()
 
+    @pytest.mark.integration
     def test_zip64(self, tmp_path: Path) -> None:
         """More members than 16 bits can count are read."""
         path = tmp_path / "some-1.0-py3-none-any.whl"

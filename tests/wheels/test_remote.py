@@ -122,6 +122,7 @@ class TestCost:
         assert len(index.requests) <= 2
         assert index.bytes_sent() <= 128_000
 
+    @pytest.mark.integration
     def test_many_members(self, tmp_path: Path, index: RecordingIndex) -> None:
         """As many members as PyTorch has cost no more: the directory is not read."""
         files = {f"some/include/folder/header_{n:05}.h": noise(60) for n in range(13_000)}
@@ -130,6 +131,7 @@ class TestCost:
         assert len(index.requests) <= 2
         assert index.bytes_sent() <= 128_000
 
+    @pytest.mark.integration
     def test_half_a_gigabyte(self, tmp_path: Path, index: RecordingIndex) -> None:
         """A wheel of 500 MB costs a few requests and a few hundred kB at most."""
         path = build_large_wheel(

@@ -119,6 +119,7 @@ class TestCopy:
             wheel.verify()
             assert wheel.member("some/zeros.bin").size == 60_000_000
 
+    @pytest.mark.integration
     def test_zip64(self, tmp_path: Path, output: Path) -> None:
         """B-39: ZIP64 records are written when needed, and read again."""
         path = tmp_path / "some-1.0-py3-none-any.whl"

@@ -23,6 +23,8 @@ from wheelfit.testing.plugins import Plugin, simple
 from wheelfit.testing.projects import write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 TABLE = """
 [variant.default-priorities]
 namespace = ["x86_64", "blas"]

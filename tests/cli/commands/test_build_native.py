@@ -11,6 +11,8 @@ from wheels.binaries.extension_modules import DISPATCHING, MODULE, compiled
 
 from wheelfit.testing.projects import write_project
 
+pytestmark = pytest.mark.integration
+
 BACKEND = """
 class Content(str):
     def encode(self):

@@ -367,6 +367,7 @@ class TestOthersAtWork:
         assert not writing.exists()
         assert entries(cache, "unpacked") == []
 
+    @pytest.mark.integration
     def test_sixteen_install_while_everything_is_removed(
         self, ask: Cache, cache: Path, index: RecordingIndex, tmp_path: Path
     ) -> None:

@@ -135,6 +135,7 @@ def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
     assert "installed plain 1.0, replacing the newer 2.0" in said.out
 
 
+@pytest.mark.integration
 def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
     """Of the same environment and the same index pip leaves the same release."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", shop.target], check=True)

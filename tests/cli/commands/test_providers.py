@@ -14,6 +14,8 @@ from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.testing.plugins import fictional_hw, simple
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 PLUGIN = simple("acme", {"generation": ["2"]}, version="1.2")
 SHA = "0" * 64
 

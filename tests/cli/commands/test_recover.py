@@ -20,6 +20,8 @@ from wheelfit.install.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:

@@ -15,6 +15,8 @@ from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("jinja2", reason="needs the extra `server`")
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 

@@ -649,6 +649,7 @@ class TestAnswers:
         assert b"url(" not in body(answer)
         assert b"@import" not in body(answer)
 
+    @pytest.mark.integration
     def test_every_link_leads_somewhere(self, site: Site) -> None:
         """From the front page every link to a page of the site is answered."""
         from urllib.parse import urljoin, urlsplit

@@ -176,6 +176,7 @@ def test_a_link_in_the_folder(tmp_path: Path) -> None:
     assert blobs.size(DIGEST) is None
 
 
+@pytest.mark.integration
 def test_a_storage_that_does_not_answer() -> None:
     """Who cannot be reached is named without credentials."""
     storage = ObjectStorage()

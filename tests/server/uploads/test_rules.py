@@ -478,6 +478,7 @@ def test_a_bomb(tmp_path: Path) -> None:
     assert references(verdict(path)) == {"unsound-archive"}
 
 
+@pytest.mark.integration
 def test_very_many_files(tmp_path: Path) -> None:
     """Of a source distribution with more files than any project has none is written."""
     path = tmp_path / "some-1.0.tar.gz"

@@ -12,6 +12,8 @@ import pytest
 from wheelfit.testing.binaries import elf_file, pe_file
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
 
+pytestmark = pytest.mark.integration
+
 SOURCE = """
 #include <assert.h>
 #include <string.h>

@@ -254,6 +254,7 @@ class TestHostile:
             assert found is not None
             assert found.faults, length
 
+    @pytest.mark.integration
     def test_numbers(self, whole: bytes) -> None:
         """B-60: whatever number stands anywhere, reading ends, and takes few looks."""
         for value in (b"\xff" * 8, b"\xff" * 4, b"\0" * 8, b"\xff\xff\xff\x7f", b"\1\0\0\0"):
