@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import nox
 
 nox.options.default_venv_backend = "venv"
@@ -58,6 +60,21 @@ def tests(session: nox.Session) -> None:
     """Run all tests but long corpora; arguments after ``--`` go to pytest instead."""
     prepare(session, "test", "integration")
     session.run("pytest", *(session.posargs or _PROCESSES))
+
+
+# tests-3.12 and so on: the same on each Python that pyproject.toml declares.
+for _python in nox.project.python_versions(nox.project.load_toml("pyproject.toml")):
+    nox.session(tests.func, name=f"tests-{_python}", python=_python, default=False)
+
+
+@nox.session(default=False)
+def build(session: nox.Session) -> None:
+    """Build what is published into ``dist``, and check it."""
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install("--no-compile", ".", "twine")
+    session.run("python", "-m", "build")
+    session.run("twine", "check", "--strict", "dist/*")
+    session.run("wheelfit", "check", "--full", "--strict", "dist")
 
 
 @nox.session(default=False)

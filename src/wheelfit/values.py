@@ -85,7 +85,11 @@ else:
         for name, one in cls.__value_fields__.items():
             if not one.init:
                 if name in changes:
-                    raise ValueError(
+                    import sys
+
+                    # As dataclasses of the same Python do.
+                    error = TypeError if sys.version_info >= (3, 13) else ValueError
+                    raise error(
                         f"field {name} is declared with init=False, "
                         "it cannot be specified with replace()"
                     )

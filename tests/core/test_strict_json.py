@@ -168,8 +168,13 @@ def test_long_strings(text: str, size: int) -> None:
 
 def test_more_depth_than_python_can_read() -> None:
     """F-30: a limit of the user's beyond what can be read does not end in a crash."""
-    deep = Limits(depth=3_000)
-    assert "nested" in str(refused(b'{"a":' * 2_500 + b"1" + b"}" * 2_500, deep))
+    document = b'{"a":' * 2_500 + b"1" + b"}" * 2_500
+    try:
+        json.loads(document)
+    except RecursionError:
+        assert "nested" in str(refused(document, Limits(depth=3_000)))
+    else:  # from Python 3.13 on, json reads deeper
+        load(document, Limits(depth=3_000))
 
 
 def test_limits_of_parsed_data() -> None:
