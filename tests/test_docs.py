@@ -16,6 +16,8 @@ REPOSITORY = Path(__file__).parent.parent
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "SECURITY.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    REPOSITORY / "CODE_OF_CONDUCT.md",
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -64,7 +66,13 @@ def test_every_page_is_reachable() -> None:
     """Each page is linked from the overview of the documentation."""
     overview = REPOSITORY / "docs" / "index.md"
     linked = {(overview.parent / link).resolve() for link in LINK.findall(overview.read_text())}
-    missing = [page for page in PAGES[2:] if page != overview and page.resolve() not in linked]
+    missing = [
+        page
+        for page in PAGES
+        if page.is_relative_to(overview.parent)
+        and page != overview
+        and page.resolve() not in linked
+    ]
     assert not missing
 
 
