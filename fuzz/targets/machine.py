@@ -12,7 +12,7 @@ import tomli_w
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.properties import is_name, is_value
-from wheelfit.platforms import probes
+from wheelfit.platforms import families, probes
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.platforms.features import Detection, Status
@@ -32,7 +32,8 @@ ENDINGS = tuple(Ending)
 # All of them now: what is imported later is not watched by the fuzzer.
 PROBES = [
     import_module(found.name)
-    for found in pkgutil.iter_modules(probes.__path__, "wheelfit.platforms.probes.")
+    for package in (families, probes)
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 PROVIDERS = {namespace: import_module(module) for namespace, module in BUILT_IN.items()}
 

@@ -65,8 +65,8 @@ VARIED = {
 }  # fmt: skip
 """What is needed where there are variants, or where something goes."""
 DETECTING = {
-    "wheelfit.platforms.providers.nvidia", "wheelfit.platforms.probes.nvidia_library",
-    "wheelfit.platforms.tables.nvidia", "wheelfit.platforms.facts",
+    "wheelfit.platforms.families.nvidia.provider", "wheelfit.platforms.families.nvidia.library",
+    "wheelfit.platforms.families.nvidia.tables", "wheelfit.platforms.facts",
 }  # fmt: skip
 """What only finds out about hardware."""
 
@@ -148,7 +148,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     ),
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
-        NEVER | CHANGING | {"wheelfit.platforms.providers.nvidia"},
+        NEVER | CHANGING | {"wheelfit.platforms.families.nvidia.provider"},
         170,
     ),
 }

@@ -17,9 +17,9 @@ from wheelfit.core.properties import parse_property
 from wheelfit.core.selection import Selection, select
 from wheelfit.core.support import ProviderPolicy, support_for
 from wheelfit.core.target import TagPreference
-from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit.platforms.families.nvidia import provider as nvidia
+from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.platforms.providers import nvidia
 from wheelfit.testing.detectors import FixedDetector, supported
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
 from wheelfit.core.support import Support
 from wheelfit.core.wording import listed
-from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit.platforms.families.nvidia import provider as nvidia
+from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.providers import nvidia
 from wheelfit.testing.detectors import supported
 
 DRIVER_12_4 = nvidia.supported(

@@ -20,10 +20,9 @@ import pytest
 
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.families.amd import kfd, tables
 from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.probes import kfd
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables import amd as tables
 
 pytestmark = pytest.mark.network
 

@@ -19,10 +19,13 @@ import pytest
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Cpu
-from wheelfit.platforms.probes import auxv, cpuid, proc_cpuinfo
-from wheelfit.platforms.providers import aarch64 as arm_provider
+from wheelfit.platforms.families.aarch64 import auxv
+from wheelfit.platforms.families.aarch64 import provider as arm_provider
+from wheelfit.platforms.families.aarch64 import tables as aarch64
+from wheelfit.platforms.families.x86_64 import cpuid
+from wheelfit.platforms.families.x86_64 import tables as x86_64
+from wheelfit.platforms.probes import proc_cpuinfo
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables import aarch64, x86_64
 
 pytestmark = pytest.mark.network
 

@@ -19,9 +19,10 @@ from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 
 from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.providers import nvidia, x86_64
-from wheelfit.platforms.tables.aarch64 import VERSIONS
-from wheelfit.platforms.tables.x86_64 import LEVELS
+from wheelfit.platforms.families.aarch64.tables import VERSIONS
+from wheelfit.platforms.families.nvidia import provider as nvidia
+from wheelfit.platforms.families.x86_64 import provider as x86_64
+from wheelfit.platforms.families.x86_64.tables import LEVELS
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
 

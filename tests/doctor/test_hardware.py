@@ -10,7 +10,7 @@ from doctor.patient import Patient
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.hardware import Hardware
 from wheelfit.doctor.packages import about_hardware
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.recording import open_recorded
 from wheelfit.testing.detectors import supported

@@ -16,7 +16,7 @@ from wheelfit.doctor.machine import (
     read_nvidia_files,
 )
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import NvidiaFiles
+from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.recording import open_recorded
 from wheelfit.platforms.surroundings import Surroundings

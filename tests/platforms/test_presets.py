@@ -9,28 +9,24 @@ import pytest
 
 from wheelfit.errors import InvalidPreset, UnknownHost, WheelfitError
 from wheelfit.platforms.discovery import BUILT_IN, Machine
-from wheelfit.platforms.facts import (
-    AmdDriver,
-    AmdGpu,
-    AscendCard,
-    AscendDriver,
-    Capability,
-    Cpu,
-    DeviceIp,
-    IntelDriver,
-    IntelGpu,
-    NvidiaDriver,
-    NvidiaGpu,
-    TpuChip,
-    TpuFiles,
-)
+from wheelfit.platforms.facts import Cpu
+from wheelfit.platforms.families.aarch64.tables import VERSIONS
+from wheelfit.platforms.families.amd import provider as amd
+from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit.platforms.families.ascend import provider as ascend
+from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit.platforms.families.intel import provider as intel
+from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit.platforms.families.nvidia import provider as nvidia
+from wheelfit.platforms.families.nvidia import tables as nvidia_tables
+from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit.platforms.families.tpu import provider as tpu
+from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit.platforms.families.x86_64 import provider as x86_64
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
-from wheelfit.platforms.providers import amd, ascend, intel, nvidia, tpu, x86_64
 from wheelfit.platforms.recording import open_recorded
-from wheelfit.platforms.tables import nvidia as nvidia_tables
 from wheelfit.platforms.tables import presets as tables
-from wheelfit.platforms.tables.aarch64 import VERSIONS
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import AmdDriver, AmdGpu, AscendCard, AscendDriver
+from wheelfit.platforms.families.amd import kfd, rocm_release, rocm_tools
+from wheelfit.platforms.families.amd import provider as amd
+from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit.platforms.families.amd.kfd import KfdFiles
+from wheelfit.platforms.families.amd.rocm_tools import Told
+from wheelfit.platforms.families.ascend import cann, npu_smi
+from wheelfit.platforms.families.ascend import files as ascend_files
+from wheelfit.platforms.families.ascend import provider as ascend
+from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit.platforms.families.ascend.files import AscendSigns
 from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.probes import ascend_files, cann, kfd, npu_smi, rocm_release, rocm_tools
-from wheelfit.platforms.probes.ascend_files import AscendSigns
-from wheelfit.platforms.probes.kfd import KfdFiles
-from wheelfit.platforms.probes.rocm_tools import Told
-from wheelfit.platforms.providers import amd, ascend
 
 # Words of the real texts, so that drawn ones come near to being understood.
 WORDS = st.sampled_from(

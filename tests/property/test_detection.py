@@ -8,20 +8,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.platforms import cuda_values
 from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaFiles, NvidiaGpu
-from wheelfit.platforms.probes import (
-    auxv,
-    midr,
-    nvidia_files,
-    nvidia_library,
-    nvidia_smi,
-    proc_cpuinfo,
-    sysctl,
+from wheelfit.platforms.families.aarch64 import auxv, midr
+from wheelfit.platforms.families.aarch64 import macos as arm_macos
+from wheelfit.platforms.families.nvidia import cuda_values, tables
+from wheelfit.platforms.families.nvidia import files as nvidia_files
+from wheelfit.platforms.families.nvidia import library as nvidia_library
+from wheelfit.platforms.families.nvidia import provider as nvidia
+from wheelfit.platforms.families.nvidia import smi as nvidia_smi
+from wheelfit.platforms.families.nvidia.facts import (
+    Capability,
+    NvidiaDriver,
+    NvidiaFiles,
+    NvidiaGpu,
 )
-from wheelfit.platforms.providers import nvidia
-from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.platforms.families.x86_64 import macos as x86_macos
+from wheelfit.platforms.probes import proc_cpuinfo
 
 CAPABILITIES = st.builds(Capability, st.integers(3, 14), st.integers(0, 9))
 VERSIONS = st.builds(Capability, st.integers(9, 18), st.integers(0, 30))
@@ -55,9 +57,9 @@ def test_any_text_can_be_parsed(text: str) -> None:
 def test_any_bytes_can_be_parsed(data: bytes) -> None:
     """P-74: whatever the kernel or a child hands over, no probe raises."""
     auxv.parse(data)
-    answers = dict.fromkeys((*sysctl.X86_NAMES, *sysctl.ARM_NAMES), data)
-    sysctl.parse_x86(answers)
-    sysctl.parse_arm(answers)
+    answers = dict.fromkeys((*x86_macos.NAMES, *arm_macos.NAMES), data)
+    x86_macos.parse(answers)
+    arm_macos.parse(answers)
     nvidia_library.parse(Answer(Ending.EXITED, 0, data, data), NvidiaFiles())
 
 

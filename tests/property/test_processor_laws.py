@@ -10,11 +10,16 @@ from hypothesis import strategies as st
 
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Core, Cpu, CpuidRegisters, CpuidTable
+from wheelfit.platforms.families.aarch64 import auxv, midr
+from wheelfit.platforms.families.aarch64 import macos as arm_macos
+from wheelfit.platforms.families.aarch64 import provider as aarch64
+from wheelfit.platforms.families.aarch64 import tables as arm_tables
+from wheelfit.platforms.families.x86_64 import cpuid
+from wheelfit.platforms.families.x86_64 import macos as x86_macos
+from wheelfit.platforms.families.x86_64 import provider as x86_64
+from wheelfit.platforms.families.x86_64 import tables as x86_tables
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.probes import auxv, cpuid, midr, proc_cpuinfo, sysctl
-from wheelfit.platforms.providers import aarch64, x86_64
-from wheelfit.platforms.tables import aarch64 as arm_tables
-from wheelfit.platforms.tables import x86_64 as x86_tables
+from wheelfit.platforms.probes import proc_cpuinfo
 
 NOWHERE = Path(__file__).parent / "no such machine"
 
@@ -42,7 +47,7 @@ LINES = st.lists(
     )
 ).map("\n".join)
 ANSWERS = st.dictionaries(
-    st.sampled_from((*sysctl.X86_NAMES, *sysctl.ARM_NAMES)), st.binary(max_size=60)
+    st.sampled_from((*x86_macos.NAMES, *arm_macos.NAMES)), st.binary(max_size=60)
 )
 NUMBERS = st.one_of(st.none(), st.frozensets(st.integers(0, 200)))
 

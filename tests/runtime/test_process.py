@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.facts import Capability, NvidiaGpu
+from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaGpu
 from wheelfit.platforms.probes.mapped_libraries import MappedFile
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
 from wheelfit.runtime.process import held_by, look, visible, without_initialising

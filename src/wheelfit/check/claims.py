@@ -15,7 +15,7 @@ from wheelfit.check.findings import Severity
 from wheelfit.check.platform_claims import platform_findings
 from wheelfit.core.versions import parse_version
 from wheelfit.core.wording import listed
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved

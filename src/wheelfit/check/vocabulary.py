@@ -1,7 +1,7 @@
 """Which features and values are offered in the namespaces of hardware (P-28).
 
 Two circles for each: what the vendor's package offers, which every tool knows, and what
-wheelfit offers beyond that (P-41). The names stand in ``platforms.tables``, with their dates;
+wheelfit offers beyond that (P-41). The names stand with their families, with their dates;
 here is only what checking needs besides.
 """
 
@@ -11,8 +11,13 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.cuda_values import every_bound, every_sm_value
-from wheelfit.platforms.tables import aarch64, amd, ascend, intel, tpu, x86_64
+from wheelfit.platforms.families.aarch64 import tables as aarch64
+from wheelfit.platforms.families.amd import tables as amd
+from wheelfit.platforms.families.ascend import tables as ascend
+from wheelfit.platforms.families.intel import tables as intel
+from wheelfit.platforms.families.nvidia.cuda_values import every_bound, every_sm_value
+from wheelfit.platforms.families.tpu import tables as tpu
+from wheelfit.platforms.families.x86_64 import tables as x86_64
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:

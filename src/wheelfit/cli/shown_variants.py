@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
-    from wheelfit.platforms.facts import Capability
+    from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 __all__ = ["shown_variants"]
@@ -80,7 +80,7 @@ _VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
 
 def _lower_bound(given: Sequence[Property]) -> Capability | None:
     """Return the lower bound of the driver that properties state; None: they state none."""
-    from wheelfit.platforms.facts import Capability
+    from wheelfit.platforms.families.nvidia.facts import Capability
 
     bounds = []
     for one in given:

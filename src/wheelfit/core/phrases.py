@@ -299,7 +299,7 @@ class _Intel(_Accelerator):
 def _designs(values: Sequence[str], word: str = "or") -> str:
     """Write versions of Intel's GPUs with the names that compilers know them by (P-130)."""
     # Only here: no other command should wait for tables of GPUs to load.
-    from wheelfit.platforms.tables import intel  # noqa: PLC0415
+    from wheelfit.platforms.families.intel import tables as intel  # noqa: PLC0415
 
     designs = {str(ip): names[0] for ip, names in intel.DEVICES.items()}
     known = [f"{value} ({designs[value]})" if value in designs else value for value in values]

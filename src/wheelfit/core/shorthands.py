@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit.platforms.tables import nvidia
+from wheelfit.platforms.families.nvidia import tables as nvidia
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:

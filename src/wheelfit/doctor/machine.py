@@ -9,15 +9,16 @@ from wheelfit.check.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit.platforms import overrides
+from wheelfit.platforms.families.nvidia import files as nvidia_files
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.probes import nvidia_files, sysctl
+from wheelfit.platforms.probes import sysctl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.check.findings import Finding
     from wheelfit.core.target import Target
-    from wheelfit.platforms.facts import NvidiaFiles
+    from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings
 

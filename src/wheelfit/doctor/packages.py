@@ -17,7 +17,7 @@ from wheelfit.core.wording import listed
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.install.installed import by_name
-from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
+from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit.resolve.joint_choice import Chosen, held_by
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
     from wheelfit.install.installed import Installed
-    from wheelfit.platforms.facts import Capability
+    from wheelfit.platforms.families.nvidia.facts import Capability
 
 __all__ = [
     "about_agreements",

@@ -23,9 +23,9 @@ from wheelfit.doctor.contents import read_packages
 from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.install.installed import scan
 from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit.platforms.probes import mapped_libraries
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from wheelfit.doctor.phrases import some_of
 from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.children import Ending, Question
+from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.probes import nvidia_kernel
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:

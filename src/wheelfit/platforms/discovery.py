@@ -38,20 +38,20 @@ def __dir__() -> list[str]:
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "nvidia": "wheelfit.platforms.providers.nvidia",
-        "x86_64": "wheelfit.platforms.providers.x86_64",
-        "aarch64": "wheelfit.platforms.providers.aarch64",
-        "amd": "wheelfit.platforms.providers.amd",
-        "intel": "wheelfit.platforms.providers.intel",
-        "ascend": "wheelfit.platforms.providers.ascend",
-        "tpu": "wheelfit.platforms.providers.tpu",
+        "nvidia": "wheelfit.platforms.families.nvidia.provider",
+        "x86_64": "wheelfit.platforms.families.x86_64.provider",
+        "aarch64": "wheelfit.platforms.families.aarch64.provider",
+        "amd": "wheelfit.platforms.families.amd.provider",
+        "intel": "wheelfit.platforms.families.intel.provider",
+        "ascend": "wheelfit.platforms.families.ascend.provider",
+        "tpu": "wheelfit.platforms.families.tpu.provider",
     }
 )
 """Namespaces with a provider of ours, and the module that is the provider."""
 
 
 class Provider(Protocol):
-    """What a module of ``platforms.providers`` offers to discovery."""
+    """What the module ``provider`` of a family offers to discovery."""
 
     DATA_VERSION: str
     """When the tables behind the provider were last compared with their sources."""

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wheelfit.errors import InvalidPreset, UnknownHost
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import BUILT_IN, Machine
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.aarch64 import provider as aarch64
+from wheelfit.platforms.families.nvidia import tables as nvidia_tables
+from wheelfit.platforms.families.nvidia.facts import Capability
+from wheelfit.platforms.families.x86_64 import provider as x86_64
 from wheelfit.platforms.features import Detection, Evidence
-from wheelfit.platforms.providers import aarch64, x86_64
-from wheelfit.platforms.tables import nvidia as nvidia_tables
 from wheelfit.platforms.tables import presets as tables
 from wheelfit.values import dataclass, field, replace
 

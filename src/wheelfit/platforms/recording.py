@@ -35,7 +35,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
-from wheelfit.platforms.probes import cpuid, sysctl, windows_features
+from wheelfit.platforms.families.aarch64 import macos as arm_macos
+from wheelfit.platforms.families.x86_64 import cpuid
+from wheelfit.platforms.families.x86_64 import macos as x86_macos
+from wheelfit.platforms.probes import sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import LOADER_CACHE, Surroundings
 from wheelfit.values import dataclass, field, fields
@@ -477,7 +480,7 @@ def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
         }
         if table.xcr0 is not None:
             told["cpuid"]["xcr0"] = table.xcr0
-    answers = sysctl.read(seen, (*sysctl.X86_NAMES, *sysctl.ARM_NAMES))
+    answers = sysctl.read(seen, (*x86_macos.NAMES, *arm_macos.NAMES))
     if answers:
         told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
     affirmed = windows_features.read(seen)

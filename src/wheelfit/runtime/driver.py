@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 
-from wheelfit.platforms.probes import nvidia_kernel
+from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
+    from wheelfit.platforms.families.nvidia.kernel import KernelGpu
 
 __all__ = ["MASK", "Driver", "hides_all", "offered", "read_driver"]
 

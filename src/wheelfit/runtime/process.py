@@ -20,7 +20,7 @@ from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import BUILT_IN, Machine
-from wheelfit.platforms.facts import Capability, NvidiaDriver
+from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver
 from wheelfit.platforms.features import DeviceValues
 from wheelfit.platforms.probes import mapped_libraries
 from wheelfit.platforms.surroundings import Surroundings
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from wheelfit.platforms.facts import NvidiaFiles, NvidiaGpu
+    from wheelfit.platforms.families.nvidia.facts import NvidiaFiles, NvidiaGpu
+    from wheelfit.platforms.families.nvidia.kernel import KernelGpu
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.probes.mapped_libraries import MappedFile
-    from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
 
     _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
 
@@ -114,7 +114,7 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
 
 
 def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
-    import wheelfit.platforms.providers.nvidia as provider  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.families.nvidia import provider  # noqa: PLC0415 - not everywhere
 
     drivers: list[NvidiaDriver] = []
 
@@ -139,10 +139,10 @@ def _floor(
 
     :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
     """
-    from wheelfit.platforms import cuda_values  # noqa: PLC0415 - not everywhere
-    from wheelfit.platforms.probes import nvidia_kernel  # noqa: PLC0415
-    from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR  # noqa: PLC0415
-    from wheelfit.platforms.tables.nvidia_devices import FIRST_DEVICE  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia.first_devices import FIRST_DEVICE  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
 
     gpus: list[tuple[str, set[int]]] = [
         (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
@@ -180,8 +180,8 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
     :param surroundings: what may be looked at.
     :param devices: whether GPUs are to be told of.
     """
-    from wheelfit.platforms.probes import nvidia_files  # noqa: PLC0415 - not everywhere
-    from wheelfit.platforms.providers import nvidia as provider  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.families.nvidia import provider  # noqa: PLC0415
 
     mask = surroundings.environ.get(MASK)
     files = nvidia_files.parse(nvidia_files.read(surroundings))
@@ -202,7 +202,7 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
 
 
 def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
-    from wheelfit.platforms.probes import nvidia_library  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia import library as nvidia_library  # noqa: PLC0415
 
     cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
     if cuda is None:

@@ -17,7 +17,7 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.cli.main import main
-from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
+from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel, release_document
 

@@ -262,7 +262,7 @@ class TestEnvironments:
 import sys
 from wheelfit.cli.main import main
 code = main(sys.argv[1:])
-looked = [name for name in sys.modules if name.startswith("wheelfit.platforms.probes")]
+looked = [n for n in sys.modules if "platforms.probes" in n or n.endswith(".provider")]
 from wheelfit.platforms.discovery import Machine
 print(code, looked, Machine().detect("nvidia").status.value)
 """

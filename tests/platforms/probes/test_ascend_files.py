@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.facts import AscendFiles
-from wheelfit.platforms.probes import ascend_files
-from wheelfit.platforms.probes.ascend_files import AscendSigns
+from wheelfit.platforms.families.ascend import files as ascend_files
+from wheelfit.platforms.families.ascend.facts import AscendFiles
+from wheelfit.platforms.families.ascend.files import AscendSigns
 from wheelfit.platforms.probes.pci_devices import PciDevice
 from wheelfit.platforms.surroundings import Surroundings
 

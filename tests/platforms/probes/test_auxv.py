@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from wheelfit.platforms.probes import auxv
-from wheelfit.platforms.probes.auxv import Hwcap
+from wheelfit.platforms.families.aarch64 import auxv
+from wheelfit.platforms.families.aarch64.auxv import Hwcap
+from wheelfit.platforms.families.aarch64.tables import APPENDED, FEATURES
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
-from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES
 
 
 def test_both_words_are_found() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.probes import cann
+from wheelfit.platforms.families.ascend import cann
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ import pytest
 
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
+from wheelfit.platforms.families.x86_64 import cpuid
+from wheelfit.platforms.families.x86_64 import provider as x86_64
+from wheelfit.platforms.families.x86_64.tables import APPENDED, CPUID_FLAGS, FEATURES, LEVELS
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.probes import cpuid, proc_cpuinfo
-from wheelfit.platforms.providers import x86_64
+from wheelfit.platforms.probes import proc_cpuinfo
 from wheelfit.platforms.recording import open_recorded
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
-from wheelfit.platforms.tables.x86_64 import APPENDED, CPUID_FLAGS, FEATURES, LEVELS
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -175,7 +176,7 @@ import ctypes, sys
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
     sys.exit(77)
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.probes import cpuid
+from wheelfit.platforms.families.x86_64 import cpuid
 from wheelfit.platforms.surroundings import Surroundings
 assert cpuid.read(Surroundings()) is None
 print(*Machine(environ={}).detect("x86_64").features[0].values)

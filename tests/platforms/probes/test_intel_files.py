@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from platforms.pci_bus import add_device, add_intel_gpu, touch
 
-from wheelfit.platforms.facts import IntelFiles
-from wheelfit.platforms.probes import intel_files
+from wheelfit.platforms.families.intel import files as intel_files
+from wheelfit.platforms.families.intel.facts import IntelFiles
 from wheelfit.platforms.surroundings import Surroundings
 
 

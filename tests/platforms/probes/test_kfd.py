@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.facts import AmdGpu, KfdTopology
-from wheelfit.platforms.probes import kfd
-from wheelfit.platforms.probes.kfd import KfdFiles
+from wheelfit.platforms.families.amd import kfd, tables
+from wheelfit.platforms.families.amd.facts import AmdGpu, KfdTopology
+from wheelfit.platforms.families.amd.kfd import KfdFiles
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables import amd as tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,10 +16,9 @@ from platforms.pci_bus import add_intel_gpu
 
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import DeviceIp, IntelFiles
+from wheelfit.platforms.families.intel import level_zero, level_zero_child
+from wheelfit.platforms.families.intel.facts import DeviceIp, IntelFiles
 from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.isolated import level_zero_child
-from wheelfit.platforms.probes import level_zero
 from wheelfit.testing.drivers import FakeLevelZero
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wheelfit.platforms.facts import Core
-from wheelfit.platforms.probes import midr
+from wheelfit.platforms.families.aarch64 import midr
 from wheelfit.platforms.surroundings import Surroundings
 
 

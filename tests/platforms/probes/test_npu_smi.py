@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.facts import AscendCard
-from wheelfit.platforms.probes import npu_smi
-from wheelfit.platforms.probes.npu_smi import NpuTable
+from wheelfit.platforms.families.ascend import npu_smi
+from wheelfit.platforms.families.ascend.facts import AscendCard
+from wheelfit.platforms.families.ascend.npu_smi import NpuTable
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

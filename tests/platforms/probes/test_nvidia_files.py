@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.facts import NvidiaFiles
-from wheelfit.platforms.probes import nvidia_files
+from wheelfit.platforms.families.nvidia import files as nvidia_files
+from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

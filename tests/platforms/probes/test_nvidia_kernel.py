@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.probes import nvidia_kernel
+from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.runtime.driver import read_driver
 from wheelfit.testing.drivers import add_nvidia_gpu

@@ -12,10 +12,10 @@ import pytest
 
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import NvidiaFiles
+from wheelfit.platforms.families.nvidia import child as nvidia_child
+from wheelfit.platforms.families.nvidia import library as nvidia_library
+from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
 from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.isolated import nvidia_child
-from wheelfit.platforms.probes import nvidia_library
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

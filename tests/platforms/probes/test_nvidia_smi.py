@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import Capability
-from wheelfit.platforms.probes import nvidia_smi
+from wheelfit.platforms.families.nvidia import smi as nvidia_smi
+from wheelfit.platforms.families.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.probes import rocm_release
+from wheelfit.platforms.families.amd import rocm_release
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

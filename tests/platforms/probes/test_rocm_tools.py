@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.facts import AmdGpu
-from wheelfit.platforms.probes import rocm_tools
-from wheelfit.platforms.probes.rocm_tools import Told
+from wheelfit.platforms.families.amd import rocm_tools
+from wheelfit.platforms.families.amd.facts import AmdGpu
+from wheelfit.platforms.families.amd.rocm_tools import Told
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from wheelfit.platforms.families.aarch64 import macos as arm_macos
+from wheelfit.platforms.families.aarch64.tables import APPENDED, FEATURES
+from wheelfit.platforms.families.x86_64 import macos as x86_macos
+from wheelfit.platforms.families.x86_64.tables import LEVELS
 from wheelfit.platforms.probes import sysctl
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES
-from wheelfit.platforms.tables.x86_64 import LEVELS
 
 INTEL = {
     "machdep.cpu.features": b"FPU SSE3 SSSE3 SSE4.1 SSE4.2 CX16 POPCNT FMA AVX1.0 MOVBE F16C\0",
@@ -22,7 +24,7 @@ V2, V3 = LEVELS[1][1], LEVELS[2][1]
 
 def test_the_three_lists_are_one_with_the_names_of_linux() -> None:
     """P-106: lower-case, and each name that Linux spells otherwise."""
-    flags = sysctl.parse_x86(INTEL).flags
+    flags = x86_macos.parse(INTEL).flags
     assert flags is not None
     assert flags >= V2 | V3 | {"fsgsbase", "clflushopt", "adx", "sse4_1"}
 
@@ -40,23 +42,23 @@ def test_the_three_lists_are_one_with_the_names_of_linux() -> None:
 )
 def test_aliases(list_name: str, word: bytes, flag: str) -> None:
     """P-106: each alias by itself."""
-    assert sysctl.parse_x86({list_name: word + b"\0"}).flags == frozenset({flag})
+    assert x86_macos.parse({list_name: word + b"\0"}).flags == frozenset({flag})
 
 
 def test_translated_means_no_avx_and_nothing_newer() -> None:
     """P-106: Rosetta; what an older processor has stays."""
-    cpu = sysctl.parse_x86({**INTEL, "sysctl.proc_translated": b"\1\0\0\0"})
+    cpu = x86_macos.parse({**INTEL, "sysctl.proc_translated": b"\1\0\0\0"})
     assert cpu.flags is not None
     assert cpu.flags >= V2
     assert not cpu.flags & (V3 | {"clflushopt", "adx"})
     assert "Rosetta" in cpu.warnings[0]
-    native = sysctl.parse_x86({**INTEL, "sysctl.proc_translated": b"\0\0\0\0"})
-    assert (native.flags, native.warnings) == (sysctl.parse_x86(INTEL).flags, ())
+    native = x86_macos.parse({**INTEL, "sysctl.proc_translated": b"\0\0\0\0"})
+    assert (native.flags, native.warnings) == (x86_macos.parse(INTEL).flags, ())
 
 
 def test_switches_of_apple_s_chips_have_the_names_of_linux() -> None:
     """P-112: one switch may stand for two abilities; off is off."""
-    cpu = sysctl.parse_arm({
+    cpu = arm_macos.parse({
         "hw.optional.arm.FEAT_PAuth": b"\1\0\0\0",
         "hw.optional.arm.FEAT_SB": b"\0\0\0\0",
         "hw.optional.AdvSIMD": b"\1\0\0\0\0\0\0\0",
@@ -68,16 +70,16 @@ def test_switches_of_apple_s_chips_have_the_names_of_linux() -> None:
 
 def test_every_switch_means_an_ability_of_the_vocabulary() -> None:
     """P-110, P-111: nothing is found that could not be asked for."""
-    answers = {name: b"\1\0\0\0" for name in sysctl.ARM_NAMES if name.startswith("hw.")}
-    flags = sysctl.parse_arm(answers).flags
+    answers = {name: b"\1\0\0\0" for name in arm_macos.NAMES if name.startswith("hw.")}
+    flags = arm_macos.parse(answers).flags
     assert flags is not None
     assert flags <= set(FEATURES + APPENDED)
 
 
 def test_silence_is_not_knowing() -> None:
     """P-74, P-104: no answer is no list of nothing."""
-    assert sysctl.parse_x86({}).flags is None
-    assert sysctl.parse_arm({}).flags is None
+    assert x86_macos.parse({}).flags is None
+    assert arm_macos.parse({}).flags is None
 
 
 def test_only_macos_is_asked(tmp_path: Path) -> None:

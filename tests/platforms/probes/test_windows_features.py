@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from wheelfit.platforms.families.aarch64 import tables as aarch64
+from wheelfit.platforms.families.x86_64 import tables as x86_64
 from wheelfit.platforms.probes import windows_features
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.platforms.tables import aarch64, x86_64
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.errors import NoCompatibleWheel
-from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
+from wheelfit.platforms.families.nvidia.kernel import KernelGpu
 from wheelfit.runtime.driver import Driver
 from wheelfit.runtime.libraries.bringing import prepare
 from wheelfit.runtime.libraries.doubts import doubts_about

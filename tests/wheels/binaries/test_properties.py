@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.wheels.binaries.facts import Binaries
 from wheelfit.wheels.binaries.properties import FoundProperties, properties_of

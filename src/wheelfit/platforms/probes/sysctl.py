@@ -1,4 +1,7 @@
-"""Ask macOS what its processor can do, through ``sysctlbyname`` (P-106, P-112)."""
+"""Ask macOS what its processor can do, through ``sysctlbyname`` (P-106, P-112).
+
+Which names matter, and what the answers mean, stands with each family of processors.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,14 @@ import ctypes
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Evidence
-from wheelfit.platforms.tables import aarch64, x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["ARM_NAMES", "TRANSLATED", "X86_NAMES", "parse_arm", "parse_x86", "read"]
+__all__ = ["BRAND", "TRANSLATED", "evidence", "is_on", "read", "text"]
 
 
 def __dir__() -> list[str]:
@@ -25,24 +26,8 @@ def __dir__() -> list[str]:
 TRANSLATED = "sysctl.proc_translated"
 """What tells whether the process that asks runs through Rosetta 2."""
 
-_BRAND = "machdep.cpu.brand_string"
-
-X86_NAMES: tuple[str, ...] = (
-    "machdep.cpu.features",
-    "machdep.cpu.leaf7_features",
-    "machdep.cpu.extfeatures",
-    _BRAND,
-    TRANSLATED,
-)
-"""What :func:`parse_x86` wants to know."""
-
-_ARM_PREFIX = "hw.optional."
-
-ARM_NAMES: tuple[str, ...] = (
-    _BRAND,
-    *(_ARM_PREFIX + name for name in aarch64.MACOS_FLAGS),
-)
-"""What :func:`parse_arm` wants to know."""
+BRAND = "machdep.cpu.brand_string"
+"""The name that the maker gave the processor."""
 
 
 def read(surroundings: Surroundings, names: tuple[str, ...]) -> dict[str, bytes]:
@@ -74,46 +59,8 @@ def _ask_system(names: tuple[str, ...]) -> dict[str, bytes]:
     return found
 
 
-def parse_x86(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the three lists of feature names (P-106).
-
-    :param answers: what :func:`read` returned for :data:`X86_NAMES`.
-    """
-    words: list[str] = []
-    for name in X86_NAMES[:3]:
-        words += _text(answers, name).lower().split()
-    flags = {x86_64.MACOS_FLAGS.get(word, word) for word in words}
-    warnings: tuple[str, ...] = ()
-    if flags and _is_on(answers, TRANSLATED):
-        flags -= x86_64.NOT_TRANSLATED
-        warnings = ("this Python is translated by Rosetta; AVX and newer are left out",)
-    return Cpu(
-        flags=frozenset(flags) or None,
-        brand=_text(answers, _BRAND),
-        evidence=_evidence(answers),
-        warnings=warnings,
-    )
-
-
-def parse_arm(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the switches below ``hw.optional`` and the brand name.
-
-    :param answers: what :func:`read` returned for :data:`ARM_NAMES`.
-    """
-    flags = {
-        flag
-        for name, known in aarch64.MACOS_FLAGS.items()
-        if _is_on(answers, _ARM_PREFIX + name)
-        for flag in known
-    }
-    return Cpu(
-        flags=frozenset(flags) or None,
-        brand=_text(answers, _BRAND),
-        evidence=_evidence(answers),
-    )
-
-
-def _evidence(answers: Mapping[str, bytes]) -> tuple[Evidence, ...]:
+def evidence(answers: Mapping[str, bytes]) -> tuple[Evidence, ...]:
+    """Return the answers as evidence, by name."""
     return tuple(Evidence(f"sysctl {name}", _shown(answers[name])) for name in sorted(answers))
 
 
@@ -123,9 +70,11 @@ def _shown(raw: bytes) -> str:
     return raw.rstrip(b"\0").decode("utf-8", "replace")
 
 
-def _text(answers: Mapping[str, bytes], name: str) -> str:
+def text(answers: Mapping[str, bytes], name: str) -> str:
+    """Return an answer as text; empty when there is none."""
     return answers.get(name, b"").rstrip(b"\0").decode("utf-8", "replace").strip()
 
 
-def _is_on(answers: Mapping[str, bytes], name: str) -> bool:
+def is_on(answers: Mapping[str, bytes], name: str) -> bool:
+    """Return whether an answer is the number 1."""
     return int.from_bytes(answers.get(name, b""), "little") == 1

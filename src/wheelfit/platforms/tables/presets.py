@@ -10,8 +10,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from wheelfit.platforms.facts import Capability, Core, Cpu
-from wheelfit.platforms.tables import aarch64, amd, ascend, intel, nvidia, tpu, x86_64
+from wheelfit.platforms.facts import Core, Cpu
+from wheelfit.platforms.families.aarch64 import tables as aarch64
+from wheelfit.platforms.families.amd import tables as amd
+from wheelfit.platforms.families.ascend import tables as ascend
+from wheelfit.platforms.families.intel import tables as intel
+from wheelfit.platforms.families.nvidia import tables as nvidia
+from wheelfit.platforms.families.nvidia.facts import Capability
+from wheelfit.platforms.families.tpu import tables as tpu
+from wheelfit.platforms.families.x86_64 import tables as x86_64
 from wheelfit.platforms.tables.platforms import PLATFORMS, PlatformRow
 
 __all__ = [

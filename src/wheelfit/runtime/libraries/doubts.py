@@ -6,7 +6,7 @@ Asked at each start, for GPUs and masks change; so it reads nothing and compares
 # A later start of a program comes here: nothing is imported that it could do without.
 from __future__ import annotations
 
-from wheelfit.platforms.tables.nvidia_devices import FIRST_DEVICE
+from wheelfit.platforms.families.nvidia.first_devices import FIRST_DEVICE
 from wheelfit.runtime.driver import MASK, hides_all
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit.errors import NoCompatibleWheel
-    from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
+    from wheelfit.platforms.families.nvidia.kernel import KernelGpu
     from wheelfit.runtime.driver import Driver
 
 __all__ = ["doubts_about"]
@@ -101,7 +101,7 @@ def _names(gpus: Sequence[KernelGpu]) -> str:
 
 
 def _floor(major: int) -> str:
-    from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR  # noqa: PLC0415 - as above
+    from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415 - as above
 
     return str(CUDA_CODE_FLOOR[major])
 
@@ -110,8 +110,8 @@ def _is_newer_ptx(major: int, minor: int, offered: tuple[int, int]) -> bool:
     """Say whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
     if major != offered[0] or minor <= offered[1]:
         return False
-    from wheelfit.platforms.facts import Capability  # noqa: PLC0415 - rarely
-    from wheelfit.platforms.tables.nvidia import PTX_OF_TOOLKIT  # noqa: PLC0415
+    from wheelfit.platforms.families.nvidia.facts import Capability  # noqa: PLC0415 - rarely
+    from wheelfit.platforms.families.nvidia.tables import PTX_OF_TOOLKIT  # noqa: PLC0415
 
     # Some minor versions came without a new PTX; what is not known is taken for new.
     written = PTX_OF_TOOLKIT.get(Capability(major, minor))

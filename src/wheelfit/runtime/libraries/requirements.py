@@ -63,7 +63,7 @@ def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> 
 def _too_old(
     family: Family, asked: str, driver: Driver, offered: tuple[int, int], major: int
 ) -> DriverTooOld:
-    from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
+    from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
 
     floor = DRIVER_FLOOR.get(major)
     kernel = f" (release {driver.kernel})" if driver.kernel else ""

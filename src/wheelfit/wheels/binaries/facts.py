@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.patterns import pattern
-from wheelfit.platforms.cuda_values import appended_sm_values, reference_sm_values
-from wheelfit.platforms.facts import Capability
-from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.platforms.families.nvidia import tables
+from wheelfit.platforms.families.nvidia.cuda_values import appended_sm_values, reference_sm_values
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.wheels.binaries.facts import CodeKind
 
 if TYPE_CHECKING:

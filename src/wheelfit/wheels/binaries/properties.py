@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.wording import listed
-from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved

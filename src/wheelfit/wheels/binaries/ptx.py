@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.platforms.families.nvidia import tables
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_of_ptx, runs_on, takers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.platforms.facts import Capability
+    from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
 
 __all__ = ["has_boards", "refused_ptx"]

@@ -1,0 +1,1 @@
+"""64-bit Arm processors: versions and single abilities."""

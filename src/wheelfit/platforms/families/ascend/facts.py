@@ -1,0 +1,59 @@
+"""What probes find out about Huawei's Ascend NPUs, as frozen records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wheelfit.platforms.features import Evidence
+
+__all__ = [
+    "AscendCard",
+    "AscendDriver",
+    "AscendFiles",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class AscendCard(NamedTuple):
+    """Hold one NPU."""
+
+    number: int
+    """Its number in the tool's order, or its place on the bus."""
+    chip: str
+    """What the tool calls it, in lower case and without ``ascend``, as ``910b3``."""
+
+    def __str__(self) -> str:
+        return f"NPU {self.number} ({self.chip})"
+
+
+class AscendFiles(NamedTuple):
+    """Hold what files alone say about NPUs and their driver (P-143)."""
+
+    devices: tuple[int, ...] = ()
+    """PCI device numbers of the NPUs, as 0xd802, in the order of their addresses."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach NPUs, as ``/dev/davinci0``."""
+    driver_version: str | None = None
+    """As the driver's file spells it, as ``24.1.rc3``."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class AscendDriver(NamedTuple):
+    """Hold what files, or else Huawei's tool, say of NPUs, driver and CANN."""
+
+    cards: tuple[AscendCard, ...] = ()
+    """The usable NPUs, in the driver's order."""
+    driver_version: str | None = None
+    """As its source spells it."""
+    cann_version: str | None = None
+    """As its source spells it."""
+    problem: str = ""
+    """Why NPUs or their types could not be found out, one clause; empty when they were."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()

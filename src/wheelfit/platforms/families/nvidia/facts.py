@@ -1,0 +1,104 @@
+"""What probes find out about NVIDIA's GPUs and drivers, as frozen records."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.platforms.features import Evidence
+
+__all__ = [
+    "Capability",
+    "NvidiaDriver",
+    "NvidiaFiles",
+    "NvidiaGpu",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Capability(NamedTuple):
+    """Hold a compute capability; compares as numbers do."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaGpu:
+    """Hold one usable GPU."""
+
+    index: int
+    """Its number in the driver's order."""
+    name: str
+    """Its product name; empty when unknown."""
+    capability: Capability
+    uuid: str = ""
+    """Its identifier, as ``GPU-…``; empty when unknown."""
+    mig: bool = False
+    """Whether it is split into instances; they have the capability of the whole."""
+
+    def __str__(self) -> str:
+        parts = (self.name, str(self.capability), "MIG" if self.mig else "")
+        return f"GPU {self.index} ({', '.join(filter(None, parts))})"
+
+    @property
+    def kind(self) -> str:
+        """What tells GPUs apart that code does not run on alike."""
+        return str(self.capability)
+
+
+class NvidiaFiles(NamedTuple):
+    """Hold what files alone say about NVIDIA hardware and drivers (P-96)."""
+
+    kernel_version: str | None = None
+    """Version of the loaded kernel module, as ``550.54.15``; None when none is loaded."""
+    control_device: bool = False
+    """Whether ``/dev/nvidiactl`` exists."""
+    wsl: bool = False
+    """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
+    jetson: bool = False
+    """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
+    pci_devices: Mapping[str, str] = MappingProxyType({})
+    """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only
+    without NVIDIA's driver. Empty: no driver is bound, or none is told."""
+    libraries: tuple[str, ...] = ()
+    """Driver libraries that exist where a loader would look, as the machine names them."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def has_driver(self) -> bool:
+        """Say whether a kernel-side driver is there."""
+        return bool(self.kernel_version or self.control_device or self.wsl or self.jetson)
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Say whether starting a child process can bring anything."""
+        return self.has_driver or bool(self.pci_devices or self.libraries)
+
+
+class NvidiaDriver(NamedTuple):
+    """Hold what the driver's libraries, or its tool, say."""
+
+    cuda_version: Capability | None = None
+    """Highest CUDA version of the user-mode driver, as 12.4; None when not found out."""
+    driver_version: str | None = None
+    """Version of the driver release, as ``550.54.15``."""
+    gpus: tuple[NvidiaGpu, ...] = ()
+    """The usable devices, in the driver's order."""
+    problem: str = ""
+    """Why the driver cannot be used, one clause; empty when it can."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang, mismatch) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,37 @@
+"""What probes find out about Google's TPUs, as frozen records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wheelfit.platforms.features import Evidence
+
+__all__ = [
+    "TpuChip",
+    "TpuFiles",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class TpuChip(NamedTuple):
+    """Hold one TPU on the bus."""
+
+    address: str
+    """As ``0000:00:05.0``."""
+    device: int
+    """As 0x0063."""
+    generation: str
+    """As ``v5e``; empty when it has no public name."""
+
+
+class TpuFiles(NamedTuple):
+    """Hold what files say about TPUs (P-151)."""
+
+    chips: tuple[TpuChip, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach them, as ``/dev/accel0``."""
+    evidence: tuple[Evidence, ...] = ()
