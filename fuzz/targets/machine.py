@@ -14,7 +14,6 @@ from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.platforms import families, probes
 from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.recording import RecordedProcesses
 from wheelfit.platforms.scrubbing import Scrubber
@@ -35,7 +34,7 @@ PROBES = [
     for package in (families, probes)
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
-PROVIDERS = {namespace: import_module(module) for namespace, module in BUILT_IN.items()}
+PROVIDERS = {one.namespace: one.provider for one in families.every()}
 
 
 class InMemory(Surroundings):

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from wheelfit.check.vocabulary import VOCABULARIES
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.families import every, namespaces
+from wheelfit.platforms.family import Family
 
 
-@pytest.mark.parametrize("namespace", list(BUILT_IN))
-def test_every_value_a_provider_offers_is_known(namespace: str) -> None:
+@pytest.mark.parametrize("family", every(), ids=namespaces())
+def test_every_value_a_provider_offers_is_known(family: Family) -> None:
     """P-28, P-30: features, values, and whether a wheel may list several."""
-    features = VOCABULARIES[namespace].features
-    for config in importlib.import_module(BUILT_IN[namespace]).get_all_configs():
+    features = VOCABULARIES[family.namespace].features
+    for config in family.provider.get_all_configs():
         offered = features[config.name]
         assert [value for value in config.values if not offered.is_known(value)] == []
         assert offered.multi_value == config.multi_value
 
 
-@pytest.mark.parametrize("namespace", list(BUILT_IN))
-def test_what_is_known_can_be_a_value(namespace: str) -> None:
+@pytest.mark.parametrize("family", every(), ids=namespaces())
+def test_what_is_known_can_be_a_value(family: Family) -> None:
     """P-28, P-73: the provider accepts whatever the linter knows, wheelfit's own included."""
-    accepts = importlib.import_module(BUILT_IN[namespace]).accepts
-    for name, offered in VOCABULARIES[namespace].features.items():
+    accepts = family.provider.accepts
+    for name, offered in VOCABULARIES[family.namespace].features.items():
         wrong = [v for v in offered.published | offered.wider if accepts(name, v) is not True]
         assert wrong == []
 

@@ -13,7 +13,8 @@ from wheelfit.cli.machine import ChosenMachine, choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
-from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.families import namespaces
 from wheelfit.platforms.features import Status
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.worlds import linux_target
@@ -66,7 +67,7 @@ class TestThisMachine:
         """All can be asked; of another namespace nothing is known."""
         machine = choose()
         assert machine.name == "this machine"
-        assert set(machine.namespaces) == set(BUILT_IN)
+        assert set(machine.namespaces) == set(namespaces())
         assert status(machine, "aarch64") is Status.NOTHING
         assert machine.detect("blas") is None
 
@@ -140,7 +141,7 @@ class TestHostFile:
         """With ``--allow-incomplete`` this machine answers for the rest, overrides included."""
         machine = choose("--for", host, "--allow-incomplete", environ=OVERRIDE)
         assert machine.namespaces[0] == "nvidia"
-        assert set(machine.namespaces) == set(BUILT_IN)
+        assert set(machine.namespaces) == set(namespaces())
         nvidia = machine.detect("nvidia")
         assert nvidia is not None
         assert nvidia.features[0].values == ("12.9", "12.8")

@@ -127,7 +127,7 @@ def counted(names: set[str]) -> int:
     return sum(name.partition(".")[0] == "wheelfit" for name in names)
 
 
-MOST = 155
+MOST = 172
 """Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
@@ -139,7 +139,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
-        150,
+        167,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
@@ -149,7 +149,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | {"wheelfit.platforms.families.nvidia.provider"},
-        170,
+        190,
     ),
 }
 

@@ -5,11 +5,11 @@ import pytest
 from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
 from wheelfit.core.support import Support
-from wheelfit.core.wording import listed
 from wheelfit.platforms.families.nvidia import provider as nvidia
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.testing.detectors import supported
+from wheelfit.wording import listed
 
 DRIVER_12_4 = nvidia.supported(
     NvidiaDriver(cuda_version=Capability(12, 4), gpus=(NvidiaGpu(0, "Tesla T4", Capability(7, 5)),))

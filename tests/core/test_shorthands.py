@@ -27,7 +27,7 @@ from wheelfit.core.shorthands import (
 )
 from wheelfit.core.support import Support
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.families import namespaces
 from wheelfit.testing.detectors import supported
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "variant-shorthands.md"
@@ -65,7 +65,7 @@ BUILDS = {
     "v3": ["x86_64 :: level :: v3"],
 }
 DOCUMENT = VariantDocument(
-    priorities=tuple(BUILT_IN),
+    priorities=namespaces(),
     providers={},
     variants={
         NULL: EMPTY,
@@ -243,7 +243,7 @@ def test_every_accelerator_has_a_word() -> None:
     """A new provider of an accelerator needs a row here."""
     required = {wish for row, _ in shorthand_rows() for wish in row.require}
     assert set(ACCELERATORS.values()) <= required
-    assert set(ACCELERATORS) == set(BUILT_IN) - {"aarch64", "x86_64"}
+    assert set(ACCELERATORS) == set(namespaces()) - {"aarch64", "x86_64"}
 
 
 def test_rows_to_show() -> None:

@@ -15,7 +15,7 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.families import namespaces
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -412,7 +412,7 @@ class TestTheOthers:
         """Every namespace that can be asked, features and values in preference order."""
         said = run("probe", "--json").object
         check("probe", said)
-        assert list(said["namespaces"]) == list(BUILT_IN)
+        assert list(said["namespaces"]) == list(namespaces())
         for entry in said["namespaces"].values():
             assert (entry["status"] == "supported") == any(
                 feature["values"] for feature in entry["features"]

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.families import every, namespaces
 from wheelfit.platforms.features import Status
+
+PROVIDERS = {family.plugin_api for family in every()}
 
 
 def _modules_after(statement: str) -> set[str]:
@@ -28,17 +31,17 @@ def _modules_after(statement: str) -> set[str]:
 
 def test_discovery_needs_nothing_but_the_standard_library() -> None:
     """House plan: whoever imports discovery gets no third-party module."""
-    every = "; ".join(
-        ["import wheelfit.platforms.discovery", *(f"import {m}" for m in BUILT_IN.values())]
+    statements = "; ".join(
+        f"import {name}" for name in ("wheelfit.platforms.discovery", *PROVIDERS)
     )
-    top_level = {name.partition(".")[0] for name in _modules_after(every)}
+    top_level = {name.partition(".")[0] for name in _modules_after(statements)}
     assert top_level - set(sys.stdlib_module_names) == {"wheelfit"}
 
 
 def test_discovery_imports_no_provider_before_it_is_asked() -> None:
     """P-22: importing discovery costs neither ctypes nor a provider nor child processes."""
     loaded = _modules_after("import wheelfit.platforms.discovery")
-    assert not loaded & {"ctypes", "subprocess", "json", "pathlib", *BUILT_IN.values()}
+    assert not loaded & {"ctypes", "subprocess", "json", "pathlib", *PROVIDERS}
 
 
 def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
@@ -47,10 +50,10 @@ def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
         "from wheelfit.platforms.discovery import Machine; Machine().detect('x86_64')"
     )
     assert "subprocess" not in loaded
-    assert BUILT_IN["nvidia"] not in loaded
+    assert "wheelfit.platforms.families.nvidia.provider" not in loaded
 
 
-@pytest.mark.parametrize("namespace", sorted(BUILT_IN.keys() - {"aarch64", "x86_64"}))
+@pytest.mark.parametrize("namespace", sorted(set(namespaces()) - {"aarch64", "x86_64"}))
 def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
     namespace: str, tmp_path: Path
 ) -> None:
@@ -59,7 +62,7 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
         "from wheelfit.platforms.discovery import Machine\n"
         f"Machine({str(tmp_path)!r}, {{}}, system='Linux').detect({namespace!r})"
     )
-    assert BUILT_IN[namespace] in loaded
+    assert f"wheelfit.platforms.families.{namespace}.provider" in loaded
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
 
 
@@ -69,7 +72,7 @@ def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None
         "from wheelfit.platforms.discovery import Machine\n"
         "Machine(environ={}).overrides_in_effect()"
     )
-    assert not loaded & set(BUILT_IN.values())
+    assert not loaded & PROVIDERS
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespac
 def test_an_unknown_namespace_has_no_answer() -> None:
     """P-13: only namespaces with a provider of ours are answered for."""
     assert Machine().detect("fictional_hw") is None
-    assert Machine().namespaces == tuple(BUILT_IN)
+    assert Machine().namespaces == namespaces()
 
 
 def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
@@ -132,7 +135,7 @@ def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
     assert len({id(answer) for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("namespace", list(BUILT_IN))
+@pytest.mark.parametrize("namespace", list(namespaces()))
 def test_a_provider_that_fails_makes_only_its_namespace_unsupported(namespace: str) -> None:
     """P-17: a failure is an answer, with the reason in it."""
     machine = Machine(root="no such\0folder", environ={}, system="Linux", architecture=namespace)

@@ -14,7 +14,7 @@ import pytest
 
 import wheelfit
 from wheelfit.core.plugin_answer import read_report
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.families import namespaces
 from wheelfit.platforms.features import FeatureConfig
 from wheelfit.platforms.plugin_process import Method, PluginReport, ask
 from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple
@@ -421,7 +421,7 @@ def test_fictional(
 
 def test_demo_plugins_are_for_tests() -> None:
     """P-172: no fictional provider is built in; only the testing package knows them."""
-    assert not {"fictional_hw", "fictional_tech"} & set(BUILT_IN)
+    assert not {"fictional_hw", "fictional_tech"} & set(namespaces())
     source = Path(wheelfit.__file__).parent
     naming = [path for path in source.rglob("*.py") if "fictional" in path.read_text()]
     assert {path.relative_to(source).parts[0] for path in naming} == {"testing"}

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from wheelfit.errors import InvalidPreset, UnknownHost, WheelfitError
-from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Cpu
+from wheelfit.platforms.families import namespaces
 from wheelfit.platforms.families.aarch64.tables import VERSIONS
+from wheelfit.platforms.families.amd import presets as amd_presets
 from wheelfit.platforms.families.amd import provider as amd
 from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
 from wheelfit.platforms.families.ascend import provider as ascend
 from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
 from wheelfit.platforms.families.intel import provider as intel
 from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit.platforms.families.nvidia import presets as nvidia_presets
 from wheelfit.platforms.families.nvidia import provider as nvidia
 from wheelfit.platforms.families.nvidia import tables as nvidia_tables
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
@@ -26,7 +29,6 @@ from wheelfit.platforms.families.x86_64 import provider as x86_64
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
 from wheelfit.platforms.recording import open_recorded
-from wheelfit.platforms.tables import presets as tables
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -152,7 +154,7 @@ class TestEveryPreset:
         """P-44: nothing is left open, nothing fails, and nothing of this machine is seen."""
         preset = compose([line.example])
         found = preset.detections()
-        assert [one.namespace for one in found] == list(BUILT_IN)
+        assert [one.namespace for one in found] == list(namespaces())
         assert {one.status for one in found} <= {Status.SUPPORTED, Status.NOTHING}
         assert not [one.warnings for one in found if one.warnings]
         assert all(one.version and one.evidence for one in found)
@@ -175,7 +177,7 @@ class TestEveryPreset:
         made = 0
         for cuda in ("11.8", "12.1", "12.4", "12.6", "12.8", "12.9", "13.0"):
             for sm in gpus:
-                first = tables.NVIDIA[Capability(sm // 10, sm % 10)].first
+                first = nvidia_presets.NVIDIA[Capability(sm // 10, sm % 10)].first
                 name = f"cuda-{cuda}-sm{sm}"
                 if Capability(*map(int, cuda.split("."))) < first:
                     with pytest.raises(InvalidPreset, match="does not know"):
@@ -192,9 +194,9 @@ class TestEveryPreset:
         """P-91: every toolkit that is known is a preset; those between known ones are too."""
         for toolkit in nvidia_tables.PTX_OF_TOOLKIT:
             assert compose([f"cuda-{toolkit}"]).notes == ()
-        assert tables.CUDA_NEWEST.keys() == nvidia_tables.DRIVER_FLOOR.keys()
-        assert set(nvidia_tables.TEGRA) <= set(tables.NVIDIA)
-        for capability, row in tables.NVIDIA.items():
+        assert nvidia_presets.CUDA_NEWEST.keys() == nvidia_tables.DRIVER_FLOOR.keys()
+        assert set(nvidia_tables.TEGRA) <= set(nvidia_presets.NVIDIA)
+        for capability, row in nvidia_presets.NVIDIA.items():
             name = f"cuda-{row.first}-sm{capability.major}{capability.minor}"
             if row.last is None or row.last >= row.first:
                 assert (compose([name]).platform == "linux-aarch64") == row.arm_only
@@ -220,12 +222,12 @@ class TestEveryPreset:
         assert lines["rocm-M.m-gfx950"] == (
             "rocm-M.m-gfx950",
             "rocm-7.0-gfx950",
-            f"MI350X, MI355X; ROCm 7.0 to {tables.ROCM[0]}",
+            f"MI350X, MI355X; ROCm 7.0 to {amd_presets.ROCM[0]}",
         )
         assert lines["rocm-M.m-gfx942"].example == "rocm-6.4-gfx942"
         assert lines["rocm-M.m-gfx906"].words == "MI50, MI60, Radeon VII"
-        assert tables.FIRST_ROCM.keys() <= tables.GFX.keys()
-        assert set(tables.FIRST_ROCM.values()) <= set(tables.ROCM)
+        assert amd_presets.FIRST_ROCM.keys() <= amd_presets.GFX.keys()
+        assert set(amd_presets.FIRST_ROCM.values()) <= set(amd_presets.ROCM)
         assert compose(["rocm-6.3-gfx950"]).notes == ("the first ROCm that supports gfx950 is 7.0",)
         assert compose(["rocm-7.0-gfx950"]).notes == compose(["rocm-6.0-gfx906"]).notes == ()
 

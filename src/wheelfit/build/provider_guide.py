@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import ABI_DEPENDENCY, default_endpoint
 from wheelfit.core.static_families import STATIC_FAMILIES
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms import families
 from wheelfit.platforms.features import FeatureConfig
 from wheelfit.values import dataclass
 
@@ -26,37 +25,7 @@ _FEW = 6
 """Values that are shown of a feature; some have hundreds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    purpose: str
-    example: str
-    """A property of a variant."""
-
-
-_WORDS: Mapping[str, _Words] = {
-    "nvidia": _Words(
-        "which CUDA versions the NVIDIA driver runs, and code for which GPUs",
-        "nvidia :: cuda_version_lower_bound :: 12.8",
-    ),
-    "x86_64": _Words(
-        "the level of an x86-64 processor (v1 to v4) and its single abilities",
-        "x86_64 :: level :: v3",
-    ),
-    "aarch64": _Words(
-        "the version of a 64-bit Arm processor and its single abilities",
-        "aarch64 :: version :: 8.2a",
-    ),
-    "amd": _Words("which AMD GPUs and which ROCm there are", "amd :: gfx_arch :: gfx942"),
-    "intel": _Words("which of Intel's GPUs there are", "intel :: device_ip :: 30.4.4"),
-    "ascend": _Words("which Huawei Ascend NPU there is", "ascend :: npu_type :: 910b"),
-    "tpu": _Words("whether there is a TPU", "tpu :: present :: true"),
-    ABI_DEPENDENCY: _Words(
-        "for which versions of other packages a build was made; no machine is asked",
-        "abi_dependency :: torch :: 2.8",
-    ),
-}
-
-KNOWN_NAMESPACES = (*BUILT_IN, *STATIC_FAMILIES, ABI_DEPENDENCY)
+KNOWN_NAMESPACES = (*families.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
 """Namespaces of which enough is known to write their provider."""
 
 
@@ -122,27 +91,36 @@ def guide_to(namespace: str) -> Guide | None:
         example = f"{namespace} :: {first.name} :: {first.values[0]}"
         purpose = purpose[:1].lower() + purpose[1:]
         return Guide(namespace, "static", purpose, example, family.features, entry)
-    words = _WORDS.get(namespace)
-    if words is None:
-        return None
     if namespace == ABI_DEPENDENCY:
-        entry = {"builtin": ABI_DEPENDENCY}
-        return Guide(namespace, "built in", words.purpose, words.example, (), entry)
+        purpose = "for which versions of other packages a build was made; no machine is asked"
+        example = "abi_dependency :: torch :: 2.8"
+        return Guide(namespace, "built in", purpose, example, (), {"builtin": ABI_DEPENDENCY})
+    hardware = families.by_namespace(namespace)
+    if hardware is None:
+        return None
     features = tuple(
         FeatureConfig(one.name, tuple(one.values), one.multi_value)
-        for one in import_module(BUILT_IN[namespace]).get_all_configs()
+        for one in hardware.provider.get_all_configs()
     )
     return Guide(
-        namespace, "detected", words.purpose, words.example, features, plugin_entry(namespace)
+        namespace,
+        "detected",
+        hardware.purpose,
+        hardware.example,
+        features,
+        plugin_entry(namespace),
     )
 
 
 def plugin_entry(namespace: str) -> dict[str, Any]:
     """Return the entry that every tool understands which brings this provider itself (P-60).
 
-    :param namespace: one of those of `wheelfit.core.provider_table.EMULATED_PLUGINS`.
+    :param namespace: of a family of hardware.
     """
-    row = next(one for one in EMULATED_PLUGINS if one.namespace == namespace)
+    row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
+    if row is None:  # nobody has published a plugin, so ours is the one
+        family = families.by_namespace(namespace)
+        return {"requires": ["wheelfit"], "plugin-api": family.plugin_api} if family else {}
     entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
     if default_endpoint(row.package) not in row.endpoints:
         entry["plugin-api"] = row.endpoints[0]

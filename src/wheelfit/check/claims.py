@@ -14,7 +14,6 @@ from wheelfit.check import checks
 from wheelfit.check.findings import Severity
 from wheelfit.check.platform_claims import platform_findings
 from wheelfit.core.versions import parse_version
-from wheelfit.core.wording import listed
 from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
@@ -22,6 +21,7 @@ from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unse
 from wheelfit.wheels.binaries.levels import is_below
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

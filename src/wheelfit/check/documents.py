@@ -28,9 +28,9 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
-from wheelfit.core.wording import listed
 from wheelfit.errors import InvalidDocument, InvalidRequirement
 from wheelfit.values import replace
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
 from wheelfit.check.findings import Severity
-from wheelfit.core.wording import listed
 from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import Format
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

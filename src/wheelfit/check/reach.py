@@ -11,7 +11,7 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.providers import BuiltinProvider, StaticProvider
 from wheelfit.core.support import namespaces_used, support_for
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.families import by_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -139,7 +139,9 @@ def _is_known(document: VariantDocument, label: Label) -> bool:
     properties = document.properties(label)
     for namespace in () if properties is None else properties.namespaces:
         provider = document.providers.get(namespace)
-        if not isinstance(provider, StaticProvider | BuiltinProvider) and namespace not in BUILT_IN:
+        if not isinstance(provider, StaticProvider | BuiltinProvider) and not by_namespace(
+            namespace
+        ):
             return False
     return True
 

@@ -438,7 +438,7 @@ def _record(
 
 
 def _tell_workers(workers: Workers, items: Sequence[BuildItem], output: Output) -> None:
-    from wheelfit.core.wording import count_of
+    from wheelfit.wording import count_of
 
     output.detail(f"{count_of(len(items), 'build')} by {workers.words}")
 

@@ -12,7 +12,6 @@ from wheelfit.cli.environments import (
 )
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
-from wheelfit.core.wording import count_of
 from wheelfit.errors import (
     EnvironmentBusy,
     NoCompatibleWheel,
@@ -26,6 +25,7 @@ from wheelfit.install.fit import judge
 from wheelfit.install.variant_change import PLAIN, variant_changes
 from wheelfit.resolve.acceleration import unwished_libraries
 from wheelfit.values import dataclass
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

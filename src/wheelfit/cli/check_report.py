@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.wording import count_of
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

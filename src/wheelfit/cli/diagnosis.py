@@ -11,12 +11,12 @@ from wheelfit import __version__
 from wheelfit.check.findings import Finding, Severity
 from wheelfit.cli.columns import columns
 from wheelfit.cli.output import in_one_line
-from wheelfit.core.wording import count_of
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
 from wheelfit.values import dataclass, replace
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

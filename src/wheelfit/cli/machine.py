@@ -10,7 +10,7 @@ from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy, support_for
 from wheelfit.core.trust import PluginRules
-from wheelfit.platforms import overrides
+from wheelfit.platforms import override_names, overrides
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
@@ -167,7 +167,7 @@ def choose_machine(
     rules = read_rules_about_plugins(arguments, environ, site, output)
     if arguments.no_env_override or site.no_env_override is not None:
         said_by = "--no-env-override" if arguments.no_env_override else site.no_env_override
-        replacing = {OVERRIDE, *overrides.names_in(environ)}
+        replacing = {OVERRIDE, *override_names.names_in(environ)}
         for name in sorted(replacing & environ.keys()):
             output.detail(f"{name} of the environment is ignored ({said_by})")
         environ = {name: value for name, value in environ.items() if name not in replacing}
@@ -248,7 +248,7 @@ def _choose(
         output.say(f"choosing for the machine in {arguments.host}")
     for note in (*host.notes, *file.notes):
         output.say(f"  {note}", "dim")
-    for name in overrides.names_in(environ) if not arguments.allow_incomplete else ():
+    for name in override_names.names_in(environ) if not arguments.allow_incomplete else ():
         if overrides.value_of(environ, name) is not None:  # P-70
             output.say(f"  {name} of the environment counts for this machine only", "dim")
     for override in file.overrides:  # P-73
@@ -349,6 +349,6 @@ def _overrides(
     in_effect = machine.overrides_in_effect()
     for override in in_effect:  # P-73
         output.warn(f"the environment overrides detection: {override}")
-    for name in overrides.strays_in(environ, machine.namespaces):
+    for name in override_names.strays_in(environ, machine.namespaces):
         output.warn(f"{name} changes nothing: no provider of wheelfit has a namespace like that")
     return in_effect

@@ -10,10 +10,10 @@ from wheelfit.cli.output import in_one_line
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
-from wheelfit.core.wording import count_of
 from wheelfit.errors import UserError
 from wheelfit.resolve.overview import Onlooker
 from wheelfit.resolve.preset_hosts import presets_for
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

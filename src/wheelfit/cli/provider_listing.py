@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
@@ -15,12 +14,12 @@ from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
-from wheelfit.core.wording import count_of
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import environments_holding
 from wheelfit.install.plugins.listed import listed_plugins
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms import families
 from wheelfit.values import dataclass
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.trust import TrustEntry
     from wheelfit.install.plugins.listed import ListedPlugin
+    from wheelfit.platforms.family import Family
 
 __all__ = ["KnownProviders", "print_list", "print_one"]
 
@@ -88,13 +88,13 @@ class KnownProviders:
         names |= set(self.configured.disable_provider)
         return {name: self.why_off(name) or "" for name in sorted(names)}
 
-    def built_in(self, namespace: str) -> dict[str, Any]:
+    def built_in(self, family: Family) -> dict[str, Any]:
         """Return what is known about a built-in provider."""
-        provider = import_module(BUILT_IN[namespace])
+        namespace = family.namespace
         rows = (*self.configured.provider_table, *EMULATED_PLUGINS)
         return {
             "namespace": namespace,
-            "data_version": provider.DATA_VERSION,
+            "data_version": family.provider.DATA_VERSION,
             "stands_in_for": [
                 {
                     "package": row.package,
@@ -156,7 +156,7 @@ class KnownProviders:
             "action": "list",
             "file": str(self.file),
             "policies": self.policies(),
-            "built_in": [self.built_in(namespace) for namespace in BUILT_IN],
+            "built_in": [self.built_in(family) for family in families.every()],
             "static_families": [
                 {
                     "namespace": one.namespace,
@@ -205,9 +205,9 @@ class KnownProviders:
             "off": self.why_off(name),
             "policies": everything["policies"],
         }
-        if name in BUILT_IN:
-            found["built_in"] = self.built_in(name)
-            found["vocabulary"] = _vocabulary(name)
+        if (family := families.by_namespace(name)) is not None:
+            found["built_in"] = self.built_in(family)
+            found["vocabulary"] = _vocabulary(family)
         if name in STATIC_FAMILIES:
             found["static_family"] = {
                 "purpose": STATIC_FAMILIES[name].purpose,
@@ -222,12 +222,11 @@ class KnownProviders:
         return {"version": 1, "action": "show", "name": name, **found}
 
 
-def _vocabulary(namespace: str) -> list[dict[str, Any]]:
+def _vocabulary(family: Family) -> list[dict[str, Any]]:
     """Return every feature of a built-in provider in its order, with what can be a value."""
-    provider = import_module(BUILT_IN[namespace])
     return [
         {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}
-        for one in provider.get_all_configs()
+        for one in family.provider.get_all_configs()
     ]
 
 
@@ -238,11 +237,11 @@ def print_list(known: KnownProviders, output: Output) -> None:
     :param output: where to.
     """
     rows = []
-    for namespace in BUILT_IN:
-        one = known.built_in(namespace)
+    for hardware in families.every():
+        one = known.built_in(hardware)
         packages = dict.fromkeys(row["package"] for row in one["stands_in_for"])
         state = f"off: {one['off']}" if one["off"] else f"built in, data of {one['data_version']}"
-        rows.append((namespace, state, ", ".join(packages)))
+        rows.append((hardware.namespace, state, ", ".join(packages)))
     for family in STATIC_FAMILIES.values():
         state = f"static, data of {FAMILIES_VERSION}"
         rows.append((family.namespace, state, "a template for pyproject.toml"))

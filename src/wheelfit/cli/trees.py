@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.cli.output import in_one_line
-from wheelfit.core.wording import listed
 from wheelfit.values import dataclass
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

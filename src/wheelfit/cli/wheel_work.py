@@ -262,7 +262,7 @@ def _tell(
     if results.failed and not output.json:
         for _, error in results.failed:
             output.error(error)
-        from wheelfit.core.wording import count_of
+        from wheelfit.wording import count_of
 
         left = count_of(len(results.failed), "wheel")
         output.say(f"{left} could not be done; the others are there", "bad")

@@ -22,10 +22,10 @@ from wheelfit.core import phrases
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
-from wheelfit.core.wording import listed
 from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.values import dataclass, field
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property
-from wheelfit.core.provider_table import HARDWARE
+from wheelfit.platforms import families
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +23,10 @@ def __dir__() -> list[str]:
 
 ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
     {
-        **{namespace: namespace for namespace in sorted(HARDWARE - {"aarch64", "x86_64"})},
-        # P-150: a build may also say that it is for machines without one.
-        "tpu": Property("tpu", "present", "true"),
+        family.namespace: Property(family.namespace, *family.used_by)
+        if family.used_by
+        else family.namespace
+        for family in families.accelerators()
     }
 )
 """Namespaces of accelerators, each with what builds that use it have."""
@@ -33,17 +34,17 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
 
 LIBRARIES: Mapping[str, str] = MappingProxyType(
     {
-        "cuda-": "nvidia",
-        "nvidia-cu": "nvidia",  # cublas, cuda-*, cudnn, cufft, cusolver, cusparse, ...
-        "nvidia-n": "nvidia",  # nccl, npp, nvjitlink, nvshmem, nvtx
-        "rocm-sdk-": "amd",
-        "intel-sycl-rt": "intel",
-        "intel-opencl-rt": "intel",
-        "dpcpp-cpp-rt": "intel",
+        beginning: family.namespace
+        for family in families.accelerators()
+        for beginning in family.library_packages
     }
 )
 """How the names of packages begin that hold nothing but a vendor's libraries, with whose they
 are; as of 2026-11. What needs one is made for that accelerator, whatever it says itself."""
+
+_UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {one.namespace: one.unused_by for one in families.accelerators() if one.unused_by}
+)
 
 
 def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
@@ -54,9 +55,16 @@ def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
     return tuple(
         namespace
         for namespace in properties.namespaces
-        if namespace in ACCELERATORS
-        and not (namespace == "tpu" and properties.values("tpu", "present") == ("false",))
+        if namespace in ACCELERATORS and not _is_unused(namespace, properties)
     )
+
+
+def _is_unused(namespace: str, properties: PropertySet) -> bool:
+    """Return whether a build is for machines without an accelerator of a namespace (P-150)."""
+    if namespace not in _UNUSED:
+        return False
+    feature, value = _UNUSED[namespace]
+    return properties.values(namespace, feature) == (value,)
 
 
 def owner_of_libraries(name: str) -> str | None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.properties import Feature, feature_of, parse_feature
-from wheelfit.core.wording import listed
 from wheelfit.errors import InvalidProperty
 from wheelfit.patterns import pattern
-from wheelfit.platforms.tables import agreements as tables
+from wheelfit.platforms import agreements as tables
 from wheelfit.values import dataclass
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

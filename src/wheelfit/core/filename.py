@@ -17,10 +17,10 @@ from packaging.version import InvalidVersion
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
-from wheelfit.core.wording import count_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from packaging.utils import BuildTag

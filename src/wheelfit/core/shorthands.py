@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit.platforms.families.nvidia import tables as nvidia
+from wheelfit.platforms import families
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.ordering import Choice, Preferences
+    from wheelfit.platforms.family import Family
+    from wheelfit.platforms.family import Shorthand as BuildsRow
 
 __all__ = [
     "DATA_VERSION",
@@ -57,48 +59,10 @@ class Shorthand:
     with a place one must go on where the other ends; a user's own has none."""
 
 
-class _Family(NamedTuple):
-    """Hold the builds for one accelerator."""
-
-    name: str
-    aliases: tuple[str, ...]
-    namespace: str
-    words: str
-    feature: str = ""
-    """Whose values are versions of the platform; empty: its builds tell none apart."""
-    majors: range = range(0)
-    minors: range = range(0)
-    """The versions that there are or may come."""
-    example: tuple[str, ...] = ()
-    """Versions to show: a major, a minor."""
-
-
 # Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
-# presets of machines (cuda-12.8, intel, ascend): one vocabulary.
-_FAMILIES: tuple[_Family, ...] = (
-    _Family(
-        "cuda",
-        ("cu",),
-        "nvidia",
-        "CUDA",
-        "cuda_version_lower_bound",  # P-80
-        range(nvidia.OLDEST_CUDA, nvidia.NEWEST_CUDA.major + 1),
-        range(nvidia.NEWEST_CUDA.minor + 1),
-        ("12", "13", "12.8"),
-    ),
-    _Family(
-        "rocm",
-        (),
-        "amd",
-        "ROCm",
-        "rocm_version",  # P-120
-        range(5, 10),
-        range(21),
-        ("6", "7", "6.4"),
-    ),
-    _Family("xpu", ("intel",), "intel", "Intel GPU"),
-    _Family("ascend", ("npu",), "ascend", "Ascend"),
-    _Family("tpu", (), "tpu", "TPU"),
+# presets of machines have them: one vocabulary.
+_BUILDS: tuple[tuple[Family, BuildsRow], ...] = tuple(
+    (family, family.module("shorthand").SHORTHAND) for family in families.accelerators()
 )
 _AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
 _CPU = Shorthand(
@@ -110,13 +74,13 @@ _CPU = Shorthand(
 
 NAMES: tuple[str, ...] = (
     "cpu",
-    *(f"{family.name}{version}" for family in _FAMILIES for version in ("", *family.example)),
+    *(f"{row.name}{version}" for _, row in _BUILDS for version in ("", *row.example)),
     "auto",
 )
 """Names to show to people; there are more versions than these."""
 
 _VERSIONED = re.compile(r"([a-z]+)-?([0-9]{1,2})(?:\.([0-9]{1,2}))?")
-_SQUEEZED = re.compile(r"cu([0-9]{2})([0-9])")
+_SQUEEZED = re.compile(r"([a-z]+)([0-9]{2})([0-9])")
 
 
 def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
@@ -146,16 +110,18 @@ def is_built_in(name: str) -> bool:
 
 def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
     """Yield every built-in row to show, with its other spellings."""
-    families = {family.name: family for family in _FAMILIES}
+    rows = {row.name: row for _, row in _BUILDS}
     for name in NAMES:
         spelt: list[str] = []
-        if name in families:
-            spelt += [alias for alias in families[name].aliases if alias != "cu"]
-        elif name.startswith("cuda"):
-            spelt.append(f"cu{name.removeprefix('cuda').replace('.', '')}")
-        if "." in name:
-            family = name.rstrip("0123456789.")
-            spelt.append(f"{family}-{name.removeprefix(family)}")
+        row = rows.get(name.rstrip("0123456789."))
+        if name in rows:
+            spelt += rows[name].aliases
+        elif row is not None:
+            version = name.removeprefix(row.name)
+            if row.squeezed:
+                spelt.append(f"{row.squeezed}{version.replace('.', '')}")
+            if "." in version:
+                spelt.append(f"{row.name}-{version}")
         yield find_shorthand(name), tuple(spelt)
 
 
@@ -220,57 +186,57 @@ def _covers(forbidden: Choice, required: Choice) -> bool:
 def _built_in(name: str) -> Shorthand | None:
     if name in ("cpu", "auto"):
         return _CPU if name == "cpu" else _AUTO
-    for family in _FAMILIES:
-        if name == family.name or (name in family.aliases and name != "cu"):
-            return _of_family(family)
+    for family, row in _BUILDS:
+        if name in (row.name, *row.aliases):
+            return _of_family(family, row)
     squeezed = _SQUEEZED.fullmatch(name)
-    if squeezed is not None:
-        name = f"cuda{squeezed[1]}.{squeezed[2]}"
+    if squeezed is not None and any(squeezed[1] == row.squeezed for _, row in _BUILDS):
+        name = f"{squeezed[1]}{squeezed[2]}.{squeezed[3]}"
     match = _VERSIONED.fullmatch(name)
     if match is None:
         return None
     word, major, minor = match[1], int(match[2]), match[3]
-    for family in _FAMILIES:
-        is_known = major in family.majors and (minor is None or int(minor) in family.minors)
-        if word in (family.name, *family.aliases) and is_known:
-            return _of_version(family, major, None if minor is None else int(minor))
+    for family, row in _BUILDS:
+        is_known = major in row.majors and (minor is None or int(minor) in row.minors)
+        if word in (row.name, *row.aliases, row.squeezed) and is_known:
+            return _of_version(family, row, major, None if minor is None else int(minor))
     return None
 
 
-def _of_family(family: _Family) -> Shorthand:
+def _of_family(family: Family, row: BuildsRow) -> Shorthand:
     namespace = family.namespace
     return Shorthand(
-        family.name,
-        f"{family.words} builds of what has them; no build for another accelerator",
+        row.name,
+        f"{row.words} builds of what has them; no build for another accelerator",
         require=(ACCELERATORS[namespace],),
         forbid=tuple(wish for other, wish in ACCELERATORS.items() if other != namespace),
-        place=(family.name,),
+        place=(row.name,),
     )
 
 
-def _of_version(family: _Family, major: int, minor: int | None) -> Shorthand:
-    whole = _of_family(family)
+def _of_version(family: Family, row: BuildsRow, major: int, minor: int | None) -> Shorthand:
+    whole = _of_family(family, row)
     others = (
-        Property(family.namespace, family.feature, version)
-        for other in family.majors
+        Property(family.namespace, row.feature, version)
+        for other in row.majors
         if other != major
-        for version in (str(other), *(f"{other}.{last}" for last in family.minors))
+        for version in (str(other), *(f"{other}.{last}" for last in row.minors))
     )
     of_major = Shorthand(
-        f"{family.name}{major}",
-        f"as {family.name}, and no build for another {family.words} than {major}",
+        f"{row.name}{major}",
+        f"as {row.name}, and no build for another {row.words} than {major}",
         require=whole.require,
         forbid=(*whole.forbid, *others),
-        place=(family.name, str(major)),
+        place=(row.name, str(major)),
     )
     if minor is None:
         return of_major
     version = f"{major}.{minor}"
     return replace(
         of_major,
-        name=f"{family.name}{version}",
+        name=f"{row.name}{version}",
         meaning=f"as {of_major.name}, and the {version} build of what has one",
-        require=(*whole.require, Property(family.namespace, family.feature, version)),
+        require=(*whole.require, Property(family.namespace, row.feature, version)),
         place=(*of_major.place, version),
     )
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wheelfit.core.phrases import natural
-from wheelfit.core.wording import listed
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

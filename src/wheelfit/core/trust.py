@@ -14,8 +14,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
-from wheelfit.core.wording import listed
 from wheelfit.values import dataclass, field
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wheelfit.platforms import families
 from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.platforms.features import Status
 from wheelfit.values import dataclass
@@ -25,10 +26,7 @@ def __dir__() -> list[str]:
 
 
 ACCELERATORS: Mapping[str, str] = {
-    "nvidia": "sm_arch",
-    "amd": "gfx_arch",
-    "intel": "device_ip",
-    "ascend": "npu_type",
+    family.namespace: family.presence for family in families.accelerators() if family.presence
 }
 """Namespaces of accelerators, and the feature whose values tell that a device is there."""
 

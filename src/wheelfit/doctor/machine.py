@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from wheelfit.check.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
-from wheelfit.platforms import overrides
 from wheelfit.platforms.families.nvidia import files as nvidia_files
 from wheelfit.platforms.features import Status
+from wheelfit.platforms.override_names import strays_in
 from wheelfit.platforms.probes import sysctl
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def about_overrides(
             diagnoses.OVERRIDE_IN_EFFECT,
             f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
-    for name in overrides.strays_in(surroundings.environ, namespaces):
+    for name in strays_in(surroundings.environ, namespaces):
         yield Place(name).found(
             diagnoses.OVERRIDE_CONCERNS_NOBODY,
             f"{name} changes nothing: no provider has a namespace like that",

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place, Severity
 from wheelfit.core.sizes import size_in_words
-from wheelfit.core.wording import listed
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.install.installed import by_name
+from wheelfit.platforms import families
 from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit.resolve.joint_choice import Chosen, held_by
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,6 @@ def __dir__() -> list[str]:
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
 _EDITED = frozenset({"cacert.pem"})
 """Files to which administrators add on purpose: the authorities that a site trusts."""
-_WORDS = {"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU", "intel": "an Intel GPU"}
 
 
 # --- the interpreter -------------------------------------------------------------------------
@@ -237,7 +237,8 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
         if rocm:
             words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
             yield Place(where).found(diagnoses.IDLE_BUILD, words)
-    there = [words for namespace, words in _WORDS.items() if namespace in hardware.present]
+    present = hardware.present
+    there = [one.device for one in families.accelerators() if one.namespace in present]
     if there:
         for build in builds:
             if sign := build.cpu_only or _unused(build, hardware):

@@ -15,6 +15,7 @@ from wheelfit.check.findings import Place
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
+from wheelfit.platforms import families
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
@@ -37,16 +38,9 @@ def __dir__() -> list[str]:
 
 
 _TOOLS: Mapping[str, str] = {
-    "pip": "",
-    "uv": "",
-    "conda": "",
-    "nvidia-smi": "nvidia",
-    "nvcc": "",
-    "rocminfo": "amd",
-    "rocm-smi": "amd",
-    "amd-smi": "amd",
-    "xpu-smi": "intel",
-    "npu-smi": "ascend",
+    **dict.fromkeys(("pip", "uv", "conda"), ""),
+    **{tool: family.namespace for family in families.every() for tool in family.tools},
+    **{tool: "" for family in families.every() for tool in family.toolkit_tools},
 }
 """What is looked for on PATH, and the namespace of the driver that it belongs to."""
 

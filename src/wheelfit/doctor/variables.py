@@ -6,6 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wheelfit.platforms import families
 from wheelfit.sources.urls import redact
 from wheelfit.values import dataclass
 
@@ -20,32 +21,17 @@ def __dir__() -> list[str]:
 
 
 MASKS: Mapping[str, str] = MappingProxyType(
-    {
-        "CUDA_VISIBLE_DEVICES": "NVIDIA GPUs",
-        "HIP_VISIBLE_DEVICES": "AMD GPUs",
-        "ROCR_VISIBLE_DEVICES": "AMD GPUs",
-        "ASCEND_RT_VISIBLE_DEVICES": "Ascend NPUs",
-    }
+    {mask: family.devices for family in families.accelerators() for mask in family.masks}
 )
 """Variables with a list of devices that programs may see, and of what kind."""
 
 _MEANING: Mapping[str, str] = MappingProxyType(
     {
-        "ZE_AFFINITY_MASK": "which Intel GPUs and tiles programs see",
-        "ONEAPI_DEVICE_SELECTOR": "which devices SYCL programs see",
-        "GPU_DEVICE_ORDINAL": "which AMD GPUs programs see",
-        "NVIDIA_VISIBLE_DEVICES": "which NVIDIA GPUs a container is given",
-        "NVIDIA_DRIVER_CAPABILITIES": "which parts of the driver a container is given",
-        "TPU_VISIBLE_CHIPS": "which TPU chips programs see",
-        "HSA_OVERRIDE_GFX_VERSION": "programs take every AMD GPU for this one",
-        "CUDA_DEVICE_ORDER": "how programs number the GPUs",
-        "CUDA_HOME": "where compilers look for the CUDA toolkit",
-        "CUDA_PATH": "where compilers look for the CUDA toolkit",
-        "ROCM_PATH": "where ROCm is looked for",
-        "ROCM_HOME": "where ROCm is looked for",
-        "HIP_PATH": "where HIP is looked for",
-        "ONEAPI_ROOT": "where oneAPI is looked for",
-        "ASCEND_TOOLKIT_HOME": "where CANN is looked for",
+        **{
+            name: meaning
+            for family in families.every()
+            for name, meaning in (*family.homes.items(), *family.variables.items())
+        },
         "LD_LIBRARY_PATH": "folders in which libraries are looked for first",
         "LD_PRELOAD": "libraries loaded into every program",
         "DYLD_LIBRARY_PATH": "folders in which libraries are looked for first",
@@ -64,13 +50,11 @@ _MEANING: Mapping[str, str] = MappingProxyType(
 _PREFIXES: Mapping[str, str] = MappingProxyType(
     {
         "WHEELFIT_OVERRIDE_": "meant to replace what is detected",
-        "NV_VARIANT_PROVIDER_": "replaces what is detected",
-        "NV_PROVIDER_": "obsolete; nothing reads it",
-        "AMD_VARIANT_PROVIDER_": "replaces what is detected",
-        "ROCM_BOOTSTRAP_": "replaces what is detected",
-        "INTEL_VARIANT_PROVIDER_": "replaces what is detected",
-        "ASCEND_VARIANT_PROVIDER_": "replaces what is detected",
-        "TPU_VARIANT_PROVIDER_": "replaces what is detected",
+        **{
+            prefix: meaning
+            for family in families.every()
+            for prefix, meaning in family.override_prefixes.items()
+        },
         "WHEELFIT_": "a setting of wheelfit",
         "PIP_": "a setting of pip",
         "UV_": "a setting of uv",

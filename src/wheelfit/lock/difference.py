@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.wording import count_of
 from wheelfit.values import dataclass
+from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

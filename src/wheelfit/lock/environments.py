@@ -14,12 +14,12 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
-from wheelfit.core.wording import listed
 from wheelfit.errors import UsageError
 from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
 from wheelfit.resolve.version_set import VersionSet
 from wheelfit.values import dataclass
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from wheelfit.platforms import families
+from wheelfit.platforms.families.nvidia import libraries as cuda
 from wheelfit.platforms.tables import libraries as tables
 from wheelfit.values import dataclass
 
@@ -57,7 +60,7 @@ def identify(name: str) -> AcceleratorLibrary | None:
     if match is None:
         return None
     stem, number = match["stem"].lower(), match["version"] or ""
-    majors = tables.CUDA_MAJOR_OF_SONAME.get(stem)
+    majors = cuda.MAJOR_OF_SONAME.get(stem)
     if majors is not None:
         first = _first_number(number, windows=name.lower().endswith(".dll"))
         major = majors.get(first) if first is not None else None
@@ -72,17 +75,30 @@ def identify(name: str) -> AcceleratorLibrary | None:
         stem = blas[0]
     if (kind := tables.BLAS.get(stem)) is not None:
         return AcceleratorLibrary(stem, "blas", kind, number)
-    if (family := tables.OTHER_RUNTIMES.get(stem)) is not None:
+    if (family := _runtimes().get(stem)) is not None:
         return AcceleratorLibrary(stem, family, "", number)
-    for beginning, maker in tables.DRIVER.items():
+    for beginning, maker in _drivers().items():
         if stem == beginning or (beginning.endswith("-") and stem.startswith(beginning)):
             return AcceleratorLibrary(stem, "driver", maker, number)
     return None
 
 
+@lru_cache(maxsize=1)
+def _runtimes() -> dict[str, str]:
+    """Return run-time libraries by their stems, with the software that they are of."""
+    return {stem: name for one in families.every() for stem, name in one.runtimes.items()}
+
+
+@lru_cache(maxsize=1)
+def _drivers() -> dict[str, str]:
+    """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
+    known = {stem: family.namespace for family in families.every() for stem in family.drivers}
+    return known | tables.DRIVER
+
+
 def _same_soname(stem: str) -> bool:
     # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
-    return stem in tables.CUDA_SAME_SONAME or stem.startswith("cudnn_")
+    return stem in cuda.SAME_SONAME or stem.startswith("cudnn_")
 
 
 def _first_number(number: str, *, windows: bool) -> int | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms import families
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.values import dataclass
 
@@ -13,13 +11,6 @@ __all__ = ["Baseline"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-_LOWEST: Final = {
-    "x86_64": FeatureConfig("level", ("v1",)),
-    "aarch64": FeatureConfig("version", ("8a",)),
-}
-"""By architecture, which is the namespace too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +26,7 @@ class Baseline:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that can be asked for."""
-        return tuple(BUILT_IN)
+        return families.namespaces()
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return nothing: variables here say nothing of a machine elsewhere."""
@@ -54,9 +45,12 @@ class Baseline:
         :param package: the package of the plugin.
         :param plugin_api: the endpoint of the plugin.
         """
-        if namespace not in BUILT_IN:
+        family = families.by_namespace(namespace)
+        if family is None:
             return None
         source = f"baseline of {self.architecture or 'another platform'}"
-        if namespace != self.architecture:
+        if namespace != self.architecture or family.lowest is None:
             return Detection(namespace, status=Status.NOTHING, source=source)
-        return Detection(namespace, (_LOWEST[namespace],), Status.SUPPORTED, source=source)
+        feature, value = family.lowest
+        config = FeatureConfig(feature, (value,))
+        return Detection(namespace, (config,), Status.SUPPORTED, source=source)

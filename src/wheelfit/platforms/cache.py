@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
+from wheelfit.platforms import families
 from wheelfit.platforms.cache_folder import (
     is_own,
     make_folders,
@@ -58,49 +59,14 @@ _TEXTS = (
     "/etc/machine-id",
     "/proc/sys/kernel/osrelease",
     "/proc/self/cgroup",
-    "/proc/driver/nvidia/version",
-    "/sys/module/amdgpu/version",
-    "/sys/module/amdgpu/srcversion",
-    "/sys/module/i915/srcversion",
-    "/sys/module/nvidia/version",
-    "/sys/module/xe/srcversion",
-    "/usr/local/Ascend/driver/version.info",
 )
-"""Files whose text an answer may depend on."""
-_LISTS = (
-    "/proc/driver/nvidia/gpus",
-    "/proc/driver/nvidia/capabilities",
-    "/sys/class/kfd/kfd/topology/nodes",
-)
-"""Folders whose names an answer may depend on."""
-_DEVICES = ("accel", "davinci", "devmm", "dri", "dxg", "hisi_hdc", "kfd", "nv", "vfio")
-"""Beginnings of what accelerators are called below ``/dev``."""
+"""Files whose text an answer may depend on, besides those of drivers."""
+_NODES = ("dxg",)
+"""Beginnings of what devices are called below ``/dev``, besides those of a family."""
 _NAMESPACES = ("cgroup", "mnt", "user")
 """What tells one container from another."""
-_VARIABLES = (
-    "AMD_",
-    "ASCEND_",
-    "CUDA_",
-    "GPU_",
-    "HIP_",
-    "HSA_",
-    "INTEL_",
-    "LD_",
-    "NPU_",
-    "NVIDIA_",
-    "NV_",
-    "OCL_",
-    "ONEAPI_",
-    "PATH",
-    "ROCM_",
-    "ROCR_",
-    "TPU_",
-    "WHEELFIT_",
-    "ZEL_",
-    "ZES_",
-    "ZE_",
-)
-"""Beginnings of variables an answer may depend on."""
+_VARIABLES = ("LD_", "PATH", "WHEELFIT_")
+"""Beginnings of variables an answer may depend on, besides those that drivers heed."""
 
 
 class RememberingProcesses:
@@ -171,8 +137,11 @@ def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
     yield from (f"argument {argument}" for argument in question.arguments)
     yield from (f"file {_identity(path)}" for path in _files(question, seen))
     yield f"boot {seen.read_text(_BOOT)}"
-    yield from (f"text {name}: {seen.read_text(name)}" for name in _TEXTS)
-    yield from (f"list {name}: {' '.join(seen.children(name))}" for name in _LISTS)
+    hardware = families.every()
+    texts = (*_TEXTS, *(name for family in hardware for name in family.driver_texts))
+    yield from (f"text {name}: {seen.read_text(name)}" for name in texts)
+    lists = (name for family in hardware for name in family.driver_lists)
+    yield from (f"list {name}: {' '.join(seen.children(name))}" for name in lists)
     yield from (f"device {_device(path)}" for path in _devices(seen))
     for name in _NAMESPACES:
         with suppress(OSError):
@@ -180,8 +149,9 @@ def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
     if hasattr(os, "getgroups"):
         yield f"user {os.getuid()} {os.getgid()} {sorted(os.getgroups())}"
     yield f"interpreter {sys.version} {seen.interpreter} {seen.system} {seen.architecture}"
+    steering = (*_VARIABLES, *(name for family in hardware for name in family.steering_variables))
     for name, value in sorted(question.environ.items()):
-        if name.startswith(_VARIABLES):
+        if name.startswith(steering):
             yield f"variable {name}={value}"
 
 
@@ -210,8 +180,9 @@ def _identity(path: str) -> str:
 
 def _devices(seen: Surroundings) -> Iterator[str]:
     """Yield the device files of accelerators, and what lies in their folders."""
+    nodes = (*_NODES, *(name for family in families.every() for name in family.nodes))
     for name in seen.children("/dev"):
-        if name.startswith(_DEVICES):
+        if name.startswith(nodes):
             yield f"/dev/{name}"
             yield from (f"/dev/{name}/{below}" for below in seen.children(f"/dev/{name}"))
 

@@ -5,14 +5,12 @@ Nothing of a provider is imported before its namespace is asked for.
 
 from __future__ import annotations
 
-import importlib
 import os
 import threading
 import time
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
-from wheelfit.platforms import overrides
+from wheelfit.platforms import families, override_names
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.surroundings import (
@@ -28,39 +26,13 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
+    from wheelfit.platforms.family import Family
 
-__all__ = ["BUILT_IN", "Machine", "Provider"]
+__all__ = ["Machine"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-BUILT_IN: Mapping[str, str] = MappingProxyType(
-    {
-        "nvidia": "wheelfit.platforms.families.nvidia.provider",
-        "x86_64": "wheelfit.platforms.families.x86_64.provider",
-        "aarch64": "wheelfit.platforms.families.aarch64.provider",
-        "amd": "wheelfit.platforms.families.amd.provider",
-        "intel": "wheelfit.platforms.families.intel.provider",
-        "ascend": "wheelfit.platforms.families.ascend.provider",
-        "tpu": "wheelfit.platforms.families.tpu.provider",
-    }
-)
-"""Namespaces with a provider of ours, and the module that is the provider."""
-
-
-class Provider(Protocol):
-    """What the module ``provider`` of a family offers to discovery."""
-
-    DATA_VERSION: str
-    """When the tables behind the provider were last compared with their sources."""
-
-    def detect(self, surroundings: Surroundings) -> Detection:
-        """Return what is supported, overrides included."""
-
-    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
-        """Return the variables that replace something, as ``NAME=value``."""
 
 
 class Machine:
@@ -127,7 +99,7 @@ class Machine:
             replayed=replayed,
         )
         self._known: dict[str, Detection] = {}
-        self._locks = {namespace: threading.Lock() for namespace in BUILT_IN}
+        self._locks: dict[str, threading.Lock] = {}
 
     @classmethod
     def over(cls, surroundings: Surroundings) -> Machine:
@@ -142,7 +114,7 @@ class Machine:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that can be asked for."""
-        return tuple(BUILT_IN)
+        return families.namespaces()
 
     def detect(
         self,
@@ -158,28 +130,29 @@ class Machine:
             has been decided before (P-60).
         :param plugin_api: the provider's entry; likewise.
         """
-        lock = self._locks.get(namespace)
-        if lock is None:
+        family = families.by_namespace(namespace)
+        if family is None:
             return None
-        with lock:
+        with self._locks.setdefault(namespace, threading.Lock()):
             if namespace not in self._known:
-                self._known[namespace] = self._look(namespace)
+                self._known[namespace] = self._look(family)
             return self._known[namespace]
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
-        if not overrides.names_in(self.surroundings.environ):
+        if not override_names.names_in(self.surroundings.environ):
             return ()  # without looking into any provider
         return tuple(
             text
-            for namespace in BUILT_IN
-            for text in _provider(namespace).overrides_in_effect(self.surroundings)
+            for family in families.every()
+            for text in family.provider.overrides_in_effect(self.surroundings)
         )
 
-    def _look(self, namespace: str) -> Detection:
+    def _look(self, family: Family) -> Detection:
+        namespace = family.namespace
         started = time.perf_counter()
         try:
-            provider = _provider(namespace)
+            provider = family.provider
             found = provider.detect(self.surroundings)
             seconds = time.perf_counter() - started
             return replace(found, version=provider.DATA_VERSION, seconds=seconds)
@@ -192,7 +165,3 @@ class Machine:
                 evidence=(Evidence(f"built-in {namespace} provider", words),),
                 warnings=(f"detection of {namespace} failed: {words}",),
             )
-
-
-def _provider(namespace: str) -> Provider:
-    return cast(Provider, importlib.import_module(BUILT_IN[namespace]))

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
+    "PREFIX",
     "Override",
     "apply",
     "disabled",
     "in_effect",
-    "names_in",
     "read",
-    "strays_in",
     "unreadable",
     "value_of",
 ]
@@ -34,10 +33,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_PREFIX = "WHEELFIT_OVERRIDE_"
-_ANY = pattern(
-    rf"{_PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_|ROCM_BOOTSTRAP_(FORCE_|DISABLE_DETECTION$)"
-)
+PREFIX = "WHEELFIT_OVERRIDE_"
+"""How our own variables begin."""
 _NAME = pattern(r"[a-z0-9_]+")
 _VALUE = pattern(r"[a-z0-9_.]+")
 
@@ -55,32 +52,6 @@ class Override:
 
     def __str__(self) -> str:
         return f"{self.variable}={','.join(self.values)}"
-
-
-def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of all variables that replace what would be detected, vendors' too.
-
-    :param environ: environment variables.
-    """
-    return tuple(sorted(name for name in environ if _ANY.match(name)))
-
-
-def strays_in(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of our variables that concern nobody: likely misspelt.
-
-    :param environ: environment variables.
-    :param namespaces: those that have a provider of ours.
-    """
-    known = tuple(f"{_PREFIX}{namespace.upper()}_" for namespace in namespaces)
-    return tuple(
-        sorted(
-            name
-            for name in environ
-            if name.startswith(_PREFIX)
-            and not name.startswith(known)
-            and value_of(environ, name) is not None
-        )
-    )
 
 
 def value_of(environ: Mapping[str, str], variable: str) -> str | None:
@@ -113,7 +84,7 @@ def read(
         one of the feature; None when there is no such feature.
     :raises InvalidConfiguration: a variable names no feature or no possible value.
     """
-    prefix = f"{_PREFIX}{namespace.upper()}_"
+    prefix = f"{PREFIX}{namespace.upper()}_"
     found = []
     for variable in sorted(environ):
         text = value_of(environ, variable)

@@ -15,8 +15,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
+from wheelfit.platforms import families
 from wheelfit.platforms.children import abandon
-from wheelfit.platforms.overrides import names_in
+from wheelfit.platforms.override_names import names_in
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -45,10 +46,7 @@ _MOST_BRACKETS = 110_000
 _PROCESSES = 64
 
 _LANGUAGE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
-_PLACES = frozenset({
-    "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "CUDA_HOME", "CUDA_PATH", "HIP_PATH",
-    "ONEAPI_ROOT", "ROCM_HOME", "ROCM_PATH",
-})  # fmt: skip
+_PLACES = frozenset(name for family in families.every() for name in family.homes)
 """Where vendors' software lies. Masks of devices are left out: the machine is described (P-89)."""
 _SEARCHED = "LD_LIBRARY_PATH"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -9,51 +9,40 @@ is the least there can be: no other accelerator, the lowest level.
 from __future__ import annotations
 
 import os
-import re
 from difflib import get_close_matches
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import InvalidPreset, UnknownHost
+from wheelfit.platforms import families
 from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import BUILT_IN, Machine
-from wheelfit.platforms.families.aarch64 import provider as aarch64
-from wheelfit.platforms.families.nvidia import tables as nvidia_tables
-from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.platforms.families.x86_64 import provider as x86_64
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Detection, Evidence
-from wheelfit.platforms.tables import presets as tables
-from wheelfit.values import dataclass, field, replace
+from wheelfit.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit.platforms.tables.platforms import PLATFORMS
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.platforms.children import Question
-    from wheelfit.platforms.tables.presets import PlatformRow
+    from wheelfit.platforms.family import Family
+    from wheelfit.platforms.preset_parts import ProcessorRow
+    from wheelfit.platforms.tables.platforms import PlatformRow
 
-__all__ = ["Accelerator", "Preset", "PresetLine", "compose", "is_preset", "preset_lines"]
+__all__ = [
+    "Accelerator",
+    "Preset",
+    "PresetLine",
+    "compose",
+    "is_preset",
+    "preset_lines",
+    "processor_rows",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-@dataclass(frozen=True, slots=True)
-class Accelerator:
-    """Hold one accelerator of a preset."""
-
-    name: str
-    """The part of the preset's name, as ``cuda-12.8-sm90``."""
-    family: str
-    """Its maker's row, as ``cuda``."""
-    facts: Mapping[str, str] = field(hash=False)
-    """What its provider is told, by the variables that state it."""
-    words: str
-    """What it is."""
-    platforms: tuple[str, ...]
-    """Where there can be one; the first is meant when none is named."""
-    notes: tuple[str, ...] = ()
-    """What is uncertain about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +60,7 @@ class Preset:
     @property
     def row(self) -> PlatformRow:
         """Return the row of its platform."""
-        return tables.PLATFORMS[self.platform]
+        return PLATFORMS[self.platform]
 
     @property
     def words(self) -> str:
@@ -79,7 +68,7 @@ class Preset:
         return ", ".join(
             (
                 *(one.words for one in self.accelerators),
-                tables.PROCESSORS[self.processor].words,
+                processor_rows()[self.processor].words,
                 self.row.words,
             )
         )
@@ -108,13 +97,13 @@ class Preset:
         return tuple(self._evident(self._detect(name, machine)) for name in machine.namespaces)
 
     def _detect(self, namespace: str, machine: Machine) -> Detection:
-        cpu = tables.PROCESSORS[self.processor].cpu
-        if namespace == self.row.architecture == "x86_64":
-            return replace(x86_64.supported(cpu), version=x86_64.DATA_VERSION)
-        if namespace == self.row.architecture == "aarch64":
-            found = aarch64.supported(cpu, bits_decide=self.row.system == "Linux")
-            return replace(found, version=aarch64.DATA_VERSION)
-        return machine.detect(namespace) or Detection(namespace)
+        family = families.by_namespace(namespace)
+        if family is None or namespace != self.row.architecture:
+            return machine.detect(namespace) or Detection(namespace)
+        found = family.module("presets").detect(
+            processor_rows()[self.processor].cpu, self.row.system
+        )
+        return cast(Detection, replace(found, version=family.provider.DATA_VERSION))
 
     def _evident(self, detection: Detection) -> Detection:
         """Say that a name said so: a variable or a file that was not found would mislead."""
@@ -122,10 +111,10 @@ class Preset:
         words = [
             one.words
             for one in self.accelerators
-            if tables.FAMILIES[one.family].namespace == namespace
+            if (family := _family(one.family)) and family.namespace == namespace
         ]
         if namespace == self.row.architecture:
-            words.append(tables.PROCESSORS[self.processor].words)
+            words.append(processor_rows()[self.processor].words)
         seen = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of it")
         return replace(detection, evidence=(seen,), source=f"preset {self.name}")
 
@@ -146,8 +135,9 @@ def is_preset(text: str) -> bool:
 
     :param text: what somebody typed.
     """
+    beginnings = {f.presets.name for f in families.accelerators() if f.presets is not None}
     return all(
-        part in tables.PLATFORMS or part.partition("-")[0] in (*_FAMILIES, "cpu")
+        part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}
         for part in text.split("+")
     )
 
@@ -161,13 +151,13 @@ def compose(texts: Iterable[str]) -> Preset:
     """
     parts = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
     name = "+".join(parts)
-    platforms = [part for part in parts if part in tables.PLATFORMS]
+    platforms = [part for part in parts if part in PLATFORMS]
     processors = [part for part in parts if part.startswith("cpu-")]
     accelerators = tuple(
         _accelerator(part) for part in parts if part not in platforms and part not in processors
     )
     for part in processors:
-        if part.removeprefix("cpu-") not in _processors():
+        if part.removeprefix("cpu-") not in _choosable():
             raise _unknown(part)
     for several in (platforms, processors):
         if len(several) > 1:
@@ -176,16 +166,16 @@ def compose(texts: Iterable[str]) -> Preset:
             )
     _check_families(accelerators, name)
     platform = _platform(platforms, processors, accelerators, name)
-    row = tables.PLATFORMS[platform]
+    row = PLATFORMS[platform]
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
-    if tables.PROCESSORS[processor].architecture != row.architecture:
+    if processor_rows()[processor].architecture != row.architecture:
         raise InvalidPreset(
             f"{processors[0]} is no processor of {platform}, which is {row.architecture}",
             where=name,
         )
-    if processors and row.architecture == "aarch64" and row.system != "Linux":
+    if processors and not _may_choose(row):
         raise InvalidPreset(
-            f"of {platform} detection knows {tables.PROCESSORS[row.processor].words}, nothing else",
+            f"of {platform} detection knows {processor_rows()[row.processor].words}, nothing else",
             where=name,
             hint=f"leave {processors[0]} out",
         )
@@ -226,10 +216,10 @@ def _platform(
     if platforms:
         return platforms[0]
     wanted = [one.platforms for one in accelerators]
-    choices = wanted[0] if wanted else tuple(tables.PLATFORMS)
+    choices = wanted[0] if wanted else tuple(PLATFORMS)
     if processors:
-        architecture = tables.PROCESSORS[processors[0].removeprefix("cpu-")].architecture
-        suiting = [p for p in choices if tables.PLATFORMS[p].architecture == architecture]
+        architecture = processor_rows()[processors[0].removeprefix("cpu-")].architecture
+        suiting = [p for p in choices if PLATFORMS[p].architecture == architecture]
         if not suiting:
             raise InvalidPreset(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
@@ -246,177 +236,62 @@ def _platform(
     )
 
 
-def _processors() -> tuple[str, ...]:
-    return tuple(name for name in tables.PROCESSORS if name.startswith(("x86_64", "aarch64")))
+@lru_cache(maxsize=1)
+def processor_rows() -> Mapping[str, ProcessorRow]:
+    """Return the processors that machines of presets can have, by name."""
+    return {
+        name: row
+        for family in families.processors()
+        for name, row in family.module("presets").PROCESSORS.items()
+    }
+
+
+def _choosable() -> tuple[str, ...]:
+    """Return the processors that a name may choose; the others belong to a platform."""
+    return tuple(
+        name for name, row in processor_rows().items() if name.startswith(row.architecture)
+    )
+
+
+def _may_choose(row: PlatformRow) -> bool:
+    """Return whether a name may choose another processor than the platform's least."""
+    family = families.by_namespace(row.architecture)
+    systems = None if family is None else family.module("presets").SYSTEMS
+    return systems is None or row.system in systems
 
 
 def _unknown(part: str, note: str | None = None) -> UnknownHost:
     names = [one.example for one in preset_lines()]
     close = get_close_matches(part.lower(), names, n=3, cutoff=0.6)
     start = f"did you mean {' or '.join(close)}? " if close else ""
-    return UnknownHost(
-        f"{part[:80]!r} is no preset, and no part of one",
-        note=note,
-        hint=f"{start}wheelfit host list shows them all",
-    )
+    error = unknown(part, note)
+    error.hint = f"{start}wheelfit host list shows them all"
+    return error
 
 
 # --- accelerators ------------------------------------------------------------------------
 
-_VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
-_SM = re.compile(r"sm([0-9]{1,2})([0-9])")
-
 
 def _accelerator(part: str) -> Accelerator:
-    family, _, rest = part.partition("-")
-    read = _FAMILIES.get(family)
-    if read is None or tables.FAMILIES[family].namespace not in BUILT_IN:
+    name, _, rest = part.partition("-")
+    family = _family(name)
+    if family is None:
         raise _unknown(part)
-    return read(part, rest)
+    try:
+        return cast(Accelerator, family.module("presets").read(part, rest))
+    except UnknownHost as error:
+        raise _unknown(part, error.note) from None
 
 
-def _cuda(part: str, rest: str) -> Accelerator:
-    version, _, device = rest.partition("-")
-    driver = _cuda_version(part, version)
-    family = tables.FAMILIES["cuda"]
-    facts = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": version}
-    notes = []
-    newest = max(tables.CUDA_NEWEST)
-    if driver > (newest, tables.CUDA_NEWEST[newest]):
-        notes.append(_newer(f"CUDA {version}"))
-    words = f"NVIDIA driver for CUDA {version}"
-    if not device:  # P-85: a driver alone has its bounds
-        return Accelerator(part, "cuda", _frozen(facts), words, family.platforms, tuple(notes))
-    match = _SM.fullmatch(device)
-    if match is None:
-        raise _unknown(part)
-    capability = Capability(int(match[1]), int(match[2]))
-    row = tables.NVIDIA.get(capability)
-    if row is None and capability not in nvidia_tables.SM_FAMILIES:
-        if capability < max(tables.NVIDIA):
-            raise _unknown(part, f"no GPU has compute capability {capability}")
-        notes.append(_newer(f"compute capability {capability}"))
-    if row is not None and driver < row.first:
-        raise InvalidPreset(
-            f"a driver for CUDA {version} does not know {device} ({row.words})",
-            where=part,
-            hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
-        )
-    if row is not None and row.last is not None and driver > row.last:
-        oldest = Capability(min(tables.CUDA_NEWEST), 0)
-        way = f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
-        raise InvalidPreset(
-            f"no driver for CUDA {version} knows {device} any more ({row.words})",
-            where=part,
-            hint=f"the last that does is {row.last}{way}",
-        )
-    facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
-    words += f", compute capability {capability}" + (f" ({row.words})" if row else "")
-    platforms = family.platforms
-    if row is not None and row.arm_only:
-        platforms = tuple(p for p in platforms if tables.PLATFORMS[p].architecture == "aarch64")
-    return Accelerator(part, "cuda", _frozen(facts), words, platforms, tuple(notes))
-
-
-def _cuda_version(part: str, text: str) -> Capability:
-    match = _VERSION.fullmatch(text)
-    if match is None:
-        raise _unknown(part, "a CUDA version is written as 12.8")
-    version = Capability(int(match[1]), int(match[2]))
-    oldest, newest = min(tables.CUDA_NEWEST), max(tables.CUDA_NEWEST)
-    last = tables.CUDA_NEWEST.get(version.major)
-    if text != str(version) or version.major < oldest or version.major > newest + 2:
-        raise _unknown(part, f"CUDA {oldest}.0 to {newest}.{tables.CUDA_NEWEST[newest]} are known")
-    if last is not None and version.major < newest and version.minor > last:
-        raise _unknown(part, f"the last CUDA {version.major} is {version.major}.{last}")
-    return version
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
-
-
-def _rocm(part: str, rest: str) -> Accelerator:
-    version, _, device = rest.partition("-")
-    match = _VERSION.fullmatch(version)
-    if match is None or f"{int(match[1])}.{int(match[2])}" != version:
-        raise _unknown(part, "a ROCm version is written as 6.4")
-    notes = []
-    if version not in tables.ROCM:
-        if _release(version) < max(map(_release, tables.ROCM)):
-            raise _unknown(part, f"there is no ROCm {version}")
-        notes.append(_newer(f"ROCm {version}"))
-    facts = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": version}
-    words = f"ROCm {version}"
-    if device:
-        if device not in tables.GFX:
-            raise _unknown(part)
-        facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
-        products = tables.GFX[device]
-        words += f" with {device}" + (f" ({products})" if products else "")
-        first = tables.FIRST_ROCM.get(device)
-        if first is not None and _release(version) < _release(first):
-            notes.append(f"the first ROCm that supports {device} is {first}")
-    platforms = tables.FAMILIES["rocm"].platforms
-    return Accelerator(part, "rocm", _frozen(facts), words, platforms, tuple(notes))
-
-
-def _intel(part: str, rest: str) -> Accelerator:
-    value = tables.INTEL.get(rest)
-    if value is None:
-        raise _unknown(part)
-    facts = _frozen({"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value})
-    words = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
-    return Accelerator(part, "intel", facts, words, tables.FAMILIES["intel"].platforms)
-
-
-def _ascend(part: str, rest: str) -> Accelerator:
-    kind, _, cann = rest.partition("-cann")
-    if kind not in tables.NPUS or ("-cann" in rest and not _CANN.fullmatch(cann)):
-        raise _unknown(part)
-    facts = {"ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": kind}
-    words = f"Ascend {kind}"
-    if cann:
-        facts["ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"] = cann
-        words += f" with CANN {cann}"
-    platforms = tables.FAMILIES["ascend"].platforms
-    return Accelerator(part, "ascend", _frozen(facts), words, platforms)
-
-
-_CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?")
-
-
-def _tpu(part: str, rest: str) -> Accelerator:
-    if rest not in tables.TPUS:
-        raise _unknown(part)
-    facts = _frozen({"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"})
-    return Accelerator(part, "tpu", facts, f"TPU {rest}", tables.FAMILIES["tpu"].platforms)
-
-
-_FAMILIES: Final[Mapping[str, Callable[[str, str], Accelerator]]] = MappingProxyType(
-    {"cuda": _cuda, "rocm": _rocm, "intel": _intel, "ascend": _ascend, "tpu": _tpu}
-)
-
-
-def _newer(what: str) -> str:
-    return f"{what} is newer than the tables of {tables.DATA_VERSION}"
-
-
-def _frozen(facts: dict[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(facts)
+def _family(name: str) -> Family | None:
+    """Return the family whose accelerators have a name in presets."""
+    for family in families.accelerators():
+        if family.presets is not None and family.presets.name == name:
+            return family
+    return None
 
 
 # --- what there is -------------------------------------------------------------------------
-
-
-class PresetLine(NamedTuple):
-    """Hold one line of the list of presets."""
-
-    pattern: str
-    """Its name, with ``M.m`` where any version may stand."""
-    example: str
-    """A name that can be used as it is."""
-    words: str
 
 
 def preset_lines() -> tuple[PresetLine, ...]:
@@ -425,64 +300,10 @@ def preset_lines() -> tuple[PresetLine, ...]:
 
 
 def _lines() -> Iterator[PresetLine]:
-    for name, platform in tables.PLATFORMS.items():
+    for name, platform in PLATFORMS.items():
         yield PresetLine(name, name, platform.words)
-    for row in _processors():
-        yield PresetLine(f"cpu-{row}", f"cpu-{row}", tables.PROCESSORS[row].words)
-    for family, lines in _DEVICES.items():
-        if tables.FAMILIES[family].namespace in BUILT_IN:
-            yield from lines()
-
-
-def _cuda_lines() -> Iterator[PresetLine]:
-    newest = max(tables.CUDA_NEWEST)
-    newest_version = Capability(newest, tables.CUDA_NEWEST[newest])
-    for capability, row in tables.NVIDIA.items():
-        last = newest_version if row.last is None else row.last
-        if last < row.first:
-            continue  # what its last driver supports is too old
-        sm = f"sm{capability.major}{capability.minor}"
-        usual = min(max(row.first, _USUAL_CUDA), last)
-        yield PresetLine(
-            f"cuda-M.m-{sm}", f"cuda-{usual}-{sm}", f"{row.words}; CUDA {row.first} to {last}"
-        )
-
-
-_USUAL_CUDA = Capability(12, 8)
-_USUAL_ROCM = "6.4"
-
-
-def _rocm_lines() -> Iterator[PresetLine]:
-    for name, products in tables.GFX.items():
-        first = tables.FIRST_ROCM.get(name)
-        usual = max(_USUAL_ROCM, first or _USUAL_ROCM, key=_release)
-        releases = f"ROCm {first} to {tables.ROCM[0]}" if first else ""
-        words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
-        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{usual}-{name}", words)
-
-
-def _intel_lines() -> Iterator[PresetLine]:
-    for name, value in tables.INTEL.items():
-        if name != value:
-            yield PresetLine(f"intel-{name}", f"intel-{name}", f"Intel GPU {value}")
-
-
-def _ascend_lines() -> Iterator[PresetLine]:
-    for name in tables.NPUS:
-        yield PresetLine(f"ascend-{name}", f"ascend-{name}", f"Ascend {name}; -cannM.m may follow")
-
-
-def _tpu_lines() -> Iterator[PresetLine]:
-    for name in tables.TPUS:
-        yield PresetLine(f"tpu-{name}", f"tpu-{name}", f"TPU {name}")
-
-
-_DEVICES: Final[Mapping[str, Callable[[], Iterator[PresetLine]]]] = MappingProxyType(
-    {
-        "cuda": _cuda_lines,
-        "rocm": _rocm_lines,
-        "intel": _intel_lines,
-        "ascend": _ascend_lines,
-        "tpu": _tpu_lines,
-    }
-)
+    for row in _choosable():
+        yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].words)
+    for family in families.accelerators():
+        if family.presets is not None:
+            yield from family.module("presets").lines()

@@ -32,12 +32,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wheelfit.platforms import families
 from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
-from wheelfit.platforms.families.aarch64 import macos as arm_macos
 from wheelfit.platforms.families.x86_64 import cpuid
-from wheelfit.platforms.families.x86_64 import macos as x86_macos
 from wheelfit.platforms.probes import sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import LOADER_CACHE, Surroundings
@@ -80,7 +79,8 @@ _FEATURES = "processor-features"
 """Key of ``machine.toml``."""
 _SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
 _LISTED = ("/proc/", "/sys/")
-_DEVICE = re.compile(r"/dev/(?:accel|davinci|devmm|dri|dxg|hisi_hdc|kfd|nvidia|vfio)[^/]*")
+_NODES = ("dxg", *(name for family in families.every() for name in family.nodes))
+_DEVICE = re.compile(rf"/dev/(?:{'|'.join(map(re.escape, _NODES))})[^/]*")
 _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
 
@@ -480,7 +480,8 @@ def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
         }
         if table.xcr0 is not None:
             told["cpuid"]["xcr0"] = table.xcr0
-    answers = sysctl.read(seen, (*x86_macos.NAMES, *arm_macos.NAMES))
+    names = tuple(name for family in families.processors() for name in family.module("macos").NAMES)
+    answers = sysctl.read(seen, names)
     if answers:
         told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
     affirmed = windows_features.read(seen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wheelfit.platforms import families
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -24,27 +25,12 @@ def __dir__() -> list[str]:
 
 
 _PREFIXES = (
-    "AMD_VARIANT_PROVIDER_",
-    "ASCEND_",
-    "CUDA_",
-    "GPU_DEVICE_ORDINAL",
-    "HIP_",
-    "HSA_",
-    "INTEL_VARIANT_PROVIDER_",
     "LD_LIBRARY_PATH",
-    "NPU_",
-    "NVIDIA_",
-    "NV_PROVIDER_",
-    "NV_VARIANT_PROVIDER_",
-    "ONEAPI_",
     "PATH",
     "PROGRAMFILES",
-    "ROCM_",
-    "ROCR_",
     "SYSTEMROOT",
-    "TPU_",
     "WHEELFIT_OVERRIDE_",
-    "ZE_",
+    *(prefix for family in families.every() for prefix in family.recorded_variables),
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
 
@@ -78,25 +64,14 @@ _COMMON = frozenset(
         "debian",
         "fedora",
         "windows",
-        "jetson",
-        "tegra",
-        "nvidia",
-        "amd",
-        "intel",
-        "ascend",
-        "huawei",
-        "google",
-        "tpu",
-        "npu",
         "gpu",
-        "cuda",
-        "rocm",
         "driver",
         "version",
+        *(name for family in families.every() for name in family.common_names),
     ]
 )
-"""Names that identify nobody, and that stand in files for other reasons: a Jetson's first
-user is ``nvidia``."""
+"""Names that identify nobody, and that stand in files for other reasons: the first user of a
+developer's board is its maker's name."""
 
 
 @dataclass(frozen=True, slots=True)

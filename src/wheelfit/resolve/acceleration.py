@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.wording import listed
 from wheelfit.errors import NoAccelerator
 from wheelfit.values import dataclass
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

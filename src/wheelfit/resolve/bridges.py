@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import namespaces_used
-from wheelfit.core.wording import listed
 from wheelfit.errors import NoFit, NoSolution
 from wheelfit.values import dataclass, replace
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.wording import listed
 from wheelfit.errors import NoConsistentSet
 from wheelfit.values import dataclass, field, replace
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

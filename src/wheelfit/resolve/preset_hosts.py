@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit import __version__
 from wheelfit.core.compatible_tags import platforms_of
 from wheelfit.core.host_file import HostFile
+from wheelfit.platforms import families
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -65,18 +66,17 @@ def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str
 def presets_for(document: VariantDocument | None) -> Iterator[str]:
     """Yield the presets that differ in what the labels of a release ask for.
 
-    Those with CUDA or ROCm have the versions that the labels name. Some may be of machines that
-    cannot be.
+    Those whose names have a version have the versions that the labels name. Some may be of machines
+    that cannot be.
 
     :param document: what the labels ask for; None: nothing, and platforms alone differ.
     """
     from wheelfit.core.support import namespaces_used  # noqa: PLC0415 - start-up
-    from wheelfit.platforms.presets import preset_lines  # noqa: PLC0415 - start-up
-    from wheelfit.platforms.tables.presets import (  # noqa: PLC0415 - start-up
-        FAMILIES,
-        PLATFORMS,
-        PROCESSORS,
+    from wheelfit.platforms.presets import (  # noqa: PLC0415 - start-up
+        preset_lines,
+        processor_rows,
     )
+    from wheelfit.platforms.tables.platforms import PLATFORMS  # noqa: PLC0415 - start-up
 
     yield from PLATFORMS
     if document is None:
@@ -84,27 +84,23 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
     used = namespaces_used(document.variants.values())
     examples = [line.example for line in preset_lines()]
     for one in examples:
-        processor = PROCESSORS.get(one.removeprefix("cpu-"))
+        processor = processor_rows().get(one.removeprefix("cpu-"))
         if processor is not None and processor.architecture in used:
             yield one
-    for family, row in FAMILIES.items():
-        if row.namespace not in used:
+    for family in families.accelerators():
+        presets = family.presets
+        if presets is None or family.namespace not in used:
             continue
-        named = [one for one in examples if one.startswith(f"{family}-")]
-        versions = _versions(document, row.namespace, _VERSIONED.get(family, ()))
+        named = [one for one in examples if one.startswith(f"{presets.name}-")]
+        versions = _versions(document, family.namespace, presets.version_features)
         for version in versions:
             for one in named:
-                yield _VERSION.sub(f"{family}-{version}", one, count=1)
+                yield _VERSION.sub(f"{presets.name}-{version}", one, count=1)
         if not versions:
             yield from named
 
 
 _VERSION = re.compile(r"[a-z]+-\d+\.\d+")
-_VERSIONED = {
-    "cuda": ("cuda_version_lower_bound", "cuda_version_upper_bound"),
-    "rocm": ("rocm_version",),
-}
-"""Features whose values are versions that the names of presets have too."""
 _WHOLE = re.compile(r"\d+(?:\.\d+)?")
 
 

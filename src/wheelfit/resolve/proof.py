@@ -10,8 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.core.wording import listed
 from wheelfit.values import dataclass, field
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

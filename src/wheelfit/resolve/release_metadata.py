@@ -15,7 +15,6 @@ from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
-from wheelfit.core.wording import listed
 from wheelfit.errors import (
     BadMetadata,
     Fault,
@@ -28,6 +27,7 @@ from wheelfit.errors import (
 )
 from wheelfit.sources.repository import TooCostly
 from wheelfit.values import dataclass, field, replace
+from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -13,13 +13,15 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.patterns import pattern
+from wheelfit.platforms import agreements as tables
+from wheelfit.platforms import families
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.tables import agreements as tables
 from wheelfit.runtime.declarations import Feature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from wheelfit.platforms.family import AgreementRow
     from wheelfit.platforms.features import Detection
     from wheelfit.runtime.declarations import Implementation, Property
 
@@ -30,9 +32,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_NAMESPACES = ("nvidia", "amd", "intel", "ascend", "tpu", "x86_64", "aarch64")
-"""An accelerator counts more than a processor; others come after these, by name."""
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
+_PROCESSORS = 100_000
+_OTHERS = 200_000
+"""An accelerator counts more than a processor; others come after these, by name."""
 _LATE = 1_000_000
 _MOST_COMBINATIONS = 1024
 """More than all that is known; who declares more gets a plan too, if not the best."""
@@ -199,12 +202,13 @@ def _needs(one: Property) -> str:
 
 def _place(one: Property, number: int, order: Sequence[str]) -> tuple[int, str, int, str, int]:
     namespace = one.feature.namespace
-    rank = _NAMESPACES.index(namespace) if namespace in _NAMESPACES else len(_NAMESPACES)
+    family = families.by_namespace(namespace)
+    rank = _OTHERS if family is None else family.rank + _PROCESSORS * family.is_processor
     place = min((order.index(value) for value in one.values if value in order), default=0)
     return (rank, namespace, number, one.feature.name, place)
 
 
-def _claimed(one: Property, row: tables.Row) -> tuple[str, ...]:
+def _claimed(one: Property, row: AgreementRow) -> tuple[str, ...]:
     # Of several lower bounds the lowest says what a build was made for.
     values = (min(one.values, key=_natural),) if row.is_bound else one.values
     if row.is_major:

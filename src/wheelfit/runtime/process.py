@@ -19,7 +19,7 @@ from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit.platforms.children import RealProcesses
-from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver
 from wheelfit.platforms.features import DeviceValues
 from wheelfit.platforms.probes import mapped_libraries
@@ -88,10 +88,8 @@ def look(
     for namespace in namespaces:
         if namespace == _NVIDIA:
             found[namespace] = _nvidia(surroundings, devices=devices)
-        elif namespace in BUILT_IN:
-            detection = machine.detect(namespace)
-            if detection is not None:
-                found[namespace] = detection
+        elif (detection := machine.detect(namespace)) is not None:
+            found[namespace] = detection
     return Process(found, held_by(mapped(surroundings)))
 
 

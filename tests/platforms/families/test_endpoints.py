@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -13,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.endpoint import as_plugin_features
 from wheelfit.platforms.facts import Cpu
+from wheelfit.platforms.families import every, namespaces
 from wheelfit.platforms.families.aarch64 import provider as aarch64
 from wheelfit.platforms.families.amd import provider as amd
 from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
@@ -34,10 +34,10 @@ from wheelfit.platforms.families.x86_64 import provider as x86_64
 REPOSITORY = Path(__file__).parents[3]
 
 
-@pytest.fixture(params=list(BUILT_IN))
+@pytest.fixture(params=every(), ids=namespaces())
 def provider(request: pytest.FixtureRequest) -> Any:
     """Return each provider's module."""
-    return importlib.import_module(BUILT_IN[request.param])
+    return request.param.provider
 
 
 def test_features_have_the_shape_of_the_interface(provider: Any) -> None:
@@ -139,10 +139,10 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     """P-26, P-28, P-39: variantlib asks all of them as the plugins of a document."""
     document = {
         "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
-        "default-priorities": {"namespace": list(BUILT_IN)},
+        "default-priorities": {"namespace": list(namespaces())},
         "providers": {
-            name: {"requires": ["wheelfit"], "plugin-api": module}
-            for name, module in BUILT_IN.items()
+            family.namespace: {"requires": ["wheelfit"], "plugin-api": family.plugin_api}
+            for family in every()
         },
         "variants": {"null": {}},
     }
@@ -155,8 +155,9 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     assert done.returncode == 0, done.stderr
     valid, supported = json.loads(done.stdout)
     here = Machine(environ=environ)
-    for name, module in BUILT_IN.items():
-        configs = importlib.import_module(module).get_all_configs()
+    for family in every():
+        name = family.namespace
+        configs = family.provider.get_all_configs()
         assert valid[name] == [[one.name, one.values, one.multi_value] for one in configs]
         detection = here.detect(name)
         assert detection is not None
@@ -164,7 +165,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
         assert supported.get(name, []) == [
             [one.name, list(one.values), one.multi_value] for one in detection.features
         ]
-    assert supported.keys() >= set(BUILT_IN) - {"x86_64"}
+    assert supported.keys() >= set(namespaces()) - {"x86_64"}
 
 
 def test_no_plugin_is_registered() -> None:

@@ -321,7 +321,7 @@ def _line(one: ReleaseVerdict) -> str:
 def _lines(
     consumer: Path, project: str, namespace: str, feature: str, found: FoundBounds
 ) -> Iterator[str]:
-    from wheelfit.core.wording import count_of
+    from wheelfit.wording import count_of
 
     bounds = found.bounds
     count = len(bounds.symbols)

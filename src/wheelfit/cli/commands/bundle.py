@@ -97,7 +97,7 @@ def _report(
     *,
     reused: int,
 ) -> None:
-    from wheelfit.core.wording import count_of
+    from wheelfit.wording import count_of
 
     hosts = [_host(host, sizes) for host in plan.hosts]
     total = _sum(sizes.values())
@@ -184,9 +184,9 @@ def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
     from pathlib import Path
 
     from wheelfit.cli.environments import open_environment_of
-    from wheelfit.core.wording import count_of
     from wheelfit.errors import FileProblem
     from wheelfit.lock.bundles.verification import load_manifest, verify
+    from wheelfit.wording import count_of
 
     folder = Path(arguments.verify)
     try:

@@ -36,15 +36,6 @@ _THIS = "this"
 DIFFERENT = 30
 """Exit code of `diff --exit-code` for machines that differ."""
 
-_KINDS = {
-    "cpu": "processors",
-    "cuda": "NVIDIA GPUs; M.m is the driver's CUDA version, cuda-M.m alone has no known GPU",
-    "rocm": "AMD GPUs; M.m is the version of ROCm",
-    "intel": "Intel GPUs, by product or design",
-    "ascend": "Ascend NPUs",
-    "tpu": "TPUs",
-}
-"""Headings of the list of presets, by the beginning of a part; the rest are platforms."""
 _BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
 _COLUMNS = 100
 
@@ -126,10 +117,17 @@ def _preset_table(lines: Sequence[PresetLine]) -> Iterator[str]:
     """Yield the parts of presets by kind, those that mean the same in one row."""
     from textwrap import wrap
 
+    from wheelfit.platforms import families
+
+    kinds = {"cpu": "processors"} | {
+        family.presets.name: f"{family.devices}{family.presets.note}"
+        for family in families.accelerators()
+        if family.presets is not None
+    }
     width = max(len(one.pattern) for one in lines)
     groups: dict[str, dict[str, list[str]]] = {}
     for one in lines:
-        heading = _KINDS.get(one.pattern.partition("-")[0], "platforms")
+        heading = kinds.get(one.pattern.partition("-")[0], "platforms")
         groups.setdefault(heading, {}).setdefault(one.words, []).append(one.pattern)
     for heading, rows in groups.items():
         yield f"{heading}:"
@@ -433,7 +431,7 @@ _VERSIONS = {
 def _library(arguments: Namespace, platform: str) -> str | None:
     """Return the version of what the wheels of a platform depend on; None: the usual one."""
     from wheelfit.errors import InvalidPreset, UsageError
-    from wheelfit.platforms.tables.presets import PLATFORMS
+    from wheelfit.platforms.tables.platforms import PLATFORMS
 
     library = PLATFORMS[platform].library
     for key, pattern in _VERSIONS.items():

@@ -112,8 +112,8 @@ def _tell(
 ) -> None:
     from wheelfit.check.findings import Count, Report
     from wheelfit.cli.check_report import report_lines
-    from wheelfit.core.wording import count_of
     from wheelfit.sources.urls import redact
+    from wheelfit.wording import count_of
 
     documents = {name: layout for one in done.values() for name, layout in one.documents.items()}
     rewritten = {old: new for one in done.values() for old, new in one.rewritten.items()}

@@ -184,7 +184,7 @@ def _release(text: str) -> tuple[NormalizedName, Version]:
 
 
 def _tell(generated: Generated, arguments: Namespace, target: Target, output: Output) -> None:
-    from wheelfit.core.wording import count_of
+    from wheelfit.wording import count_of
 
     output.result_json(
         {

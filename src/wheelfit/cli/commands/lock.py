@@ -356,8 +356,8 @@ def _pythons(
 
 
 def _report(made: Sequence[_Made], remarks: Sequence[str], output: Output, *, writes: bool) -> None:
-    from wheelfit.core.wording import count_of
     from wheelfit.lock.environments import in_words
+    from wheelfit.wording import count_of
 
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
     notes |= dict.fromkeys(remarks)

@@ -54,7 +54,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 def _tell(name: str, jobs: Sequence[Job], output: Output) -> None:
     from wheelfit.cli.columns import columns
-    from wheelfit.core.wording import count_of
+    from wheelfit.wording import count_of
 
     output.result_json(
         {

@@ -288,7 +288,7 @@ class _Told:
             self._output.result(line)
 
     def _tell_end(self, act: Act | None) -> None:
-        from wheelfit.core.wording import count_of
+        from wheelfit.wording import count_of
 
         if act is None:
             dry = self._arguments.dry_run

@@ -11,13 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCELERATOR",
-    "AMD",
     "DISPLAY",
     "FOLDER",
-    "GOOGLE",
-    "HUAWEI",
-    "INTEL",
-    "NVIDIA",
     "PciDevice",
     "PciFiles",
     "of",
@@ -31,10 +26,6 @@ def __dir__() -> list[str]:
 
 
 FOLDER = "/sys/bus/pci/devices"
-
-AMD, NVIDIA, HUAWEI, GOOGLE, INTEL = 0x1002, 0x10DE, 0x19E5, 0x1AE0, 0x8086
-"""Makers of accelerators, by their numbers on the bus."""
-_VENDORS = frozenset({AMD, NVIDIA, HUAWEI, GOOGLE, INTEL})
 
 DISPLAY = 0x03
 """Base class of graphics devices, compute cards without a connector included."""
@@ -75,32 +66,41 @@ class PciDevice(NamedTuple):
         return self.kind >> 16
 
 
-def of(surroundings: Surroundings) -> tuple[PciDevice, ...]:
-    """Return the devices of the makers of accelerators, in the order of their addresses.
+def of(surroundings: Surroundings, vendor: int) -> tuple[PciDevice, ...]:
+    """Return the devices of a maker, in the order of their addresses.
 
-    The bus is walked once, whoever asks first.
+    The bus is walked once, and each device is read once, whoever asks first.
 
     :param surroundings: what may be looked at.
+    :param vendor: the number of the maker, as 0x10de.
     """
-    return surroundings.once("pci devices", lambda seen: parse(read(seen)))
+    return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
 
 
-def read(surroundings: Surroundings) -> dict[str, PciFiles]:
-    """Return the files of each device of a maker of accelerators, by address (P-96).
+def _makers(surroundings: Surroundings) -> dict[str, str]:
+    """Return the vendor of each device as its file says it, by address."""
+    return {
+        address: surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
+        for address in surroundings.children(FOLDER)
+    }
+
+
+def read(surroundings: Surroundings, vendor: int) -> dict[str, PciFiles]:
+    """Return the files of each device of a maker, by address (P-96).
 
     Of other makers' devices nothing but the vendor is read: a server has hundreds.
 
     :param surroundings: what may be looked at.
+    :param vendor: the number of the maker.
     """
     found = {}
-    for address in surroundings.children(FOLDER):
-        vendor = surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
-        if _number(vendor) in _VENDORS:
+    for address, maker in surroundings.once("pci makers", _makers).items():
+        if _number(maker) == vendor:
             texts = (
                 surroundings.read_text(f"{FOLDER}/{address}/{name}") or ""
                 for name in ("class", "device", "uevent")
             )
-            found[address] = PciFiles(vendor, *texts)
+            found[address] = PciFiles(maker, *texts)
     return found
 
 

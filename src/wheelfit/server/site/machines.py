@@ -13,6 +13,7 @@ from wheelfit.core.host_file import HostDetector, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
 from wheelfit.errors import UnknownHost, UserError
 from wheelfit.lock.environments import environments_for
+from wheelfit.platforms import families
 from wheelfit.platforms.presets import compose, preset_lines
 from wheelfit.platforms.tables.pythons import PYTHONS
 from wheelfit.resolve.overview import Onlooker
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.target import Target
+    from wheelfit.platforms.family import Family
 
 
 __all__ = [
@@ -200,17 +202,7 @@ def _python(text: str) -> Python:
 
 # --- in groups ----------------------------------------------------------------------------------
 
-_GROUPS = {
-    "cpu-x86_64": "x86-64 processors",
-    "cpu-aarch64": "64-bit Arm processors",
-    "cuda": "NVIDIA GPUs",
-    "rocm": "AMD GPUs",
-    "intel": "Intel GPUs",
-    "ascend": "Ascend NPUs",
-    "tpu": "Google TPUs",
-}
-_VERSIONED = re.compile(r"(cuda|rocm)-([0-9]+\.[0-9]+)-")
-_RUNTIMES = {"cuda": "CUDA", "rocm": "ROCm"}
+_VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
 
 
 def group_of(preset: str) -> str:
@@ -221,11 +213,22 @@ def group_of(preset: str) -> str:
 
     :param preset: one of those that `onlookers` yields.
     """
-    kind = next((words for start, words in _GROUPS.items() if preset.startswith(start)), "")
+    family = _family_of(preset)
+    if family is None:
+        return "Platforms, no accelerator"
     match = _VERSIONED.match(preset)
-    if match is not None:
-        return f"{kind}, {_RUNTIMES[match[1]]} {match[2]}"
-    return kind or "Platforms, no accelerator"
+    if match is not None and family.presets is not None and family.presets.version_name:
+        return f"{family.devices}, {family.presets.version_name} {match[2]}"
+    return family.devices
+
+
+def _family_of(preset: str) -> Family | None:
+    """Return the family whose accelerator, or else whose processor, a preset names."""
+    for family in families.every():
+        start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"
+        if preset.startswith(start):
+            return family
+    return None
 
 
 @lru_cache(maxsize=1)
@@ -233,8 +236,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
     """Return the presets that a form offers."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for line in preset_lines():
-        kind = next(
-            (words for start, words in _GROUPS.items() if line.example.startswith(start)), ""
-        )
-        groups.setdefault(kind or "Platforms", []).append((line.example, line.words))
+        family = _family_of(line.example)
+        name = "Platforms" if family is None else family.devices
+        groups.setdefault(name, []).append((line.example, line.words))
     return tuple(PresetGroup(name, tuple(found)) for name, found in groups.items())

@@ -13,6 +13,7 @@ from wheelfit.platforms import overrides
 from wheelfit.platforms.endpoint import as_plugin_features
 from wheelfit.platforms.families.amd import kfd, rocm_release, tables
 from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit.platforms.families.amd.record import FAMILY
 from wheelfit.platforms.features import (
     Detection,
     Evidence,
@@ -197,9 +198,8 @@ def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     """Tell of GPUs on the bus for which the kernel has nothing to compute with."""
     devices = [
         device
-        for device in pci_devices.of(surroundings)
-        if device.vendor == pci_devices.AMD
-        and device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        if device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
     ]
     seen = tuple(
         Evidence(

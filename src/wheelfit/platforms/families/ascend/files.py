@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.platforms.families.ascend.facts import AscendFiles
+from wheelfit.platforms.families.ascend.record import FAMILY
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
 
@@ -47,8 +48,8 @@ def read(surroundings: Surroundings) -> AscendSigns:
     """
     devices = tuple(
         device
-        for device in pci_devices.of(surroundings)
-        if device.vendor == pci_devices.HUAWEI and device.base_class == pci_devices.ACCELERATOR
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        if device.base_class == pci_devices.ACCELERATOR
     )
     names = [
         f"/dev/{name}"

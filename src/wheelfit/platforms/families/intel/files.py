@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.platforms.families.intel import tables
 from wheelfit.platforms.families.intel.facts import IntelFiles
+from wheelfit.platforms.families.intel.record import FAMILY
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
 
@@ -56,8 +57,8 @@ def read(surroundings: Surroundings) -> Signs:
         return Signs(libraries=tuple(_existing(surroundings, _windows_places(surroundings))))
     devices = tuple(
         device
-        for device in pci_devices.of(surroundings)
-        if device.vendor == pci_devices.INTEL and device.base_class == pci_devices.DISPLAY
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        if device.base_class == pci_devices.DISPLAY
     )
     nodes: dict[str, bool] = {}
     for device in devices:

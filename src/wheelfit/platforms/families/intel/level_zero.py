@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.platforms.children import Answer, Ending, Question
 from wheelfit.platforms.families.intel import level_zero_child, tables
 from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit.platforms.families.intel.record import FAMILY
 from wheelfit.platforms.features import Evidence
-from wheelfit.platforms.probes import child_answers, pci_devices
+from wheelfit.platforms.probes import child_answers
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
             code = int(device["code"])
             words = f"{device['call']} says {_WORDS.get(code, 'error')} ({code:#x})"
             warnings.append(f"GPU {index} is left out: {words}")
-        elif device["vendor"] == pci_devices.INTEL and device["type"] == _GPU:
+        elif device["vendor"] == FAMILY.pci_vendor and device["type"] == _GPU:
             version = int(device["ip"])
             name = str(device["name"])
             if version:

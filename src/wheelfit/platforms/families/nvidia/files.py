@@ -13,6 +13,7 @@ from wheelfit.platforms.families.nvidia.kernel import (
     WSL_FOLDER,
     release,
 )
+from wheelfit.platforms.families.nvidia.record import FAMILY
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
 
@@ -56,8 +57,8 @@ def read(surroundings: Surroundings) -> dict[str, str]:
             found[name] = ""
     if not found:
         # A graphics device is of interest only where nothing else was found.
-        for device in pci_devices.of(surroundings):
-            if device.vendor == pci_devices.NVIDIA and device.base_class == pci_devices.DISPLAY:
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+            if device.base_class == pci_devices.DISPLAY:
                 found[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
     return found
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.platforms.families.tpu import tables
 from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit.platforms.families.tpu.record import FAMILY
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
 
@@ -40,8 +41,8 @@ def read(surroundings: Surroundings) -> Signs:
     :param surroundings: what may be looked at.
     """
     devices = []
-    for device in pci_devices.of(surroundings):
-        if device.vendor == pci_devices.GOOGLE and device.device in tables.GENERATION_OF_CHIP:
+    for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+        if device.device in tables.GENERATION_OF_CHIP:
             board = ""
             if device.device in _SHARED_NUMBERS:
                 path = f"{pci_devices.FOLDER}/{device.address}/subsystem_device"
@@ -68,7 +69,7 @@ def parse(signs: Signs) -> TpuFiles:
     evidence = [
         Evidence(
             f"{pci_devices.FOLDER}/{chip.address}",
-            f"vendor {pci_devices.GOOGLE:#06x}, device {chip.device:#06x}",
+            f"vendor {FAMILY.pci_vendor:#06x}, device {chip.device:#06x}",
         )
         for chip in chips
     ]

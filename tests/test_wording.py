@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import doctest
 
-from wheelfit.core import wording
-from wheelfit.core.wording import count_of, listed
+from wheelfit import wording
+from wheelfit.wording import count_of, listed
 
 
 def test_lists() -> None:

@@ -1,0 +1,21 @@
+"""Which features and values the namespace of 64-bit Arm processors offers."""
+
+from __future__ import annotations
+
+from wheelfit.platforms.families.aarch64 import tables
+from wheelfit.platforms.vocabulary import Offered, Vocabulary, switches
+
+__all__ = ["VOCABULARY"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+VOCABULARY = Vocabulary(
+    {
+        "version": Offered(frozenset(tables.VERSIONS)),
+        **switches(tables.FEATURES, tables.APPENDED),
+    },
+    misspelt=tables.MISSPELT,
+)

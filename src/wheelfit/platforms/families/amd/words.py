@@ -1,0 +1,35 @@
+"""The words for what AMD's GPUs and ROCm lack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.words import AcceleratorWords, natural
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from wheelfit.platforms.words import Feature
+
+__all__ = ["Words"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Words(AcceleratorWords):
+    """The words for what AMD's GPUs and ROCm lack."""
+
+    kind = "an AMD GPU or ROCm"
+
+    @classmethod
+    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        values = listed(sorted(wanted, key=natural), "or")
+        match feature.name:
+            case "gfx_arch":
+                return f"needs an AMD GPU {values}"
+            case "rocm_version":
+                return f"needs ROCm {values}"
+            case _:
+                return super().wish(feature, wanted)

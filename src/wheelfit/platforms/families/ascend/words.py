@@ -1,0 +1,18 @@
+"""The words for what a machine lacks of Ascend NPUs."""
+
+from __future__ import annotations
+
+from wheelfit.platforms.families.ascend.record import FAMILY
+from wheelfit.platforms.words import AcceleratorWords
+
+__all__ = ["Words"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Words(AcceleratorWords):
+    """The words about Ascend NPUs."""
+
+    kind = FAMILY.device

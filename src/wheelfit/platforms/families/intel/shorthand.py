@@ -1,0 +1,14 @@
+"""The words of ``--variant`` for builds for Intel's GPUs."""
+
+from __future__ import annotations
+
+from wheelfit.platforms.family import Shorthand
+
+__all__ = ["SHORTHAND"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SHORTHAND = Shorthand("xpu", "Intel GPU", aliases=("intel",))

@@ -1,0 +1,20 @@
+"""Which features and values the namespace of TPUs offers (P-150, P-153)."""
+
+from __future__ import annotations
+
+from wheelfit.platforms.families.tpu import tables
+from wheelfit.platforms.vocabulary import Offered, Vocabulary
+
+__all__ = ["VOCABULARY"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+VOCABULARY = Vocabulary(
+    {
+        "present": Offered(frozenset(tables.PRESENT)),
+        "generation": Offered(wider=frozenset(tables.GENERATIONS)),
+    }
+)

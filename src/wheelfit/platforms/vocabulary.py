@@ -1,0 +1,73 @@
+"""Which features and values are offered in a namespace of hardware (P-28): the types.
+
+Two circles for each: what the vendor's package offers, which every tool knows, and what wheelfit
+offers beyond that (P-41). Each family has both in its module ``vocabulary``, by name
+``VOCABULARY``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["ON", "Offered", "Vocabulary", "switches"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Say what is offered of one feature."""
+
+    published: frozenset[str] = frozenset()
+    """Values of the vendor's package."""
+    wider: frozenset[str] = frozenset()
+    """Values that wheelfit offers besides."""
+    pattern: re.Pattern[str] | None = None
+    """How further values look, where the machine decides what there is."""
+    multi_value: bool = False
+    """Whether a wheel may list several (P-30)."""
+
+    def is_known(self, value: str) -> bool:
+        """Say whether a value is offered on any machine, by anybody."""
+        return (
+            value in self.published
+            or value in self.wider
+            or (self.pattern is not None and self.pattern.fullmatch(value) is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Say what is offered in one namespace."""
+
+    features: Mapping[str, Offered]
+    misspelt: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the published package has by mistake, and the features it means (P-110)."""
+
+    def is_disputed(self, feature: str) -> bool:
+        """Say whether the published package spells a feature in another way than others do."""
+        return feature in self.misspelt or any(feature in all_ for all_ in self.misspelt.values())
+
+
+ON = frozenset(["on"])
+"""The one value of features that are there or not."""
+
+
+def switches(published: Iterable[str], wider: Iterable[str]) -> dict[str, Offered]:
+    """Return features that are there or not.
+
+    :param published: names of those that the vendor's package offers.
+    :param wider: names of those that wheelfit offers besides.
+    """
+    return {
+        **{name: Offered(ON) for name in published},
+        **{name: Offered(wider=ON) for name in wider},
+    }
