@@ -26,10 +26,10 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
         family.namespace: Property(family.namespace, *family.used_by)
         if family.used_by
         else family.namespace
-        for family in families.accelerators()
+        for family in sorted(families.accelerators(), key=lambda one: one.namespace)
     }
 )
-"""Namespaces of accelerators, each with what builds that use it have."""
+"""Namespaces of accelerators by name, each with what builds that use it have."""
 
 
 LIBRARIES: Mapping[str, str] = MappingProxyType(
