@@ -11,13 +11,6 @@ from wheelfit.platforms.probes import sysctl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NAMES", "parse"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PREFIX = "hw.optional."
 NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in tables.MACOS_FLAGS))
 """The answers that `parse` needs."""

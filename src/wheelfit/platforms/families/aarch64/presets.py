@@ -14,12 +14,6 @@ from wheelfit.platforms.preset_parts import ProcessorRow
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
 
-__all__ = ["PROCESSORS", "SYSTEMS", "detect"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def _arm(version: str) -> Cpu:
     """Return a processor that has what a version of the architecture needs, and no more."""

@@ -5,13 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.aarch64 import tables
 from wheelfit.platforms.vocabulary import Offered, Vocabulary, switches
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 VOCABULARY = Vocabulary(
     {
         "version": Offered(frozenset(tables.VERSIONS)),

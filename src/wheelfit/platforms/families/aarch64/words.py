@@ -5,12 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.aarch64.record import FAMILY
 from wheelfit.platforms.words import ProcessorWords
 
-__all__ = ["Words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Words(ProcessorWords):
     """The words for what a 64-bit Arm processor lacks."""

@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Evidence
 
-__all__ = [
-    "AmdDriver",
-    "AmdGpu",
-    "KfdTopology",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class AmdGpu(NamedTuple):
     """Hold one GPU that the kernel or a tool lists."""

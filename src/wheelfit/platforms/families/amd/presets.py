@@ -12,13 +12,6 @@ from wheelfit.platforms.preset_parts import VERSION, Accelerator, PresetLine, fr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FIRST_ROCM", "GFX", "ROCM", "lines", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _GFX_WORDS: MappingProxyType[str, str] = MappingProxyType(
     {
         "gfx900": "Vega 56, Vega 64, MI25",

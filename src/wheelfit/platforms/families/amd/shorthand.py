@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from wheelfit.platforms.family import Shorthand
 
-__all__ = ["SHORTHAND"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SHORTHAND = Shorthand(
     "rocm",
     "ROCm",

@@ -7,13 +7,6 @@ import re
 from wheelfit.platforms.families.amd import tables
 from wheelfit.platforms.vocabulary import Offered, Vocabulary
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 VOCABULARY = Vocabulary(
     {
         "gfx_arch": Offered(

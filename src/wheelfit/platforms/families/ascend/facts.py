@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Evidence
 
-__all__ = [
-    "AscendCard",
-    "AscendDriver",
-    "AscendFiles",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class AscendCard(NamedTuple):
     """Hold one NPU."""

@@ -12,13 +12,6 @@ from wheelfit.platforms.preset_parts import Accelerator, PresetLine, frozen, unk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NPUS", "lines", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 NPUS = (*tables.PUBLISHED_TYPES, *tables.APPENDED_TYPES)
 """Every known type."""
 

@@ -7,13 +7,6 @@ import re
 from wheelfit.platforms.families.ascend import tables
 from wheelfit.platforms.vocabulary import Offered, Vocabulary
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
 
 # The published package lists whatever the tool of the vendor prints.

@@ -5,12 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.ascend.record import FAMILY
 from wheelfit.platforms.words import AcceleratorWords
 
-__all__ = ["Words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Words(AcceleratorWords):
     """The words about Ascend NPUs."""

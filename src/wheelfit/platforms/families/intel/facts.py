@@ -7,17 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Evidence
 
-__all__ = [
-    "DeviceIp",
-    "IntelDriver",
-    "IntelFiles",
-    "IntelGpu",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class DeviceIp(NamedTuple):
     """Hold the version of a GPU's design; compares as numbers do (P-133)."""

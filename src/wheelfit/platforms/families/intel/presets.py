@@ -12,13 +12,6 @@ from wheelfit.platforms.preset_parts import Accelerator, PresetLine, frozen, unk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["INTEL", "lines", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _INTEL_NAMES: MappingProxyType[str, str] = MappingProxyType(
     {
         "arc-a770": "acm-g10",

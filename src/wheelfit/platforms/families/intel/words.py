@@ -13,12 +13,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.words import Feature
 
-__all__ = ["Words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Words(AcceleratorWords):
     """The words for what Intel's GPUs lack."""

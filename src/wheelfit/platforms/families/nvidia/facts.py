@@ -12,17 +12,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.features import Evidence
 
-__all__ = [
-    "Capability",
-    "NvidiaDriver",
-    "NvidiaFiles",
-    "NvidiaGpu",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Capability(NamedTuple):
     """Hold a compute capability; compares as numbers do."""

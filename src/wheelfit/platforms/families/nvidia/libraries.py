@@ -8,13 +8,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = ["DATA_VERSION", "MAJOR_OF_SONAME", "SAME_SONAME"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with published packages."""
 

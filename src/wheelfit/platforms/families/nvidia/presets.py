@@ -16,13 +16,6 @@ from wheelfit.platforms.tables.platforms import PLATFORMS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CUDA_NEWEST", "NVIDIA", "NvidiaRow", "lines", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType(
     {toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)}
 )

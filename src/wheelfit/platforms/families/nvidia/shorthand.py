@@ -5,13 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.nvidia import tables
 from wheelfit.platforms.family import Shorthand
 
-__all__ = ["SHORTHAND"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SHORTHAND = Shorthand(
     "cuda",
     "CUDA",

@@ -7,13 +7,6 @@ import re
 from wheelfit.platforms.families.nvidia.cuda_values import every_bound, every_sm_value
 from wheelfit.platforms.vocabulary import Offered, Vocabulary
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _BOUND = Offered(frozenset(every_bound()), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
 _SM = frozenset(every_sm_value())
 # Those with a letter behind the number are wheelfit's (P-83).

@@ -7,15 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Evidence
 
-__all__ = [
-    "TpuChip",
-    "TpuFiles",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class TpuChip(NamedTuple):
     """Hold one TPU on the bus."""

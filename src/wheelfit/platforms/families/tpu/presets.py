@@ -11,12 +11,6 @@ from wheelfit.platforms.preset_parts import Accelerator, PresetLine, frozen, unk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["lines", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.

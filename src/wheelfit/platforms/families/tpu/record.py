@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from wheelfit.platforms.family import DevicePresets, Family, Plugin
 
-__all__ = ["FAMILY", "PRESETS"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PRESETS = DevicePresets("tpu", ("linux-x86_64",))
 
 FAMILY = Family(

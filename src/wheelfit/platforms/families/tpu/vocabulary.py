@@ -5,13 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.tpu import tables
 from wheelfit.platforms.vocabulary import Offered, Vocabulary
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 VOCABULARY = Vocabulary(
     {
         "present": Offered(frozenset(tables.PRESENT)),

@@ -11,12 +11,6 @@ from wheelfit.wording import listed
 if TYPE_CHECKING:
     from wheelfit.platforms.words import Feature
 
-__all__ = ["Words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Words(AcceleratorWords):
     """The words for what a machine lacks of TPUs."""

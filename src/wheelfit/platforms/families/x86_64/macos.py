@@ -11,13 +11,6 @@ from wheelfit.platforms.probes import sysctl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NAMES", "parse"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LISTS = (
     "machdep.cpu.features",
     "machdep.cpu.leaf7_features",

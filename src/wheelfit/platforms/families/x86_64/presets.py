@@ -13,12 +13,6 @@ from wheelfit.platforms.preset_parts import ProcessorRow
 if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
 
-__all__ = ["PROCESSORS", "SYSTEMS", "detect"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def _level(number: int) -> frozenset[str]:
     """Return the flags of an x86-64 level (psABI), those of the lower ones included."""

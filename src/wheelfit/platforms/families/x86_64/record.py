@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from wheelfit.platforms.family import Family, Plugin
 
-__all__ = ["FAMILY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FAMILY = Family(
     namespace="x86_64",
     rank=10,

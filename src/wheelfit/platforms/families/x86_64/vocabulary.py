@@ -5,13 +5,6 @@ from __future__ import annotations
 from wheelfit.platforms.families.x86_64 import tables
 from wheelfit.platforms.vocabulary import Offered, Vocabulary, switches
 
-__all__ = ["VOCABULARY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 VOCABULARY = Vocabulary(
     {
         "level": Offered(frozenset(name for name, _ in tables.LEVELS)),
