@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from releases import write_releases
 
 from wheelfit.testing.drivers import FakeDriver, compile_fake_driver, find_compiler
 
@@ -69,6 +70,14 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of small pages and index files with the facts of some published releases."""
+    folder = tmp_path_factory.mktemp("releases")
+    write_releases(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

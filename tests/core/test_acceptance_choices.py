@@ -479,10 +479,10 @@ class TestNumPy:
         ],
     )
     def test_static_list(
-        self, shared_data: Path, platform: str, answer: Detection, expected: str
+        self, releases: Path, platform: str, answer: Detection, expected: str
     ) -> None:
         """A-28: numpy 2.3.4: the hardware decides before the static list of BLAS."""
-        file = shared_data / "variants-index/numpy/numpy-2.3.4-variants.json"
+        file = releases / "numpy/numpy-2.3.4-variants.json"
         document = read_document(file.read_bytes(), where=file.name)
         machine = platform.rpartition("_")[2] if platform.endswith("arm64") else "x86_64"
         known = support(
@@ -640,10 +640,9 @@ class TestOthers:
             (True, ["dthought_c10_fm", "hal9k_c0_6_nfun", "autochef_r25_sup", "null"]),
         ],
     )
-    def test_demo_providers(self, shared_data: Path, humor: bool, expected: list[str]) -> None:  # noqa: FBT001
+    def test_demo_providers(self, releases: Path, humor: bool, expected: list[str]) -> None:  # noqa: FBT001
         """A-40, A-40b: the fictional providers, their lists given by a host file."""
-        folder = shared_data / "mockhouse/pep-xxx-variants/dummy-project-flit"
-        file = folder / "dummy_project_flit-0.0.1-variants.json"
+        file = releases / "dummy-project-flit" / "dummy_project_flit-0.0.1-variants.json"
         document = read_document(file.read_bytes(), where=file.name)
         hardware = {
             "architecture": ["deepthought", "hal9000"],

@@ -271,3 +271,14 @@ def test_snapshots_that_contradict_each_other(read: dict[str, VariantDocument]) 
     with pytest.raises(InconsistentDocuments) as caught:
         combine([(path, read[path]) for path in (old, new)])
     assert caught.value.message == f"{old} and {new} contradict each other about providers.priority"
+
+
+def test_facts(releases: Path, shared_data: Path) -> None:
+    """The facts of releases that tests are made of are those of the published documents."""
+    published = {file.name: file for file in shared_data.rglob("*-variants.json")}
+    published |= {file.name: file for file in (shared_data / "variants-index").rglob("*.json")}
+    for file in sorted(releases.rglob("*-variants.json")):
+        ours, theirs = (
+            read_document(one.read_bytes(), where=file.name) for one in (file, published[file.name])
+        )
+        assert (ours.variants, set(ours.providers)) == (theirs.variants, set(theirs.providers))

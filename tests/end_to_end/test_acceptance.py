@@ -37,9 +37,9 @@ ARM_VERSIONS = ["8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a"]
 
 
 @pytest.fixture(scope="module")
-def published(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the published pages; wheels that are asked for are made up."""
-    site = StaticSite(shared_data / "variants-index", stubs=tmp_path_factory.mktemp("stubs"))
+def published(releases: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the published releases; wheels that are asked for are made up."""
+    site = StaticSite(releases, stubs=tmp_path_factory.mktemp("stubs"))
     with RecordingIndex(site) as index:
         yield index.url
 
@@ -134,12 +134,12 @@ CAPABILITIES = ["4.0", "5.0", "7.0", "7.5", "9.0", "10.0", "12.0"]
 
 
 @pytest.fixture
-def torch_2_10(release: Release, shared_data: Path) -> Decisions:
+def torch_2_10(release: Release, releases: Path) -> Decisions:
     """Decide by the published document of torch 2.10, with a wheel for each of its labels.
 
     The page lists no cuda12.8 wheel for x86-64, hence the wheels of our own.
     """
-    path = shared_data / "variants-index" / "torch" / "torch-2.10.0-variants.json"
+    path = releases / "torch" / "torch-2.10.0-variants.json"
     document = json.loads(path.read_bytes())
     return release("torch", "2.10.0", document, list(document["variants"]))
 
@@ -512,12 +512,12 @@ class TestXGBoost:
         capability: str,
         label: str | None,
         release: Release,
-        shared_data: Path,
+        releases: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A-32: the published document of xgboost 3.1.0rc1 by driver and GPU."""
         nvidia(monkeypatch, driver, capability)
-        page = shared_data / "variants-index" / "xgboost"
+        page = releases / "xgboost"
         document = json.loads((page / "xgboost-3.1.0rc1-variants.json").read_bytes())
         # The page has no plain wheel of this release; other indexes do.
         decisions = release("xgboost", "3.1.0rc1", document, ["cu12", "cu13", None])
@@ -547,11 +547,10 @@ class TestDemoProviders:
 
     @pytest.fixture
     def decisions(
-        self, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self, releases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> Iterator[Decisions]:
         """Serve the demo index."""
-        tree = shared_data / "mockhouse" / "pep-xxx-variants"
-        with RecordingIndex(StaticSite(tree, stubs=tmp_path / "stubs")) as index:
+        with RecordingIndex(StaticSite(releases, stubs=tmp_path / "stubs")) as index:
             yield Decisions(index.url, tmp_path, capsys)
 
     @pytest.mark.parametrize(

@@ -118,9 +118,9 @@ class TestDemo:
     """The demo packages and their plugins."""
 
     @pytest.fixture
-    def demo(self, folder: Path, shared_data: Path) -> None:
+    def demo(self, folder: Path, releases: Path) -> None:
         """Build the demo release from its published index file."""
-        place = shared_data / "mockhouse/pep-xxx-variants/dummy-project-flit"
+        place = releases / "dummy-project-flit"
         text = (place / "dummy_project_flit-0.0.1-variants.json").read_text()
         (folder / "dummy_project_flit-0.0.1-variants.json").write_text(text)
         document = json.loads(text)

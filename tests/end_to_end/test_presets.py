@@ -18,9 +18,9 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 @pytest.fixture(scope="module")
-def published(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the published pages; wheels that are asked for are made up."""
-    site = StaticSite(shared_data / "variants-index", stubs=tmp_path_factory.mktemp("stubs"))
+def published(releases: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the published releases; wheels that are asked for are made up."""
+    site = StaticSite(releases, stubs=tmp_path_factory.mktemp("stubs"))
     with RecordingIndex(site) as index:
         yield index.url
 

@@ -128,11 +128,9 @@ class TestBoth:
 
 
 @pytest.fixture(scope="module")
-def published(
-    shared_data: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RecordingIndex]:
-    """Serve pages that were published; wheels that are asked for are made up."""
-    site = StaticSite(shared_data / "variants-index", stubs=tmp_path_factory.mktemp("stubs"))
+def published(releases: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
+    """Serve published releases; wheels that are asked for are made up."""
+    site = StaticSite(releases, stubs=tmp_path_factory.mktemp("stubs"))
     with RecordingIndex(site) as index:
         yield index
 

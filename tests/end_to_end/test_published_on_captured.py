@@ -22,7 +22,7 @@ ASCEND = "vllm-ascend/vllm_ascend-0.13.0rc1-variants.json"  # a2 is 910b, a3 is 
 
 
 def best(
-    shared_data: Path,
+    releases: Path,
     release: str,
     machine: str,
     policy: DevicePolicy = "all",
@@ -31,7 +31,7 @@ def best(
     same_major: bool = False,
 ) -> str:
     """Return the label that a captured machine gets, ``null`` if no other fits."""
-    document = read_document((shared_data / "variants-index" / release).read_bytes(), where=release)
+    document = read_document((releases / release).read_bytes(), where=release)
     given = recording.surroundings_of(MACHINES / machine) | {"rocm_same_major": same_major}
     given["environ"] |= environ or {}
     support = support_for(
@@ -67,9 +67,9 @@ def best(
         (ASCEND, "linux-aarch64-ascend-container-without-devices", "null"),
     ],
 )
-def test_published_builds(shared_data: Path, release: str, machine: str, label: str) -> None:
+def test_published_builds(releases: Path, release: str, machine: str, label: str) -> None:
     """P-13, P-121, P-123, P-124, P-140, P-141: what fits is taken, and nothing else."""
-    assert best(shared_data, release, machine) == label
+    assert best(releases, release, machine) == label
 
 
 @pytest.mark.parametrize(
@@ -90,32 +90,32 @@ def test_published_builds(shared_data: Path, release: str, machine: str, label: 
         ("linux-x86-v4-zen5", "null"),
     ],
 )
-def test_published_builds_for_intel(shared_data: Path, machine: str, label: str) -> None:
+def test_published_builds_for_intel(releases: Path, machine: str, label: str) -> None:
     """P-13, P-131, P-132, P-133: where a GPU can be used, and runs some of the code."""
     for release in (TORCH_2_9, TORCH_2_10):
-        assert best(shared_data, release, machine) == label
+        assert best(releases, release, machine) == label
 
 
-def test_a_card_beside_the_graphics_of_the_processor(shared_data: Path) -> None:
+def test_a_card_beside_the_graphics_of_the_processor(releases: Path) -> None:
     """P-88: the build has code for the card only, which is enough on request."""
     machine = "linux-x86-intel-arc-beside-igpu"
-    assert best(shared_data, TORCH_2_10, machine, "all") == "null"
-    assert best(shared_data, TORCH_2_10, machine, "highest") == "xpu"
-    assert best(shared_data, TORCH_2_10, machine, "any") == "xpu"
+    assert best(releases, TORCH_2_10, machine, "all") == "null"
+    assert best(releases, TORCH_2_10, machine, "highest") == "xpu"
+    assert best(releases, TORCH_2_10, machine, "any") == "xpu"
 
 
-def test_unlike_gpus(shared_data: Path) -> None:
+def test_unlike_gpus(releases: Path) -> None:
     """P-88, P-122: on every GPU by default; the first one, or any, on request."""
     machine = "linux-x86-amd-igpu-beside-dgpu"
-    assert best(shared_data, TORCH_2_10, machine, "all") == "null"
-    assert best(shared_data, TORCH_2_10, machine, "highest") == "rocm7.1"
-    assert best(shared_data, TORCH_2_10, machine, "any") == "rocm7.1"
+    assert best(releases, TORCH_2_10, machine, "all") == "null"
+    assert best(releases, TORCH_2_10, machine, "highest") == "rocm7.1"
+    assert best(releases, TORCH_2_10, machine, "any") == "rocm7.1"
 
 
-def test_older_minors_on_request(shared_data: Path) -> None:
+def test_older_minors_on_request(releases: Path) -> None:
     """P-123: of the builds for 7.0 and 7.1 the newer one, on 7.2."""
     machine = "linux-x86-amd-mi300x"
     environ = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": "7.2.0"}
-    assert best(shared_data, TORCH_2_10, machine, environ=environ) == "null"
-    found = best(shared_data, TORCH_2_10, machine, environ=environ, same_major=True)
+    assert best(releases, TORCH_2_10, machine, environ=environ) == "null"
+    found = best(releases, TORCH_2_10, machine, environ=environ, same_major=True)
     assert found == "rocm7.1"
