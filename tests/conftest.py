@@ -48,6 +48,12 @@ settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no folder of integration tests where none is asked for."""
+    whole = collection_path.parent == Path(__file__).parent and collection_path.name in _WHOLE
+    return True if whole and config.option.markexpr == "not integration" else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest applies -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark integration tests; deselect long corpora whose marker is not in ``-m``."""

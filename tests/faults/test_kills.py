@@ -57,7 +57,7 @@ def test_some(
 ) -> None:
     """A change that is killed has happened or not, once the next command has run."""
     made = prepared(change)
-    outcome = kill_everywhere(made, spread(made.calls, 4, sum(map(ord, change.name))))
+    outcome = kill_everywhere(made, spread(made.calls, 2, sum(map(ord, change.name))))
     figures(f"kill at system calls   {change.name:10} {outcome}")
     assert not outcome.broken, outcome.report()
 

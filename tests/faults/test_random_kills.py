@@ -130,7 +130,7 @@ def kill_other(upgrade: Upgrade, trials: int, seed: int, start: float) -> Outcom
 def test_some(many: RecordingIndex, tmp_path: Path, figures: Callable[[str], None]) -> None:
     """A kill at any moment leaves the old or the new version, once the next command has run."""
     upgrade = wheelfit_upgrade(tmp_path / "scene", many)
-    outcome = kill_wheelfit(upgrade, 8, seed=1)
+    outcome = kill_wheelfit(upgrade, 4, seed=1)
     figures(f"kill at random moments wheelfit   {outcome}")
     assert not outcome.broken, outcome.report()
 

@@ -9,11 +9,11 @@ import pytest
 
 __all__ = ["mostly_slow"]
 
-_EACH = 12
+_EACH = 24
 
 
 def mostly_slow(values: Iterable[str], ids: Iterable[str] | None = None) -> list[Any]:
-    """Return values to parametrise with: each twelfth for every run, the others for ``-m slow``.
+    """Return values to parametrise with: each 24th for every run, the others for ``-m slow``.
 
     :param values: what a test is about, which another test has in every run.
     :param ids: how to name them; as they are if left out.

@@ -306,7 +306,7 @@ def download(address: tuple[str, int], path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "size", [300_000_000, pytest.param(2 << 30, marks=pytest.mark.gigabytes)], ids=["300MB", "2GiB"]
+    "size", [100_000_000, pytest.param(2 << 30, marks=pytest.mark.gigabytes)], ids=["100MB", "2GiB"]
 )
 def test_a_large_wheel_costs_no_memory(size: int, tmp_path: Path) -> None:
     """It goes in and out, and through a mirror, with 50 MB more than an idle server has."""
