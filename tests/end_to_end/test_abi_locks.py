@@ -23,7 +23,6 @@ P100, B200 = "cuda-12.8-sm60", "cuda-13.0-sm100"
 
 @pytest.fixture
 def example(
-    shared_data: Path,
     tmp_path: Path,
     environment: Callable[[], Path],
     capsys: pytest.CaptureFixture[str],
@@ -32,7 +31,7 @@ def example(
     with ExitStack() as servers:
 
         def serve(**without: list[str]) -> Locks:
-            documents = converted(fixed(published(shared_data, "v0.0.3")))
+            documents = converted(fixed(published("v0.0.3")))
             folder = tmp_path / "index"
             for (name, version), document in documents.items():
                 for label in without.get(f"{name}_{version.replace('.', '_')}", ()):
