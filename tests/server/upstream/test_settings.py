@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.tables import FirstFault, Table
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
@@ -53,10 +54,15 @@ def test_what_is_no_mirror(text: str) -> None:
     assert "secret" not in str(caught.value) + str(caught.value.where)
 
 
+def mirror_table(content: dict[str, Any]) -> Table:
+    """Return a table of a file of settings."""
+    return Table(content, FirstFault(InvalidConfiguration, "server.toml"), "mirror", 0)
+
+
 def test_a_table() -> None:
     """Keys are those of the settings, with dashes; lists are lists."""
     table = {"url": URL, "most": 5, "fresh": 1.5, "allow": ["a"], "lists-all": True, "cert": "x"}
-    assert mirror_of_table(table, where="it") == MirrorSettings(
+    assert mirror_of_table(mirror_table(table)) == MirrorSettings(
         URL, most=5, fresh=1.5, allow=("a",), lists_all=True, cert="x"
     )
 
@@ -80,7 +86,7 @@ def test_a_table() -> None:
 def test_tables_with_mistakes(table: dict[str, Any]) -> None:
     """Each is told with the file it stands in."""
     with pytest.raises(InvalidConfiguration) as caught:
-        mirror_of_table(table, where="server.toml")
+        mirror_of_table(mirror_table(table))
     assert caught.value.where == "server.toml" or "url" in table
 
 
@@ -104,7 +110,7 @@ def test_patterns() -> None:
 def test_patterns_that_nothing_fits(pattern: str) -> None:
     """A slip must not leave a name open to whoever registers it elsewhere."""
     with pytest.raises(InvalidConfiguration, match="no name of a project fits"):
-        mirror_of_table({"url": URL, "deny": [pattern]}, where="server.toml")
+        mirror_of_table(mirror_table({"url": URL, "deny": [pattern]}))
     with pytest.raises(InvalidConfiguration) as caught:
         check_patterns([pattern], where="reserved")
     assert caught.value.where == "reserved"

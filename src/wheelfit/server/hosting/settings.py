@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.sizes import parse_size
+from wheelfit.core.tables import FirstFault, Table
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
@@ -88,7 +89,10 @@ def read_settings(
     :raises FileProblem: the file cannot be read.
     """
     read = _read(file)
-    tables = {key: read.pop(key) for key in _TABLES if not isinstance(read.get(key, ""), str)}
+    tables = Table(
+        {key: read.pop(key) for key in _TABLES if not isinstance(read.get(key, ""), str)},
+        FirstFault(InvalidConfiguration, str(file)),
+    )
     said = {key: (str(value), f"file {file}") for key, value in read.items()}
     for key in _KEYS:
         variable = PREFIX + key.upper().replace("-", "_")
@@ -124,8 +128,8 @@ def read_settings(
             metrics=values["metrics"],
             reads=values["read"],
         ),
-        mirrors=_mirrors(values["mirror"], tables.get("mirror"), values["mirror-most"], str(file)),
-        owners=_owners(values["reserved"], tables, str(file)),
+        mirrors=_mirrors(values["mirror"], tables, values["mirror-most"]),
+        owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
         mirror_storage=values["mirror-storage"],
     )
@@ -144,56 +148,38 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _mirrors(
-    given: tuple[MirrorSettings, ...] | None, tables: object, most: int | None, where: str
+    given: tuple[MirrorSettings, ...] | None, file: Table, most: int | None
 ) -> tuple[MirrorSettings, ...]:
     """Return the mirrors that flags name, or the tables of a file."""
     mirrors = given
     if mirrors is None:
-        if not isinstance(tables, list | None):
-            raise InvalidConfiguration("mirrors are tables: [[mirror]]", where=where)
-        mirrors = tuple(mirror_of_table(_table(one, where), where=where) for one in tables or ())
+        mirrors = tuple(map(mirror_of_table, file.tables("mirror")))
     return tuple(replace(one, most=one.most if most is None else most) for one in mirrors)
 
 
-def _owners(reserved: tuple[str, ...] | None, tables: Mapping[str, object], where: str) -> Owners:
+def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
     """Return the rules about owners."""
-    patterns = reserved
-    if patterns is None:
-        patterns = _texts(tables.get("reserved", []), "reserved", where)
+    patterns = file.strings("reserved") if reserved is None else reserved
     check_patterns(patterns, where="reserved")
-    named: dict[str, tuple[str, ...]] = {
-        canonicalize_name(project): _texts(
-            [sources] if isinstance(sources, str) else sources, project, where
-        )
-        for project, sources in _table(tables.get("owners", {}), where).items()
-    }
-    return Owners(named, patterns)
+    owners = _by_project(file.table("owners"))
+    return Owners({str(project): sources for project, sources in owners.items()}, patterns)
 
 
-def _elsewhere(tables: Mapping[str, object], where: str) -> Mapping[NormalizedName, OtherPages]:
+def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
     """Return what the tables ``tracks`` and ``alternate-locations`` declare of projects."""
     said: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
     for key, name in (("tracks", "tracks"), ("alternate-locations", "alternates")):
-        for project, urls in _table(tables.get(key, {}), where).items():
-            given = _texts([urls] if isinstance(urls, str) else urls, project, where)
-            for url in given:
+        for project, urls in _by_project(file.table(key)).items():
+            for url in urls:
                 check_page_url(url, where=where)
-            said.setdefault(canonicalize_name(project), {})[name] = given
+            said.setdefault(project, {})[name] = urls
     return {project: OtherPages(**urls) for project, urls in said.items()}
 
 
-def _table(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidConfiguration(
-            "owners, mirrors, tracks and alternate-locations are tables", where=where
-        )
-    return value
-
-
-def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
-    if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-        raise InvalidConfiguration(f"{key} is a text, or a list of texts", where=where)
-    return tuple(value)
+def _by_project(table: Table) -> dict[NormalizedName, tuple[str, ...]]:
+    return {
+        canonicalize_name(project): table.strings(project, single=True) for project in table.content
+    }
 
 
 def _read(file: str | None) -> dict[str, object]:

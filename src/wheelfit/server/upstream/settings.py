@@ -13,9 +13,11 @@ from wheelfit.sources.urls import origin, redact
 from wheelfit.values import dataclass, field, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from packaging.utils import NormalizedName
+
+    from wheelfit.core.tables import Table
 
 
 __all__ = ["MirrorSettings", "check_patterns", "fits", "mirror_of_table", "mirror_of_text"]
@@ -128,49 +130,36 @@ def mirror_of_text(text: str) -> MirrorSettings:
     return _checked(MirrorSettings(url, name))
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str,),
-    "bool": (bool,),
-    "float": (int, float),
-    "int": (int,),
-    "int | None": (int,),
-    "tuple[str, ...]": (list,),
-}
-
-
-def mirror_of_table(table: Mapping[str, Any], *, where: str) -> MirrorSettings:
+def mirror_of_table(table: Table) -> MirrorSettings:
     """Read a table of a configuration file; the keys are the fields, with dashes.
 
-    >>> mirror_of_table({"url": "https://index.example/simple/", "fresh": 5}, where="it").fresh
-    5
-
-    :param table: as TOML has it.
-    :param where: the file, for errors.
+    :param table: its faults raise `InvalidConfiguration`.
     :raises InvalidConfiguration: a key or a value is none that there is.
     """
     known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
+    table.only(*known)
+    table.required("url")
     values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in known:
-            raise InvalidConfiguration(
-                f"a mirror has no setting {key[:60]!r}",
-                where=where,
-                hint=f"there are {', '.join(known)}",
-            )
-        kinds = _KINDS[str(known[key].type)]
-        is_right = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        if is_right and isinstance(value, list):
-            is_right = all(isinstance(one, str) for one in value)
-            value = tuple(value)  # noqa: PLW2901
-        if not is_right or (isinstance(value, (int, float)) and value < 0):
-            raise InvalidConfiguration(
-                f"the setting {key!r} of a mirror has no value that can be", where=where
-            )
-        values[known[key].name] = value
-    if "url" not in values:
-        raise InvalidConfiguration("a mirror needs a url", where=where)
+    for key in table.content:
+        kind = str(known[key].type)
+        if kind.startswith("str"):
+            values[known[key].name] = table.string(key)
+        elif kind == "bool":
+            values[known[key].name] = table.flag(key)
+        elif kind.startswith("tuple"):
+            values[known[key].name] = table.strings(key)
+        else:
+            values[known[key].name] = _number(table, key, is_whole=kind.startswith("int"))
     return _checked(MirrorSettings(**values))
+
+
+def _number(table: Table, key: str, *, is_whole: bool) -> float:
+    value = table.content[key]
+    if is_whole or not isinstance(value, float):
+        return table.integer(key)
+    if not value >= 0:
+        table.must_be("a number of at least 0", value, key)
+    return value
 
 
 def _checked(settings: MirrorSettings) -> MirrorSettings:
