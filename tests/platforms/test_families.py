@@ -305,8 +305,9 @@ EXCEPTIONS = {
     "platforms/isolated/confinement.py": "what a confined plugin may read",
     # An option that belongs to one provider, on its way from the command line.
     "cli/machine.py": "--rocm-compat, --tpu-generation",
-    "cli/options.py": "--rocm-compat, --tpu-generation",
-    "cli/settings.py": "--rocm-compat, --tpu-generation",
+    "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
+    "cli/options/table/variants.py": "examples of shorthands",
+    "cli/options/table/hardware.py": "options of `host new` for three families",
     "cli/commands/host.py": "options of `host new` for three families",
     "platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
