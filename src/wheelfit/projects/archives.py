@@ -20,6 +20,7 @@ import tarfile
 import zipfile
 import zlib
 from contextlib import contextmanager
+from math import inf
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
 from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel
@@ -225,14 +226,16 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: Limits) -> 
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
     with (
         _damage(where),
-        _Pieces(plain.open("rb", buffering=0)) as file,
+        _Budgeted(plain.open("rb", buffering=0)) as file,
         tarfile.open(fileobj=file, mode="r:", errorlevel=2) as archive,
     ):
         members: list[tarfile.TarInfo] = []
         for member in archive:
             members.append(member)
+            file.left = _PIECE
             if len(members) > limits.members:
                 raise InvalidSource(f"it has more than {limits.members} members", where=where)
+        file.left = inf  # content is read in pieces
         _check_end(plain, archive.offset, where)
         entries = [_tar_entry(member, where) for member in members]
         top = _check(entries, where, limits)
@@ -247,13 +250,17 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
         return top
 
 
-class _Pieces(io.BufferedReader):
-    """Give a file piecemeal: names and other headers are read at one go, however large they are."""
+class _Budgeted(io.BufferedReader):
+    """A file of which only so much may be read: ``tarfile`` reads headers whole into memory."""
+
+    left: float = _PIECE
+    """Bytes."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read that much, if nobody would need more at once."""
-        if size is not None and size > _PIECE:
-            raise InvalidSource(f"it has a header of {size} bytes")
+        """Read that much, if there is so much left."""
+        self.left -= inf if size is None or size < 0 else size
+        if self.left < 0:
+            raise InvalidSource(f"it has a header of more than {_PIECE} bytes")
         return super().read(size)
 
 
