@@ -208,7 +208,7 @@ CHOOSING = [
     ),
     Bad(
         "host file with a slip", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
-        "did you mean provider", files={"bad.toml": HOST + "[[provder]]\n"},
+        'did you mean "provider"?', files={"bad.toml": HOST + "[[provder]]\n"},
     ),
     Bad("unknown interpreter", ("some", "--python", "{here}/no"), 1, "unusable-interpreter", "/no"),
     Bad(

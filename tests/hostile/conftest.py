@@ -99,7 +99,9 @@ class Site:
         return ["--target", self.library] if self.flat else ["--python", self.venv]
 
     def installed(self) -> dict[str, str | None]:
-        """Return name and label of what is installed."""
+        """Return name and label of what is installed; nothing was if there is no folder."""
+        if self.flat and not self.library.exists():
+            return {}
         packages = self.run("list", "--json").object["packages"]
         return {entry["name"]: entry["label"] for entry in packages}
 

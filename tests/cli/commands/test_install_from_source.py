@@ -763,6 +763,8 @@ class TestBrokenBackends:
             [*words, workshop.target, project],
             env={**os.environ, "TMPDIR": str(scratch)},
             stderr=subprocess.PIPE,
+            # Whoever started the tests may ignore it, as nohup does.
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509
         )
         wait_for(lambda: (project / "pids").exists() or process.poll() is not None)
         process.send_signal(number)
