@@ -228,7 +228,7 @@ def main() -> None:
     python = platform.python_version()
     where = f"{day}, CPython {python}, {os.cpu_count()} cores of a shared and busy machine"
     where += "; processor time. The last column is the median of the ratios of each turn."
-    where += " Differences below a tenth are noise there."
+    where += " Differences below a fifth are noise there."
     text += f"\n\n{where}"
     print(text)
     if arguments.docs:
