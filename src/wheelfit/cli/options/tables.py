@@ -58,37 +58,21 @@ class _Rows(Kind):
             rows.append(self._row(path, row, at))
         return tuple(rows)
 
-    def parse(self, key: str, text: str, place: Place) -> tuple[Any, ...]:  # noqa: ARG002
-        place.refuse(key, "can be set in a file only")
-
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
         return (*above, *below)
 
-    def show(self, value: Any) -> list[object]:
+    def show(self, value: Any) -> object:
         return [self._show(row) for row in value]
 
 
-class _Named(Kind):
-    """Tables by name, each read by a function; of one name the layer that counts most is heard.
+class _Named(_Rows):
+    """Tables by name, each read by a function; of one name the layer that counts most is used.
 
     :param read: called with the name, a table and its place.
     :param show: the opposite.
     """
 
-    is_list = True
-    is_text = False
     title = "tables by name"
-
-    def __init__(
-        self,
-        read: Callable[[str, Mapping[str, Any], Place], Any],
-        show: Callable[[Any], object],
-    ) -> None:
-        self._row = read
-        self._show = show
-
-    def absent(self) -> tuple[Any, ...]:
-        return ()
 
     def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
         if not isinstance(value, dict):
@@ -101,16 +85,12 @@ class _Named(Kind):
             rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
         return tuple(rows)
 
-    def parse(self, key: str, text: str, place: Place) -> tuple[Any, ...]:
-        del text
-        place.refuse(key, "can be set in a file only")
-
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
         return tuple(
             {**{row.name: row for row in below}, **{row.name: row for row in above}}.values()
         )
 
-    def show(self, value: Any) -> dict[str, object]:
+    def show(self, value: Any) -> object:
         return {row.name: self._show(row) for row in value}
 
 
@@ -124,10 +104,6 @@ class _Elsewhere(Kind):
         if not isinstance(value, dict):
             place.refuse(key, "is no table")
         return value
-
-    def parse(self, key: str, text: str, place: Place) -> object:
-        del text
-        place.refuse(key, "can be set in a file only")
 
 
 _ROW = frozenset(["namespace", "package", "plugin-api", "versions"])

@@ -127,8 +127,10 @@ class Kind:
     def parse(self, key: str, text: str, place: Place) -> Any:
         """Return the value of a variable.
 
-        :raises InvalidConfiguration: it is of another type.
+        :raises InvalidConfiguration: it is of another type, or of one that only files can have.
         """
+        if not self.is_text:
+            place.refuse(key, "can be set in a file only")
         try:
             return self.word(text)
         except ValueError as error:
