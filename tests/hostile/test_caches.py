@@ -251,12 +251,12 @@ class TestContents:
 
 
 def open_to_all(path: Path) -> None:
-    """Let everybody write to a folder."""
+    """Make a folder writable for everybody."""
     path.chmod(0o777)
 
 
 def open_to_group(path: Path) -> None:
-    """Let a group write to a folder; that of root is nobody's private one."""
+    """Make a folder writable for a group; that of root is nobody's private one."""
     os.chown(path, -1, os.getgid())
     path.chmod(0o770)
 

@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """Hold one accelerator of a preset."""
+    """An accelerator of a preset."""
 
     name: str
     """The part of the preset's name, as ``cuda-12.8-sm90``."""
@@ -54,7 +54,7 @@ class Accelerator:
 
 
 class ProcessorRow(NamedTuple):
-    """Hold one processor."""
+    """A processor."""
 
     architecture: str
     cpu: Cpu
@@ -63,7 +63,7 @@ class ProcessorRow(NamedTuple):
 
 
 class PresetLine(NamedTuple):
-    """Hold one line of the list of presets."""
+    """A line of the list of presets."""
 
     pattern: str
     """Its name, with ``M.m`` where any version may stand."""

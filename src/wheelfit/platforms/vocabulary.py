@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Say what is offered of one feature."""
+    """The values offered of one feature."""
 
     published: frozenset[str] = frozenset()
     """Values of the vendor's package."""
@@ -36,7 +36,7 @@ class Offered:
     """Whether a wheel may list several (P-30)."""
 
     def is_known(self, value: str) -> bool:
-        """Say whether a value is offered on any machine, by anybody."""
+        """Return whether any provider offers a value on any machine."""
         return (
             value in self.published
             or value in self.wider
@@ -46,14 +46,14 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Say what is offered in one namespace."""
+    """The features offered in one namespace."""
 
     features: Mapping[str, Offered]
     misspelt: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What the published package has by mistake, and the features it means (P-110)."""
 
     def is_disputed(self, feature: str) -> bool:
-        """Say whether the published package spells a feature in another way than others do."""
+        """Return whether the published package spells a feature in another way than others do."""
         return feature in self.misspelt or any(feature in all_ for all_ in self.misspelt.values())
 
 

@@ -81,7 +81,7 @@ class FileSystem(Protocol):
         """
 
     def set_mode(self, path: AnyPath, mode: int) -> None:
-        """Give a file or folder permissions; links have none."""
+        """Set the permissions of a file or folder; links have none."""
 
     def remove_file(self, path: AnyPath) -> None:
         """Remove a file or a link."""

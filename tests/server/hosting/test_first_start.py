@@ -82,7 +82,7 @@ def test_servers_that_start_at_once_make_one_token(
 
 @contextmanager
 def umask(mask: int) -> Iterator[None]:
-    """Let new files be as a mask allows; processes that are started inherit it."""
+    """Set the mask of new files, which processes started here inherit."""
     before = os.umask(mask)
     try:
         yield

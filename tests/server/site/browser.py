@@ -177,12 +177,12 @@ class Tab:
         self._call("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def send_headers(self, headers: Mapping[str, str]) -> None:
-        """Let every request of the page have further headers."""
+        """Add headers to every request of the page."""
         self._call("Network.enable")
         self._call("Network.setExtraHTTPHeaders", {"headers": dict(headers)})
 
     def drop_policies(self) -> None:
-        """Let pages do what their content security policies forbid: as if others had sent them."""
+        """Switch off the content security policies of pages, as if others had sent them."""
         self._call("Page.setBypassCSP", {"enabled": True})
 
     def open(self, url: str) -> None:

@@ -97,7 +97,7 @@ class FolderBlobs:
             raise storage_error(error, str(path)) from error
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Give the pieces of what lies between two positions."""
+        """Yield the pieces between two positions."""
         path = self._path(sha256)
         try:
             yield from FilePart(path, start, stop)

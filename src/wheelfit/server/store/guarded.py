@@ -48,7 +48,7 @@ class GuardedBlobs:
             return self._blobs.size(sha256)
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Give the pieces of what lies between two positions.
+        """Yield the pieces between two positions.
 
         The first is read at once, so that a silent storage raises before an answer has begun.
         """

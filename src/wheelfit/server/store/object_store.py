@@ -103,7 +103,7 @@ class ObjectBlobs:
             raise self._error(error) from error
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Give the pieces of what lies between two positions."""
+        """Yield the pieces between two positions."""
         if start >= stop:
             return
         try:

@@ -1,4 +1,4 @@
-"""Say what a build environment has: its backend, what that knows, some packages, its compiler.
+"""Describe a build environment: its backend and its features, some packages, its compiler.
 
 Run by the interpreter of the environment, with a question as JSON; the answer is JSON too.
 Nothing of what is looked at is imported. Must run on CPython 3.9.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class AmdGpu(NamedTuple):
-    """Hold one GPU that the kernel or a tool lists."""
+    """A GPU that the kernel or a tool lists."""
 
     node: int
     """Number of its node among the kernel's, or its place in a tool's list."""
@@ -26,7 +26,7 @@ class AmdGpu(NamedTuple):
 
 
 class KfdTopology(NamedTuple):
-    """Hold what AMD's compute driver in the kernel says (P-124)."""
+    """The report of AMD's compute driver in the kernel (P-124)."""
 
     is_listed: bool = False
     """Whether there is a list of nodes at all; processors are nodes too."""
@@ -36,7 +36,7 @@ class KfdTopology(NamedTuple):
 
 
 class AmdDriver(NamedTuple):
-    """Hold what files, or else AMD's tools, say of GPUs and ROCm."""
+    """GPUs and ROCm as files, or else AMD's tools, list them."""
 
     gpus: tuple[AmdGpu, ...] = ()
     """Those that can be used and those that cannot, in the order of the nodes."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class AscendCard(NamedTuple):
-    """Hold one NPU."""
+    """An NPU."""
 
     number: int
     """Its number in the tool's order, or its place on the bus."""
@@ -21,7 +21,7 @@ class AscendCard(NamedTuple):
 
 
 class AscendFiles(NamedTuple):
-    """Hold what files alone say about NPUs and their driver (P-143)."""
+    """NPUs and their driver as files alone list them (P-143)."""
 
     devices: tuple[int, ...] = ()
     """PCI device numbers of the NPUs, as 0xd802, in the order of their addresses."""
@@ -33,7 +33,7 @@ class AscendFiles(NamedTuple):
 
 
 class AscendDriver(NamedTuple):
-    """Hold what files, or else Huawei's tool, say of NPUs, driver and CANN."""
+    """NPUs, driver and CANN as files, or else Huawei's tool, list them."""
 
     cards: tuple[AscendCard, ...] = ()
     """The usable NPUs, in the driver's order."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class DeviceIp(NamedTuple):
-    """Hold the version of a GPU's design; compares as numbers do (P-133)."""
+    """The version of a GPU's design; compares as numbers do (P-133)."""
 
     architecture: int
     release: int
@@ -20,7 +20,7 @@ class DeviceIp(NamedTuple):
 
 
 class IntelGpu(NamedTuple):
-    """Hold one GPU of Intel's that a driver shows."""
+    """An Intel GPU that a driver shows."""
 
     number: int
     """Its place in the drivers' order, from 0."""
@@ -36,7 +36,7 @@ class IntelGpu(NamedTuple):
 
 
 class IntelFiles(NamedTuple):
-    """Hold what files alone say about Intel's GPUs (P-133)."""
+    """Intel's GPUs as files alone list them (P-133)."""
 
     bound: tuple[str, ...] = ()
     """PCI addresses of graphics devices that a driver has which can compute."""
@@ -52,12 +52,12 @@ class IntelFiles(NamedTuple):
 
     @property
     def is_worth_asking(self) -> bool:
-        """Say whether a loader, if there is one, can bring anything."""
+        """Return whether the loader of the library, if installed, can find anything."""
         return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
 
 
 class IntelDriver(NamedTuple):
-    """Hold what Level Zero says."""
+    """The report of Level Zero."""
 
     gpus: tuple[IntelGpu, ...] = ()
     """The usable devices, in the drivers' order."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Capability(NamedTuple):
-    """Hold a compute capability; compares as numbers do."""
+    """A compute capability; compares as numbers do."""
 
     major: int
     minor: int
@@ -25,7 +25,7 @@ class Capability(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NvidiaGpu:
-    """Hold one usable GPU."""
+    """A usable GPU."""
 
     index: int
     """Its number in the driver's order."""
@@ -48,7 +48,7 @@ class NvidiaGpu:
 
 
 class NvidiaFiles(NamedTuple):
-    """Hold what files alone say about NVIDIA hardware and drivers (P-96)."""
+    """NVIDIA hardware and drivers as files alone list them (P-96)."""
 
     kernel_version: str | None = None
     """Version of the loaded kernel module, as ``550.54.15``; None when none is loaded."""
@@ -67,17 +67,17 @@ class NvidiaFiles(NamedTuple):
 
     @property
     def has_driver(self) -> bool:
-        """Say whether a kernel-side driver is there."""
+        """Return whether there is a kernel-side driver."""
         return bool(self.kernel_version or self.control_device or self.wsl or self.jetson)
 
     @property
     def is_worth_asking(self) -> bool:
-        """Say whether starting a child process can bring anything."""
+        """Return whether starting a child process can find anything."""
         return self.has_driver or bool(self.pci_devices or self.libraries)
 
 
 class NvidiaDriver(NamedTuple):
-    """Hold what the driver's libraries, or its tool, say."""
+    """The report of the driver's libraries or of its tool."""
 
     cuda_version: Capability | None = None
     """Highest CUDA version of the user-mode driver, as 12.4; None when not found out."""

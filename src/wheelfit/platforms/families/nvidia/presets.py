@@ -23,7 +23,7 @@ CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType(
 
 
 class NvidiaRow(NamedTuple):
-    """Hold one kind of NVIDIA GPU."""
+    """A kind of NVIDIA GPU."""
 
     first: Capability
     """CUDA version of the first driver that knows it; 11.0 for what is older."""

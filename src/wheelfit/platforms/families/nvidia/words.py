@@ -82,7 +82,7 @@ def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
 
 
 def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
-    """Say whether a reader would think that a GPU runs an ``sm_arch`` value (P-90)."""
+    """Return whether an ``sm_arch`` value reads as if a GPU ran it (P-90)."""
     (major, minor), _ = _architecture(value)
     return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class TpuChip(NamedTuple):
-    """Hold one TPU on the bus."""
+    """A TPU on the bus."""
 
     address: str
     """As ``0000:00:05.0``."""
@@ -20,7 +20,7 @@ class TpuChip(NamedTuple):
 
 
 class TpuFiles(NamedTuple):
-    """Hold what files say about TPUs (P-151)."""
+    """TPUs as files list them (P-151)."""
 
     chips: tuple[TpuChip, ...] = ()
     nodes: tuple[str, ...] = ()
