@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import is_label
 from wheelfit.core.metadata import (
-    VariantDocument,
     check_document,
     losses,
     read_document,
@@ -21,6 +20,9 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import Limits, load
 from wheelfit.errors import InvalidDocument
+
+if TYPE_CHECKING:
+    from wheelfit.core.document import VariantDocument
 
 LONGEST = 4096
 """Bytes of an input."""

@@ -1,4 +1,4 @@
-"""The family of errors; imports nothing of ours but `wheelfit.values`.
+"""The family of errors; imports nothing of ours.
 
 Every error a user can meet is one of these. Each has a reference (a code that
 the documentation explains), says what happened, where, and what to do next.
@@ -88,9 +88,7 @@ WheelfitError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from wheelfit.values import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -184,9 +182,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Record one thing that is wrong in a document.
+class Fault(NamedTuple):
+    """One thing that is wrong in a document.
 
     Several faults of one document are reported together.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from wheelfit.build.front_end.variants import PLAIN, Choice
 from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
-from wheelfit.values import replace
 
 V3 = PropertySet.from_mapping({"x86_64": {"level": ["v3"]}})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -18,7 +19,6 @@ from wheelfit.install.installed import Installed
 from wheelfit.install.plan import Plan
 from wheelfit.resolve.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
-from wheelfit.values import fields
 
 
 class TestInPeace:

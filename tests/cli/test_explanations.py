@@ -11,8 +11,8 @@ from wheelfit.cli.machine import ChosenMachine
 from wheelfit.cli.output import Output
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.properties import PropertySet
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Outcome, Verdict
-from wheelfit.core.support import ProviderPolicy
 from wheelfit.platforms.features import Detection
 from wheelfit.resolve.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector

@@ -11,7 +11,7 @@ from cli.running import Runner, arguments
 from wheelfit.cli.hosts import load_host_file
 from wheelfit.cli.machine import ChosenMachine, choose_machine
 from wheelfit.cli.output import Output
-from wheelfit.core.support import ProviderPolicy
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.families import namespaces

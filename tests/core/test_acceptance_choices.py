@@ -14,8 +14,9 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import parse_property
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Selection, select
-from wheelfit.core.support import ProviderPolicy, support_for
+from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.platforms.families.nvidia import provider as nvidia
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.support import Detector, Support
+    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.support import Support
 
 NO_POLICY = ProviderPolicy()
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}

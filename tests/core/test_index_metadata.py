@@ -7,9 +7,10 @@ from itertools import permutations
 
 import pytest
 
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import Label
-from wheelfit.core.metadata import VariantDocument, read_document, write_document
+from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.errors import InconsistentDocuments, InvalidDocument, InvalidWheel

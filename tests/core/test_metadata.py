@@ -12,10 +12,9 @@ from typing import Any, get_args
 import pytest
 
 import wheelfit
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import (
-    Limits,
-    VariantDocument,
     WrittenLayout,
     check_document,
     examine_document,
@@ -32,6 +31,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
+from wheelfit.core.strict_json import Limits
 from wheelfit.errors import Fault, InvalidDocument
 from wheelfit.platforms.features import FeatureConfig
 

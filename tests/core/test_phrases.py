@@ -8,6 +8,7 @@ from wheelfit.core.support import Support
 from wheelfit.platforms.families.nvidia import provider as nvidia
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.platforms.words import PACKAGE_LIST, named
 from wheelfit.testing.detectors import supported
 from wheelfit.wording import listed
 
@@ -225,9 +226,7 @@ def test_refusals_in_words(detection: Detection, wanted: list[str], words: str) 
 )
 def test_a_package_list_is_not_a_machine(detection: Detection, wanted: str, words: str) -> None:
     """P-11, A-39: what the package's own list lacks is not said of the machine."""
-    support = Support(
-        {detection.namespace: detection}, holders={detection.namespace: phrases.PACKAGE_LIST}
-    )
+    support = Support({detection.namespace: detection}, holders={detection.namespace: PACKAGE_LIST})
     refusal = support.refusal(PropertySet.of(parse_property(wanted)))
     assert refusal == words
 
@@ -297,7 +296,7 @@ def test_long_lists_are_cut() -> None:
 
 def test_values_in_their_natural_order() -> None:
     """Numbers inside values are compared as numbers."""
-    assert phrases.named(Feature("nvidia", "sm_arch"), ["100_real", "90_real", "90_virtual"]) == (
+    assert named(Feature("nvidia", "sm_arch"), ["100_real", "90_real", "90_virtual"]) == (
         "nvidia :: sm_arch :: 90_real, 90_virtual or 100_real"
     )
 

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import Label
-from wheelfit.core.metadata import (
-    VariantDocument,
-    check_document,
-    losses,
-    read_document,
-    write_document,
-)
+from wheelfit.core.metadata import check_document, losses, read_document, write_document
 from wheelfit.core.properties import EMPTY, Feature
 from wheelfit.core.providers import (
     BrokenProvider,

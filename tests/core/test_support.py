@@ -13,6 +13,7 @@ from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, Property, PropertySet
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
@@ -20,12 +21,7 @@ from wheelfit.core.providers import (
     Provider,
     StaticProvider,
 )
-from wheelfit.core.support import (
-    ProviderPolicy,
-    Support,
-    namespaces_used,
-    support_for,
-)
+from wheelfit.core.support import Support, namespaces_used, support_for
 from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit.testing.wheels import release_document
@@ -33,8 +29,8 @@ from wheelfit.testing.wheels import release_document
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.core.provider_steps import Detector
     from wheelfit.core.providers import PluginQuestion
-    from wheelfit.core.support import Detector
 
 NVIDIA = PluginProvider(
     ("nvidia-variant-provider>=0.0.1,<1",), "nvidia_variant_provider.plugin:NvidiaVariantPlugin"

@@ -18,7 +18,8 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
-from wheelfit.core.support import ProviderPolicy, support_for
+from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.support import support_for
 from wheelfit.errors import InvalidDocument
 from wheelfit.testing.detectors import FixedDetector
 

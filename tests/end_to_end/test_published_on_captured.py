@@ -8,8 +8,8 @@ import pytest
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import order_labels
-from wheelfit.core.provider_steps import DevicePolicy
-from wheelfit.core.support import ProviderPolicy, support_for
+from wheelfit.core.provider_steps import DevicePolicy, ProviderPolicy
+from wheelfit.core.support import support_for
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
 

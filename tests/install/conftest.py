@@ -26,7 +26,7 @@ from wheelfit.sources.page import File
 from wheelfit.testing.wheels import unpack_wheel
 
 if TYPE_CHECKING:
-    from wheelfit.resolve.candidates import ReleaseChoice
+    from wheelfit.resolve.release_choice import ReleaseChoice
 
 MakeVenv = Callable[[], Path]
 

@@ -19,8 +19,7 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, FileConflict
 from wheelfit.install.apply import Applied, PlanOutdated, apply
 from wheelfit.install.journal import mark_of
-from wheelfit.install.locking import LOCK_FILE
-from wheelfit.install.places import WORKPLACE, Places
+from wheelfit.install.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.seal import Seal
 from wheelfit.install.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
-from wheelfit.values import replace
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:

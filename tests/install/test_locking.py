@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.install.locking import LOCK_FILE, locked
+from wheelfit.install.locking import locked
+from wheelfit.install.places import LOCK_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

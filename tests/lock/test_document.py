@@ -14,15 +14,9 @@ from packaging.pylock import Pylock, PylockValidationError
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.strict_toml import Limits
 from wheelfit.errors import InvalidLock, UserError
-from wheelfit.lock.document import (
-    Limits,
-    Lock,
-    is_lock_name,
-    lock_name,
-    read_lock,
-    write_lock,
-)
+from wheelfit.lock.document import Lock, is_lock_name, lock_name, read_lock, write_lock
 
 # The example of the format rules, with hashes.
 EXAMPLE = """\

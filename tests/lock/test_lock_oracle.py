@@ -9,8 +9,8 @@ import pytest
 from lock.shelf import Shelf, cuda
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.provider_steps import Detector
 from wheelfit.core.requirements import Requirement, parse_requirement
-from wheelfit.core.support import Detector
 from wheelfit.errors import NoFit
 from wheelfit.lock.environments import LockEnvironment, environments_for
 from wheelfit.lock.locking import Locked, lock_everywhere

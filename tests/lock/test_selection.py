@@ -25,8 +25,8 @@ from packaging.version import Version
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences
+from wheelfit.core.provider_steps import Detector
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.support import Detector
 from wheelfit.core.target import Target
 from wheelfit.errors import (
     FileProblem,

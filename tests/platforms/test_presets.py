@@ -27,7 +27,8 @@ from wheelfit.platforms.families.tpu import provider as tpu
 from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
 from wheelfit.platforms.families.x86_64 import provider as x86_64
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
+from wheelfit.platforms.preset_parts import PresetLine
+from wheelfit.platforms.presets import compose, is_preset, preset_lines
 from wheelfit.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -14,16 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.strategies import written_documents
 
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
-from wheelfit.core.metadata import (
-    VariantDocument,
-    check_document,
-    read_document,
-    to_mapping,
-    write_document,
-)
+from wheelfit.core.metadata import check_document, read_document, to_mapping, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import (
     BrokenProvider,

@@ -24,7 +24,7 @@ from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
-    from wheelfit.resolve.candidates import ReleaseChoice
+    from wheelfit.resolve.release_choice import ReleaseChoice
 
     Change = str | list[tuple[str, str, dict[str, str]]]
 

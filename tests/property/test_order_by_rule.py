@@ -13,7 +13,8 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
-from wheelfit.core.support import Detector, Support, support_for
+from wheelfit.core.provider_steps import Detector
+from wheelfit.core.support import Support, support_for
 from wheelfit.platforms.families.nvidia import provider as nvidia
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.recording import open_recorded

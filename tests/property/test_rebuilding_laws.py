@@ -6,12 +6,12 @@ import io
 import random
 import zipfile
 from dataclasses import dataclass, replace
+from dataclasses import replace as replace_value
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import replace as replace_value
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.rebuilding import Plan, Rebuilt, make_plan, read_directory
 

@@ -8,8 +8,8 @@ from packaging.version import Version
 
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.ordering import Preferences
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoSolution, ProjectNotFound
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.resolve.candidates import ChoicePolicy

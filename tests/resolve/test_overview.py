@@ -6,8 +6,8 @@ import pytest
 from packaging.version import Version
 
 from wheelfit.core.ordering import Preferences
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoSolution, ProjectNotFound
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.overview import Onlooker, Overview, newest_release, overview

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.merged import FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 
 CUPY = "cupy_cuda13x-14.2.0-cp313-cp313-manylinux_2_28_x86_64.whl"

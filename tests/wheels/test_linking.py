@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
-from wheelfit.values import replace
 from wheelfit.wheels.file_system import AnyPath
 from wheelfit.wheels.linking import Linker, LinkMode, Move, current_umask
 from wheelfit.wheels.native_file_system import NativeFileSystem

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.build.matrix import Matrix
     from wheelfit.core.labels import Label
 
-__all__ = ["github_matrix", "gitlab_pipeline"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _GITHUB_MOST = 256
 """Jobs that GitHub makes of one matrix."""
 _GITLAB_MOST = 200

@@ -15,6 +15,7 @@ import time
 import zlib
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -29,7 +30,6 @@ from wheelfit.errors import (
     UsageError,
     WorkerLost,
 )
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
     from distributed import Client
     from distributed import Future as Task
-
-__all__ = ["Workers", "open_workers"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Result = TypeVar("Result")
 

@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["check_consistency", "combined_index_file", "read_wheel_document", "write_index_files"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def write_index_files(folder: Path) -> tuple[Path, ...]:
     """Write ``{name}-{version}-variants.json`` for each release with variant wheels (B-50).
 

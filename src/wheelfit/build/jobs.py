@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from wheelfit.build.matrix import ANY
 from wheelfit.build.work_record import digest_of
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.orders import BuildOrder
     from wheelfit.build.matrix import Job
     from wheelfit.errors import WheelfitError
-
-__all__ = [
-    "JobResult",
-    "is_for",
-    "of_record",
-    "order_digest",
-    "same_files",
-    "source_digest",
-    "to_record",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DECIDING = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
 """Variables that decide what compilers do, ..."""

@@ -8,6 +8,7 @@ at the machine.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
@@ -19,17 +20,9 @@ from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table, section
 from wheelfit.errors import InvalidProject
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-
-__all__ = ["ANY", "PLATFORMS", "Job", "Matrix", "platform_of", "read_matrix"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ANY = "any"
 """The platform of wheels that fit all of them; they are built wherever that is asked for."""

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["write_plain_wheel"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DATE = (2026, 1, 1, 0, 0, 0)
 
 

@@ -7,6 +7,7 @@ knows itself it needs no plugin for.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.check.documents import check_variant_document, speaks_for_vendor
@@ -23,7 +24,6 @@ from wheelfit.core.providers import (
 )
 from wheelfit.errors import Fault, InvalidDocument
 from wheelfit.platforms.plugin_process import ask
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.core.properties import PropertySet
     from wheelfit.platforms.plugin_process import Method
-
-__all__ = ["ProviderAnswers", "ask_providers", "plugin_names", "plugin_requirements"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
 """What `check` warns of and a build refuses: nobody should publish it (B-25)."""

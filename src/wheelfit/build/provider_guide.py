@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.provider_table import EMULATED_PLUGINS
@@ -9,17 +10,9 @@ from wheelfit.core.providers import ABI_DEPENDENCY, default_endpoint
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.platforms import families
 from wheelfit.platforms.features import FeatureConfig
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-__all__ = ["KNOWN_NAMESPACES", "Guide", "guide_to", "plugin_entry"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _FEW = 6
 """Values that are shown of a feature; some have hundreds."""

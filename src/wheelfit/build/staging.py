@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-__all__ = ["Staging"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PREFIX = ".wheelfit-stage-"
 _LOCK = "in-use"
 _PART = f".{'[0-9a-f]' * 16}.part"

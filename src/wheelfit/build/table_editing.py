@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +18,11 @@ from wheelfit.core.project_table import read_project_table
 from wheelfit.core.toml_lines import headers_of
 from wheelfit.errors import Fault, InvalidProject, NeedsExtra
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Table = Mapping[str, Any]
-
-__all__ = ["TableEdits", "edited", "read_pyproject", "written_table"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _BOM = b"\xef\xbb\xbf"
 _ROOT = "variant"

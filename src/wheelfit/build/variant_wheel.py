@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import without_variant_markers
@@ -13,7 +14,6 @@ from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLabel
-from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
-
-
-__all__ = ["NOT_NEEDED", "make_plain", "make_variant", "relabel", "single_label"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 NOT_NEEDED = "it does not need {}, whose marker is false for it"

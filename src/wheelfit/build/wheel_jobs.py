@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.build.repack.wheel import repack_wheel
 from wheelfit.build.variant_wheel import make_plain, make_variant, relabel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
-from wheelfit.values import dataclass
 from wheelfit.wheels.conversion import convert_wheel
 from wheelfit.wheels.rewrite import UNVERIFIED, Writing, copy_wheel
 
@@ -23,23 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.wheels.conversion import Converted
-
-
-__all__ = [
-    "Act",
-    "Convert",
-    "Done",
-    "Make",
-    "Relabel",
-    "Repack",
-    "Unmake",
-    "WheelJob",
-    "do_job",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import pickle
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -32,7 +33,6 @@ from wheelfit.errors import (
     WorkFailed,
 )
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,13 +40,6 @@ if TYPE_CHECKING:
 
     from wheelfit.build.work_record import WorkRecord
     from wheelfit.sources.progress import Progress
-
-__all__ = ["Outcome", "may_pass", "run"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["WorkRecord", "digest_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 

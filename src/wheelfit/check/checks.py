@@ -14,13 +14,6 @@ from wheelfit.check.findings import Check, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHECKS", "DOCUMENT_CHECKS"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CHECKS: dict[str, Check] = {}
 """Every check by its code, in the order of the reference."""
 

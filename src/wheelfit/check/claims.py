@@ -6,6 +6,7 @@ contradicts nothing, and that is said; what binaries do not say is not guessed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion
@@ -15,7 +16,6 @@ from wheelfit.check.findings import Severity
 from wheelfit.check.platform_claims import platform_findings
 from wheelfit.core.versions import parse_version
 from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.levels import is_below
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
-
-__all__ = ["claim_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NVIDIA, _X86_64 = "nvidia", "x86_64"
 _SHOWN = 3

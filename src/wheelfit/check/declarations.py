@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.declarations import Known, Property
     from wheelfit.wheels.archive import WheelArchive
 
-__all__ = ["declaration_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DEEPEST = 21
 """Names of the longest module that a declaration may name."""
 

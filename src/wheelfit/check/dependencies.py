@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
@@ -21,7 +22,6 @@ from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, Property
     from wheelfit.core.requirements import Requirement
-
-__all__ = ["Declared", "abi_findings", "check_dependencies", "undeclared_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

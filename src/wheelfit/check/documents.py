@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,6 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidDocument, InvalidRequirement
-from wheelfit.values import replace
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
     from wheelfit.errors import Fault
-
-__all__ = ["check_project_table", "check_variant_document", "speaks_for_vendor"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")

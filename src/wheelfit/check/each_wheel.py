@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from wheelfit.check.releases import wrong_hash
 from wheelfit.check.wheels import WheelFacts, check_wheel
 from wheelfit.errors import FileProblem, IntegrityError
 from wheelfit.sources.hashes import check_bytes, check_file
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.errors import WheelfitError
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-
-__all__ = ["CheckedWheel", "Each", "WheelToCheck", "broken_promises", "in_threads", "look_at"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MOST_THREADS = 8
 _LARGE = 1 << 20

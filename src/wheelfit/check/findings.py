@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.errors import WheelfitError
-
-__all__ = ["Check", "Count", "Finding", "Place", "Report", "Severity", "Unchecked"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Severity(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -18,7 +19,6 @@ from wheelfit.check.remote import check_project
 from wheelfit.core.index_metadata import combine, contradictions
 from wheelfit.errors import WheelfitError
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
-
-
-__all__ = ["Demands", "check_index", "check_index_folder"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _AT_ONCE = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
@@ -11,7 +12,6 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.support import namespaces_used
 from wheelfit.platforms.features import Status
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.core.support import Support
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
-
-__all__ = ["InstalledVariant", "Judged", "judge_installed", "report_on"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import path_of
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from wheelfit.check.findings import Finding
-
-__all__ = ["line_numbers", "with_lines"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
 _DEEPEST = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
@@ -12,7 +13,6 @@ from wheelfit.check.wheels import filename_findings
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
     Release = tuple[NormalizedName, Version]
-
-__all__ = ["Listed", "check_listing", "sdist_release", "sort_files"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(slots=True)

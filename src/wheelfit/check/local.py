@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,6 @@ from wheelfit.sources.hashes import check_bytes
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,13 +48,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-
-__all__ = ["check_paths"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LARGEST_PAGE = 256 << 20
 _FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,9 @@ from wheelfit.check.findings import Unchecked
 from wheelfit.check.listings import sdist_release
 from wheelfit.errors import FileProblem
 from wheelfit.sources.page import VARIANTS_SUFFIX
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from wheelfit.check.listings import Release
-
-__all__ = ["DOCUMENT", "NamedFiles"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DOCUMENT = "variant.json"
 """What the document of a wheel is called."""

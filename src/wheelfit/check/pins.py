@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     Versions = Callable[[NormalizedName], "frozenset[Version] | None"]
 
 
-__all__ = ["pin_findings", "pins_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
     """Return every requirement of one exact version, with the wheels that have it.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
 from wheelfit.check.findings import Severity
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit.wording import listed
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding, Place
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary
-
-__all__ = ["ClaimedPlatform", "platform_findings", "read_platform"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.page import File
 
-__all__ = [
-    "Profile",
-    "about_document",
-    "about_files",
-    "about_wheel",
-    "is_closed",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Profile(StrEnum):
     """Name a tool whose own rules count too."""

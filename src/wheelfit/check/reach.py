@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     Machines = Callable[[VariantDocument], Iterable[Onlooker]]
 
 
-__all__ = ["reach_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _NAMED = 5
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from wheelfit.core.providers import (
     StaticProvider,
 )
 from wheelfit.core.strict_json import path_of, shortened
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,21 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
     from wheelfit.errors import IntegrityError
-
-
-__all__ = [
-    "IndexFacts",
-    "ReleaseFacts",
-    "check_index_file",
-    "check_release",
-    "check_snapshots",
-    "closed_finding",
-    "wrong_hash",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +44,6 @@ from wheelfit.sources.urls import (
     split_userinfo,
     without_fragment,
 )
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,13 +57,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
-
-__all__ = ["check_project", "check_url"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _THREADS = 16
 _REFUSED = frozenset([401, 403, 404, 410, *range(500, 600)])

@@ -14,13 +14,6 @@ from wheelfit.check.checks import CHECKS
 if TYPE_CHECKING:
     from wheelfit.check.findings import Check, Finding, Report, Unchecked
 
-__all__ = ["to_sarif"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _DOCS = "docs/reference/checks.md"
 _ROOT = "%SRCROOT%"

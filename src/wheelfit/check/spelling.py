@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["is_slip", "looks_like", "resembling", "spellings_of", "words_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHORTEST = 5
 """Characters below which a typing error cannot be told from another word."""
 _WORDS = re.compile(r"[a-z0-9.]+")

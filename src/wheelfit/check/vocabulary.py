@@ -9,17 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms import families
-from wheelfit.platforms.vocabulary import Offered, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["VOCABULARIES", "Offered", "Vocabulary"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+    from wheelfit.platforms.vocabulary import Vocabulary
 
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
     {family.namespace: family.module("vocabulary").VOCABULARY for family in families.every()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.check import checks, profile
@@ -13,7 +14,6 @@ from wheelfit.check.profile import Profile
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidWheel
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.errors import Fault
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.bytes_source import ByteSource
-
-__all__ = ["WheelFacts", "check_parts", "check_wheel", "filename_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

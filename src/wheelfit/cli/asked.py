@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -29,7 +30,6 @@ from wheelfit.resolve.requirements_file import (
 )
 from wheelfit.sources.hashes import KNOWN_HASHES
 from wheelfit.sources.urls import last_segment, redact
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,22 +39,10 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Choice
+    from wheelfit.core.provider_steps import ProviderPolicy
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import ProviderPolicy
     from wheelfit.resolve.candidates import ChoicePolicy
     from wheelfit.resolve.listing import AllowedHashes
-
-__all__ = [
-    "Wanted",
-    "choice_policy",
-    "limited",
-    "read_preferences",
-    "read_wanted",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["demands", "verify_attestations"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LARGEST = 4 << 20  # bytes of a provenance document
 
 

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.size import FileSize
 
-__all__ = ["check_bounds", "check_download", "tell_unconcerned"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHOWN = 5
 """Packages that are named when a download is too large."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -28,23 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
     from wheelfit.errors import WheelfitError
-
-__all__ = [
-    "FAILURES",
-    "BuildItem",
-    "Jobs",
-    "build_item",
-    "do_jobs",
-    "jobs_for",
-    "matrix_of",
-    "read_project_matrix",
-    "tell_jobs",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 FAILURES = 9
 """The exit code when some jobs failed, and the others are done."""

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
 
-__all__ = ["open_build_places"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 @contextmanager
 def open_build_places(

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["build_planned", "open_building", "open_places", "read_config_settings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def open_building(
     arguments: Namespace,

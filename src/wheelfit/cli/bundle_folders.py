@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
@@ -33,7 +34,6 @@ from wheelfit.lock.document import write_lock
 from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 
@@ -46,12 +46,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.progress import Bars
     from wheelfit.sources.size import FileSize
-
-__all__ = ["Contents", "Place", "make", "sizes_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

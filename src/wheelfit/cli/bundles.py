@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.resolve.acceleration import accelerations, refusal
 from wheelfit.resolve.candidates import ChoicePolicy
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
-
-__all__ = [
-    "Everything",
-    "ForHosts",
-    "HostChoice",
-    "Wanted",
-    "check_accelerators",
-    "words_in_effect",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
-__all__ = ["cache_folder", "cache_folder_in_use"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
     """Return where things are kept.

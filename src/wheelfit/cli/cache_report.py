@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import FileProblem, UserError
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.sources.inventory import Entry, Inventory, KeptName
-
-__all__ = ["info", "prune", "remove", "show", "verify"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _WHEELS = ("wheels", "unpacked")
 _WORDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.cli.environments import (
@@ -24,7 +25,6 @@ from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
 from wheelfit.install.variant_change import PLAIN, variant_changes
 from wheelfit.resolve.acceleration import unwished_libraries
-from wheelfit.values import dataclass
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
@@ -50,23 +50,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = [
-    "Crossed",
-    "Decided",
-    "Ground",
-    "Present",
-    "carry_out",
-    "check_ground",
-    "decided",
-    "in_peace",
-    "report",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LOOKS = 10
 """How often an environment is looked at while others change it."""

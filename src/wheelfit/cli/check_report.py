@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.sources.progress import Progress
 
-__all__ = [
-    "FAULTS",
-    "INCOMPLETE",
-    "Bar",
-    "check_ignored",
-    "check_options",
-    "deliver",
-    "exit_code",
-    "report_lines",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FAULTS = 9
 """The exit code when something is wrong."""
 INCOMPLETE = 10

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import dataclass, field
 from errno import EINVAL
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
 from wheelfit.cli.options.values import Place, unknown_setting
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     import os
@@ -30,32 +29,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.options.arguments import OptionParser
     from wheelfit.cli.options.option import Option
-
-__all__ = [
-    "PROJECT",
-    "VARIABLE",
-    "Configuration",
-    "Effective",
-    "Layer",
-    "Origin",
-    "complete",
-    "configuration_file",
-    "home",
-    "project_file",
-    "read_file",
-    "read_layers",
-    "read_project",
-    "read_variables",
-    "refuse_pipe",
-    "set_aside",
-    "site_folder",
-    "strays",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 VARIABLE = "WHEELFIT_CONFIG_FILE"
 """Names another file than the user's; ``/dev/null`` is none."""
@@ -84,7 +57,7 @@ class Layer:
     name: str
     place: str
     """The file; empty for variables."""
-    said: Mapping[str, tuple[Any, Origin]] = MappingProxyType({})
+    said: Mapping[str, tuple[Any, Origin]] = field(default_factory=dict)
     """Values by key, with where each stands."""
     exists: bool = True
     """Whether the file is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.index_file import write_index_files
@@ -13,18 +14,11 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
 from wheelfit.platforms.features import FeatureConfig
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.target import Target
-
-__all__ = ["Family", "choose_family", "own_wheel", "stock_index"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

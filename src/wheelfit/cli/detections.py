@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.platforms.features import Detection, Evidence
 
-__all__ = ["detection_mapping", "print_detections", "shortened", "warn_of_detection"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHOWN = 6
 """How many values of a long list are shown without ``--verbose``."""
 _WIDTH = 72

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
-from wheelfit.values import dataclass, replace
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
@@ -35,21 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.scrubbing import Scrubber
 
     Line = tuple[str, Style]
-
-__all__ = [
-    "Diagnosis",
-    "finding_lines",
-    "finding_mapping",
-    "lines_of",
-    "mapping_of",
-    "remedies_for",
-    "summary_line",
-    "summary_mapping",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Pin
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["download", "named_by_origin", "several_at_once", "unpacked"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4

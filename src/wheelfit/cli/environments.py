@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.sources.cache import Store
 
-__all__ = [
-    "mend_first",
-    "open_environment_of",
-    "tell_interruption",
-    "tell_unnamed_environment",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def open_environment_of(
     arguments: Namespace,

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.errors import WheelfitError
     from wheelfit.sources.progress import Progress
 
-__all__ = [
-    "batch_for",
-    "do_elsewhere",
-    "each_wheel",
-    "is_executor_named",
-    "open_workers_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SMALL = 4 << 20
 """Bytes of wheels that are sent several at once."""
 _BATCH = 32
@@ -94,11 +81,11 @@ class _Each:
         progress: Progress,
         /,
     ) -> Iterable[CheckedWheel | WheelfitError]:
+        from dataclasses import replace
         from pathlib import Path
 
         from wheelfit.build.work import run
         from wheelfit.errors import NeedsExtra
-        from wheelfit.values import replace
 
         workers, here = self._workers, Path.cwd()
         folders = {one.path.parent: one.path for one in asked}
@@ -177,7 +164,7 @@ def _sent(job: WheelJob) -> WheelJob:
     Nothing else is written into its folder, so that what is there comes of an attempt whose
     process died.
     """
-    from wheelfit.values import replace
+    from dataclasses import replace
 
     source, folder = job.source.absolute(), job.folder.absolute()
     writing = replace(job.writing, overwrite=True)
@@ -186,7 +173,7 @@ def _sent(job: WheelJob) -> WheelJob:
 
 def _as_named(outcome: Outcome[WheelJob, Done], job: WheelJob) -> Done | WheelfitError:
     """Return what became of a job, with paths as the user has named them."""
-    from wheelfit.values import replace
+    from dataclasses import replace
 
     if outcome.value is not None:
         path = outcome.value.path if outcome.value.is_new else job.source

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import TagPreference
     from wheelfit.resolve.explain import Explanation
 
-__all__ = ["print_explanation"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _JOINED = "\xa0::\xa0"
 """Keeps a property on one line."""
 _STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected": "dim"}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ from wheelfit.errors import FileProblem, UsageError
 from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
 from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.lock.selection import LockCandidates, LockSelection
     from wheelfit.resolve.resolution import Pin
-
-__all__ = ["Export", "Exporting"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NAMES = {
     "requirements": "requirements.{}.txt",

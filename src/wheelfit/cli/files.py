@@ -13,12 +13,6 @@ from wheelfit.wheels.durable import write_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["new_folder", "write_atomically"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Put data into a file; a failure leaves the old content.

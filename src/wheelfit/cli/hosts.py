@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,27 +13,12 @@ from wheelfit.cli.configuration import configuration_file, home
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.host_file import HostFile, HostInterpreter
     from wheelfit.platforms.presets import Preset
-
-__all__ = [
-    "Host",
-    "host_text",
-    "hosts_folder",
-    "load_host_file",
-    "open_host",
-    "own_hosts",
-    "preset_host",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

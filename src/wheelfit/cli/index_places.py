@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.server.hosting.administration import Administration
 
-__all__ = ["TOKEN", "open_administration", "tell_files"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 
 

@@ -11,12 +11,6 @@ from wheelfit.sources.urls import file_path
 if TYPE_CHECKING:
     from wheelfit.server.generate.targets import Target
 
-__all__ = ["open_target"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def open_target(text: str) -> tuple[Target, Path | None]:
     """Return the target that is named, and its folder if it is one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.cache_folder import cache_folder
@@ -10,7 +11,6 @@ from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.requirements_file import RequirementsFile
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
-
-__all__ = ["open_indexes", "read_settings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def read_settings(

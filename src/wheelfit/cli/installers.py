@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX
 from wheelfit.sources.urls import origin, redact
 from wheelfit.sources.uv_configuration import Surroundings, read_uv_configuration
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.pdm_configuration import IndexesOfPdm
     from wheelfit.sources.settings import SourceSettings
     from wheelfit.sources.uv_configuration import IndexesOfUv
-
-
-__all__ = ["Installers", "OfCommand", "installers_of", "read_command"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)

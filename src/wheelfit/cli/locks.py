@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from wheelfit.cli.machine import choose_machine
 from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.document import Lock
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
-
-__all__ = ["OpenedLock", "load_lock", "naming", "open_lock"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

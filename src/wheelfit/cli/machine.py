@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.plugins import OnDemandPlugins, read_rules_about_plugins
 from wheelfit.cli.trust_store import read_policies
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
-from wheelfit.core.support import ProviderPolicy, support_for
+from wheelfit.core.support import support_for
 from wheelfit.core.trust import PluginRules
 from wheelfit.platforms import override_names, overrides
 from wheelfit.platforms.cache import RememberingProcesses
@@ -16,7 +18,6 @@ from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -28,18 +29,13 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.support import Detector, Support
+    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.install.environment import Environment
     from wheelfit.platforms.baseline import Baseline
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
-
-__all__ = ["ChosenMachine", "choose_machine", "options_in_effect"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,22 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.options.option import CommandOptions, OptionGroup
     from wheelfit.cli.output import Output
 
-__all__ = [
-    "COMMANDS",
-    "Command",
-    "commands_with_options",
-    "every_command",
-    "main",
-    "make_parser",
-    "module_of",
-    "run",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 COMMANDS: Mapping[str, str] = {
     "install": "install packages, each in the build that fits",
     "lock": "write a lock from which every machine takes its own wheels",

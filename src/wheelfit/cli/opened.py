@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.cli.asked import choice_policy, limited, read_wanted
@@ -10,7 +11,6 @@ from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.pip_rules import check_choice, read_rules
 from wheelfit.resolve.candidates import Candidates
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import GivenWheel
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
-
-__all__ = ["Opened", "open_for_choice"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

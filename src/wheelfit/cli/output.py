@@ -10,22 +10,15 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from wheelfit.errors import FileProblem
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.errors import WheelfitError
-
-__all__ = ["Output", "Style", "deliver", "in_one_line"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Style = Literal["plain", "good", "bad", "warning", "dim", "strong"]
 

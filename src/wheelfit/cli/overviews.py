@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.resolve.overview import LabelRow, Overview
 
-__all__ = ["onlookers", "print_overview"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST = 4
 """Machines, or Pythons and platforms, that a line names unless everything is wanted."""
 

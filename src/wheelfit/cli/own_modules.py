@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.install.plan import Plan
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["check_own_requirements", "settle_modules", "touches_us"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PACKAGES = frozenset(
     [
         "build", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.sources.pip_configuration import InstallRules
 
-__all__ = [
-    "check_changes",
-    "check_choice",
-    "check_place",
-    "pip_surroundings",
-    "read_rules",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:
     """Read what pip is told about installing or uninstalling.

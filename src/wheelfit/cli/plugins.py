@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["OnDemandPlugins", "plugin_folder", "plugins_by_themselves", "read_rules_about_plugins"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def read_rules_about_plugins(
     arguments: Namespace,

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.sources.progress import Progress
 
-__all__ = ["Bars", "Cancelled", "Transfer", "Wheels", "start_bars"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:
     """Start drawing on the terminal; rich is imported only then.

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.project_file import ProjectFile
     from wheelfit.resolve.request import Asked
 
-__all__ = ["group_of", "is_project_file", "open_project", "project_request", "works_on_project"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _NAME = "pyproject.toml"
 _LARGEST = 4 << 20
 """Bytes of the longest file."""

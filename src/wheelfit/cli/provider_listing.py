@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
@@ -18,7 +19,6 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import environments_holding
 from wheelfit.install.plugins.listed import listed_plugins
 from wheelfit.platforms import families
-from wheelfit.values import dataclass
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import TrustEntry
     from wheelfit.install.plugins.listed import ListedPlugin
     from wheelfit.platforms.family import Family
-
-__all__ = ["KnownProviders", "print_list", "print_one"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -30,7 +31,6 @@ from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import Upstream
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.open import Web
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
-
-__all__ = ["OpenedProxy", "open_proxy", "serving"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LONGEST_NAME = 200
 _PATIENCE = 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,7 +18,6 @@ from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact, split_userinfo
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
-
-__all__ = ["Index", "StaticPlace", "limits_of", "open_destination"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
            "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip

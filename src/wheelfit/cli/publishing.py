@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
-__all__ = ["documents_of", "judge", "project_in", "publish_static"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
 """Findings of `check` that the forecast has with the limits that hold."""
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.core.support import ProviderPolicy
+from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.errors import FileProblem, UsageError
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
-
-__all__ = ["Record", "check_options", "open_record", "write_record"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

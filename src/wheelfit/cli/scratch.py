@@ -23,13 +23,6 @@ except ImportError:  # Windows, where folders cannot be locked: there nothing is
 else:
     _CAN_LOCK = True
 
-__all__ = ["clear_abandoned", "scratch_folder"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PREFIX: Final = "wheelfit-change-"
 # As tempfile names them, so that nothing with a name of somebody's choice is ever touched.
 _OURS: Final = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")

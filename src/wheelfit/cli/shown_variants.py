@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.properties import FoundProperties
 
-__all__ = ["shown_variants"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SAID = 10
 """Notes of one wheel that are told without ``--verbose``."""
 

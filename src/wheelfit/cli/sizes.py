@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     Name = TypeVar("Name", bound=str)
 
-__all__ = ["largest_first", "size_table", "sized", "sizes_of", "unknown_sizes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _AT_ONCE = 8
 """Requests at the same time: each is small, and mostly waits."""
 

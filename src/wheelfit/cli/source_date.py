@@ -9,13 +9,6 @@ from wheelfit.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["source_date_epoch"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DIGITS = 11
 """Of a moment before the year 5139; dates end at 9999."""
 

@@ -9,13 +9,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["named_project"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PREFIX = "project:"
 """Marks a word as the name of a project, whatever it looks like."""
 _EXAMPLES = "as project:torch or project:torch==2.8.0"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.cli.output import in_one_line
-from wheelfit.values import dataclass
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.lock.tree import Branch, Root, Tree, TreePackage
-
-__all__ = ["made_for", "print_inverted", "print_tree"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MOST_LABELS = 8
 """Labels that a line names, unless everything is wanted."""

@@ -24,21 +24,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.trust import Trust
 
-__all__ = [
-    "POLICY_VARIABLE",
-    "TRUST_VARIABLE",
-    "change_trust",
-    "policy_file",
-    "read_policies",
-    "read_trust_file",
-    "trust_file",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
 """Names another file than ``providers.toml`` of the user; ``/dev/null`` is none."""
 POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"

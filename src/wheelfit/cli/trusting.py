@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -37,7 +38,6 @@ from wheelfit.install.plugins.environments import digest_of, environments_holdin
 from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
@@ -49,13 +49,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.remembered import Remembered
-
-__all__ = ["switch", "trust", "untrust"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 

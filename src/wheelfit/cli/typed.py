@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_action"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def check_action(action: str, actions: Sequence[str]) -> None:
     """Check the first word of a command that can do several things.

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["find_login", "with_login"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _ANY = "__token__"
 """The user whose password is a token."""
 _VARIABLES = (

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.providers import PluginProvider
 
-__all__ = [
-    "asked_variant",
-    "document_of",
-    "open_table",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def asked_variant(
     arguments: Namespace, table: ProjectTable, output: Output
@@ -188,9 +178,10 @@ _LARGEST = 64 << 20
 
 def _with_options(table: ProjectTable, arguments: Namespace) -> ProjectTable:
     """Add what options say of providers; their namespaces follow those of the file."""
+    from dataclasses import replace
+
     from wheelfit.core.properties import parse_namespace
     from wheelfit.errors import UsageError
-    from wheelfit.values import replace
 
     providers: dict[str, TableProvider] = {}
     for text in arguments.provider:

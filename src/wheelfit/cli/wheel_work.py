@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.errors import WheelfitError
 
-__all__ = ["FAILURES", "carry_out", "find_wheels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FAILURES = 9
 """The exit code when something could not be done, and the rest was, as was asked."""
 
@@ -210,9 +203,10 @@ class _Results:
 
         :raises WheelfitError: something is in the way, or contradicts what is there.
         """
+        from dataclasses import replace
+
         from wheelfit.build.index_file import check_consistency
         from wheelfit.errors import FileProblem
-        from wheelfit.values import replace
 
         published, pairs, own = [], [], set()
         for one, folder in self._waiting:

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.remembered import Remembered
 
-__all__ = ["existing_folder", "is_remote", "open_whole_index"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def is_remote(index: str) -> bool:
     """Tell whether an index is asked by HTTP, and is no folder."""
@@ -58,13 +52,14 @@ def open_whole_index(
     :param note: told what people should know.
     :param refresh: whether nothing that is kept counts.
     """
+    from dataclasses import replace
+
     from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.cli.configuration import home
     from wheelfit.cli.indexes import read_settings
     from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.open import open_sources, open_web
     from wheelfit.sources.project_list import fetch_project_list
-    from wheelfit.values import replace
 
     settings = replace(
         read_settings(arguments, environ),

@@ -9,6 +9,7 @@ left open, and the resolver decides.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
@@ -18,13 +19,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion
 
-from wheelfit.core import phrases
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.values import dataclass, field
+from wheelfit.platforms.words import named
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -35,30 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
-
-__all__ = [
-    "INSTALLED",
-    "OVERRIDE",
-    "Branch",
-    "KnownVersion",
-    "KnownVersions",
-    "abi_namespaces",
-    "branches",
-    "detect",
-    "fault",
-    "matches",
-    "not_admitted",
-    "project_of",
-    "read_override",
-    "recent_first",
-    "refusal",
-    "supported_values",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 OVERRIDE = "VARIANT_ABI_DEPENDENCY"
 """Environment variable that declares versions: ``torch==2.8.0,numpy==2.1`` (P-57)."""
@@ -338,7 +314,7 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
         standing = f"{project} is neither installed nor chosen"
     else:
         standing = f"{project} {there.version} {there.how}"
-    return f"is built for {project} {wanted}, {standing} ({phrases.named(feature, values)})"
+    return f"is built for {project} {wanted}, {standing} ({named(feature, values)})"
 
 
 # --- what the user declares ---------------------------------------------------------

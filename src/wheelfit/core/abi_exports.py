@@ -7,12 +7,12 @@ gets into ``variant.json``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.errors import InvalidDocument
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.errors import Fault
-
-__all__ = [
-    "KEY",
-    "AbiExports",
-    "AbiLevel",
-    "exported_value",
-    "read_abi_exports",
-    "require_abi_exports",
-    "values_for",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 KEY = "abi-exports"
 """Name of the table inside ``[variant]``."""

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["ACCELERATORS", "LIBRARIES", "accelerators_of", "owner_of_libraries"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
     {
         family.namespace: Property(family.namespace, *family.used_by)

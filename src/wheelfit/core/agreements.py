@@ -8,39 +8,19 @@ results. Those are declared here, and by the user; whatever is not declared is a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit.errors import InvalidProperty
 from wheelfit.patterns import pattern
 from wheelfit.platforms import agreements as tables
-from wheelfit.values import dataclass
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wheelfit.core.properties import PropertySet
-
-__all__ = [
-    "AGREEMENTS",
-    "ALL",
-    "DATA_VERSION",
-    "Agreed",
-    "Agreement",
-    "Part",
-    "binding",
-    "common",
-    "named",
-    "turned",
-    "value_key",
-    "with_own",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION = tables.DATA_VERSION
 """When the rows were last compared with the published packages."""

@@ -7,6 +7,7 @@ what they are, with their names, files and hashes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import Fault, InvalidBridge
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
-
-__all__ = ["ANY_VERSION", "Family", "Member", "parse_family"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ANY_VERSION = SpecifierSet("")
 _PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}

@@ -7,6 +7,7 @@ orders are those of `packaging.tags`, which knows them for the running interpret
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from packaging.tags import (
@@ -17,28 +18,11 @@ from packaging.tags import (
     mac_platforms,
 )
 
-from wheelfit.values import dataclass
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from packaging.tags import Tag
     from packaging.version import Version
-
-__all__ = [
-    "ShortTags",
-    "interpreter_values",
-    "linux_platforms",
-    "macos_platforms",
-    "platform_values",
-    "platforms_of",
-    "shorten",
-    "tags_for",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

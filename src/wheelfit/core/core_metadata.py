@@ -9,6 +9,7 @@ taken out of the lines that carry them and every other byte stays (B-42).
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
@@ -20,7 +21,6 @@ from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     import re
@@ -32,22 +32,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.requirements import Requirement
-
-__all__ = [
-    "CoreMetadata",
-    "LicenseFields",
-    "edited",
-    "read_metadata",
-    "repeated_fields",
-    "resolved_requirement",
-    "with_dependencies",
-    "without_variant_markers",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MAJOR = 2
 """The newest major version of core metadata that is read; a newer one must be refused."""

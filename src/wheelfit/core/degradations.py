@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.strict_json import shortened
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.errors import Fault
-
-
-__all__ = ["TOLD", "Degradation", "Scope", "in_one_line", "of_labels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]

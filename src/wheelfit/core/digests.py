@@ -20,13 +20,6 @@ else:
     except ImportError:  # not CPython, or built without
         from hashlib import sha256 as _own
 
-__all__ = ["sha256_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHORT = 256 * 1024
 """Bytes that the slower way hashes in a millisecond."""
 

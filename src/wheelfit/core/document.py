@@ -6,13 +6,13 @@ the objects of `wheelfit.core.layouts`; everything else uses this model (F-41).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.degradations import of_labels
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
-
-__all__ = ["VariantDocument"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 """The layouts of PEP 825, which knows no providers."""

@@ -6,13 +6,6 @@ import re
 
 from wheelfit.patterns import pattern
 
-__all__ = ["parse_duration"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = pattern(r"([0-9]{1,6})([smhdw])", re.ASCII)
 

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["first_everywhere", "representatives"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST = 1000
 """Evaluations of markers that one question may cost."""
 _OTHER = "?"

@@ -7,6 +7,7 @@ and one character decide what is what.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,27 +20,11 @@ from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
     from packaging.utils import BuildTag
     from packaging.version import Version
-
-__all__ = [
-    "WheelFilename",
-    "index_file_name",
-    "parse_index_file_name",
-    "parse_wheel_filename",
-    "project_of",
-    "release_of",
-    "with_label",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SUFFIX = ".whl"
 _INDEX_SUFFIX = "-variants.json"

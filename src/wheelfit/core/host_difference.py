@@ -6,22 +6,16 @@ and what was seen on the way is not.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.compatible_tags import shorten
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.core.host_file import HostFile, HostProvider
     from wheelfit.core.target import Target
-
-__all__ = ["Difference", "host_differences"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ not, those of the current target count.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -24,26 +25,12 @@ from wheelfit.core.compatible_tags import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from packaging.tags import Tag
     from packaging.version import Version
-
-__all__ = [
-    "FILE_VERSION",
-    "HostDetector",
-    "HostFile",
-    "HostInterpreter",
-    "HostProvider",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 FILE_VERSION: Final = "0.1"
 """The version of the file format that is written."""

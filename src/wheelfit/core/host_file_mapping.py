@@ -7,6 +7,7 @@ ignored with a note, unless it looks like a slip of a known one.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -24,17 +25,10 @@ from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Self
-
-__all__ = ["parse_host_file", "read_host_file", "to_mapping"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def parse_host_file(data: bytes, where: str) -> HostFile:

@@ -6,22 +6,22 @@ whether a wheel says of itself what the index says of it (F-93).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
-from wheelfit.core.metadata import DEFAULT_LIMITS, Limits, read_document
+from wheelfit.core.metadata import read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.strict_json import path_of
+from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
 from wheelfit.errors import (
     InconsistentDocuments,
     InvalidDocument,
     InvalidRequirement,
     InvalidWheel,
 )
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import Provider
 
     Documents = Sequence[tuple[str, VariantDocument]]
-
-__all__ = [
-    "Contradiction",
-    "combine",
-    "contradictions",
-    "disagreement",
-    "label_fault",
-    "read_wheel_document",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Key = TypeVar("Key", bound=object)
 Value = TypeVar("Value")

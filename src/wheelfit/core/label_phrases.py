@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
 
-__all__ = ["needs_in_words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _NEEDS = "needs "
 
 

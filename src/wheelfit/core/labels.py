@@ -15,23 +15,6 @@ from wheelfit.patterns import pattern
 if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
-__all__ = [
-    "DEVICES",
-    "NULL",
-    "OLD_NULL",
-    "Label",
-    "derive_label",
-    "is_label",
-    "parse_label",
-    "writer_faults",
-    "writer_warnings",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Label = NewType("Label", str)
 """A text that passed `parse_label`."""
 

@@ -11,6 +11,7 @@ The tree keeps how the text was written: a conjunction or disjunction in parenth
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from packaging.utils import canonicalize_name
@@ -18,34 +19,9 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidMarker
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = [
-    "SET_VARIABLES",
-    "VARIABLES",
-    "VARIANT_LABEL",
-    "VARIANT_SETS",
-    "VARIANT_VARIABLES",
-    "Comparison",
-    "Conjunction",
-    "Disjunction",
-    "Expression",
-    "Literal",
-    "Operand",
-    "Variable",
-    "comparisons",
-    "format_expression",
-    "parse_expression",
-    "without_outer_parentheses",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 VARIANT_LABEL: Final = "variant_label"
 """The label of the wheel whose dependencies are read; a string (F-102)."""

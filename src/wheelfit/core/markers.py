@@ -11,6 +11,7 @@ False
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,7 +35,6 @@ from wheelfit.core.marker_grammar import (
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.marker_grammar import Expression
     from wheelfit.core.properties import PropertySet
-
-__all__ = ["Marker", "VariantContext", "parse_marker"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 # Compared as versions when the right side allows it (dependency specifiers, "Environment
 # Markers"); ``platform_release`` often is no version and then compares as text.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.core import abi_dependency, strict_json
@@ -18,29 +19,9 @@ from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
 from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from wheelfit.core.layouts.layout import Parts
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Limits",
-    "VariantDocument",
-    "WrittenLayout",
-    "check_document",
-    "examine_document",
-    "losses",
-    "read_document",
-    "to_mapping",
-    "write_document",
-    "writing_faults",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 WrittenLayout: TypeAlias = Literal["850", "825"]
 """The layouts that are written: PEP 850 v0.2.0, or PEP 825 v0.1.1 without providers."""

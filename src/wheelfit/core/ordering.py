@@ -8,6 +8,7 @@ good as its keys, compared one by one, and one more key is better than none.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +21,6 @@ from wheelfit.core.properties import (
     parse_namespace,
     parse_property,
 )
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.support import Support
     from wheelfit.platforms.features import DeviceValues
-
-__all__ = [
-    "Choice",
-    "FeatureKey",
-    "Preferences",
-    "RankedVariant",
-    "Ranking",
-    "order_labels",
-    "parse_preference",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Choice: TypeAlias = str | Feature | Property
 """What a preference speaks of: a namespace, a feature or a property."""

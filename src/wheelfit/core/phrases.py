@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, cast
 from wheelfit.platforms import families
 from wheelfit.platforms.features import Status
 from wheelfit.platforms.words import (
-    PACKAGE_LIST,
     THIS_MACHINE,
     Words,
     named,
-    natural,
 )
 
 if TYPE_CHECKING:
@@ -23,21 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.properties import Feature
     from wheelfit.platforms.features import Detection
-
-__all__ = [
-    "PACKAGE_LIST",
-    "THIS_MACHINE",
-    "missing",
-    "missing_on_device",
-    "named",
-    "natural",
-    "short",
-    "wish",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:

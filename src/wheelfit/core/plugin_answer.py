@@ -6,26 +6,19 @@ Whoever runs a plugin hands over what it returned, as plain data; nothing here r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault
 from wheelfit.platforms.features import FeatureConfig
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-
-__all__ = ["PluginAnswer", "read_report", "vocabulary_faults"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MOST_FEATURES = 64
 MOST_VALUES = 100_000

@@ -8,6 +8,7 @@ here runs a plugin; its answer is handed in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +24,6 @@ from wheelfit.core.properties import Feature
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.core.plugin_answer import PluginAnswer
     from wheelfit.core.properties import PropertySet
     from wheelfit.platforms.features import FeatureConfig
-
-__all__ = [
-    "BuildTimeProvider",
-    "ProjectTable",
-    "TableProvider",
-    "read_project_table",
-    "wheel_document",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 TABLE = "variant"
 """Where it stands in pyproject.toml."""

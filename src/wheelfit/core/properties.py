@@ -7,33 +7,15 @@ A *property* is ``namespace :: feature :: value``; a *feature* is the first two 
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from wheelfit.errors import InvalidProperty
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-__all__ = [
-    "EMPTY",
-    "Feature",
-    "Property",
-    "PropertySet",
-    "feature_of",
-    "is_name",
-    "is_value",
-    "parse_feature",
-    "parse_namespace",
-    "parse_property",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 # F-2. Only ``fullmatch`` is used, so that a trailing newline is not accepted.
 _NAME = pattern(r"[a-z0-9_]+")

@@ -14,12 +14,12 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import parse_marker
-from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.provider_table import EMULATED_PLUGINS, EmulatedPlugin
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
@@ -33,7 +33,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.errors import InvalidMarker
 from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.values import dataclass, field, replace
+from wheelfit.platforms.words import PACKAGE_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider, Recognition
-
-__all__ = ["Detector", "DevicePolicy", "NoPlugins", "Plugins", "ProviderPolicy", "Steps"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DevicePolicy: TypeAlias = Literal["all", "highest", "lowest", "any"]
 """On which of several unlike devices a chosen wheel must run (P-88)."""

@@ -5,15 +5,9 @@ The rows stand with their families, in ``platforms/families``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from wheelfit.platforms import families
-from wheelfit.values import dataclass
-
-__all__ = ["EMULATED_PLUGINS", "HARDWARE", "TABLE_DATE", "UNREGISTERED", "EmulatedPlugin"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 TABLE_DATE = "2026-11"
 """When the rows were compared with the published packages (P-64)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from packaging.utils import canonicalize_name
@@ -16,7 +17,6 @@ from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,27 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.requirements import Requirement
     from wheelfit.platforms.features import FeatureConfig
-
-__all__ = [
-    "ABI_DEPENDENCY",
-    "BrokenProvider",
-    "BuiltinProvider",
-    "PluginProvider",
-    "PluginQuestion",
-    "Provider",
-    "Recognition",
-    "StaticProvider",
-    "default_endpoint",
-    "effective_endpoint",
-    "parse_endpoint",
-    "recognise",
-    "required_packages",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ABI_DEPENDENCY = "abi_dependency"
 """The only built-in provider there is (P-8), and its namespace in old documents (F-54)."""

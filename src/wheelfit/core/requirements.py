@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 
     from packaging.requirements import InvalidRequirement as PackagingInvalidRequirement
     from packaging.utils import NormalizedName
-
-__all__ = ["Requirement", "marker_start", "parse_requirement"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

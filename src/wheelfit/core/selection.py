@@ -6,6 +6,7 @@ needs the network or the machine - the document, the support - is handed in.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -13,7 +14,6 @@ from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
 from wheelfit.core.phrases import short
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.support import Support
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.tag_phrases import TagPhrases
     from wheelfit.core.target import TagPreference
-
-__all__ = ["Outcome", "Selection", "Verdict", "select"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Outcome: TypeAlias = Literal["chosen", "compatible", "rejected"]
 Reason: TypeAlias = "str | Callable[[Verdict], str]"

@@ -8,6 +8,7 @@ or narrows, as every wish does, and makes nothing eligible that the machine cann
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,6 @@ from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit.platforms import families
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice, Preferences
     from wheelfit.platforms.family import Family
     from wheelfit.platforms.family import Shorthand as BuildsRow
-
-__all__ = [
-    "DATA_VERSION",
-    "NAMES",
-    "Shorthand",
-    "combined",
-    "find_shorthand",
-    "is_built_in",
-    "shorthand_rows",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION: Final = "2026-11"
 """When the rows were last compared with the names that other tools and users have."""

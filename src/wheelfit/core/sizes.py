@@ -10,13 +10,6 @@ from wheelfit.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["parse_size", "size_in_words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _UNITS: Mapping[str, int] = {
     "": 1,
     "b": 1,

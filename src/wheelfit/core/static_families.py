@@ -7,22 +7,15 @@ a project copies a family into its ``pyproject.toml`` and is free to change it t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.providers import StaticProvider
 from wheelfit.platforms.features import FeatureConfig
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["DATA_VERSION", "STATIC_FAMILIES", "StaticFamily"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION = "2026-11"
 """When the lists were last compared with the published packages."""

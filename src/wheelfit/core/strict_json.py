@@ -12,18 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
-
-__all__ = ["DEFAULT_LIMITS", "Limits", "check_limits", "load", "path_of", "shortened", "shown"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

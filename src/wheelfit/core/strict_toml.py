@@ -9,17 +9,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from wheelfit.core.strict_json import path_of
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
-
-__all__ = ["DEFAULT_LIMITS", "Limits", "load"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ the target runs it (F-28), why not, and which of its properties hold there (F-10
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -23,7 +24,7 @@ from wheelfit.core.provider_steps import (
     Steps,
 )
 from wheelfit.platforms.features import Detection, Status
-from wheelfit.values import dataclass, field
+from wheelfit.platforms.words import THIS_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Property
     from wheelfit.platforms.features import DeviceValues
-
-__all__ = [
-    "Detector",
-    "DevicePolicy",
-    "NoPlugins",
-    "Plugins",
-    "ProviderPolicy",
-    "Support",
-    "namespaces_used",
-    "support_for",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
 """A feature that is not met, the values of which one would do, and the device that has
@@ -206,7 +191,7 @@ class Support:
                 for feature, wanted in anywhere:
                     yield abi_dependency.refusal(feature, wanted, self.known)
             elif anywhere:
-                holder = self.holders.get(namespace, phrases.THIS_MACHINE)
+                holder = self.holders.get(namespace, THIS_MACHINE)
                 yield phrases.missing(anywhere, detection, holder=holder)
             for feature, wanted, device in items:
                 if device is not None:

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
-__all__ = [
-    "FaultList",
-    "FirstFault",
-    "Reporter",
-    "Step",
-    "Table",
-    "described",
-    "section",
-    "with_lines",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Step: TypeAlias = str | int
 """A key, or the index in a list."""
 _Value = TypeVar("_Value")

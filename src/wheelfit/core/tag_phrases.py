@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.core.phrases import natural
+from wheelfit.platforms.words import natural
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.core.target import TagPreference
-
-__all__ = ["TagPhrases", "platforms_in_words", "pythons_in_words"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class TagPhrases:

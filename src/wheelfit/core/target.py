@@ -6,6 +6,7 @@ hardware supports is no part of it, that is asked of a detector.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,11 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from packaging.tags import Tag
-
-__all__ = ["TagPreference", "Target"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _ARCHITECTURES = {
     "x86_64": "x86_64",

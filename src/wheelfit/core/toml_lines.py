@@ -15,12 +15,6 @@ from wheelfit.core.strict_json import path_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["headers_of", "line_of", "lines_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def line_of(text: str, path: str) -> int | None:
     r"""Return the line of a place, or of what is nearest around it; None for nothing at all.

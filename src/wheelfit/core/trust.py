@@ -7,6 +7,7 @@ policy limits that; it can never be loosened by a user.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -14,7 +15,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
-from wheelfit.values import dataclass, field
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -23,26 +23,6 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
     from packaging.version import Version
-
-__all__ = [
-    "NO_POLICY",
-    "NO_TRUST",
-    "PluginRule",
-    "PluginRules",
-    "PolicyFile",
-    "SitePolicy",
-    "Trust",
-    "TrustEntry",
-    "TrustedFile",
-    "TrustedTree",
-    "command_that_trusts",
-    "judge",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PluginRule: TypeAlias = Literal["user", "listed", "never"]
 """Who decides about plugins: the user; the site's own list, besides the user; nobody."""

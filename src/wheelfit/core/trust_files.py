@@ -28,13 +28,6 @@ from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolic
 if TYPE_CHECKING:
     from wheelfit.errors import WheelfitError
 
-__all__ = ["FILE_VERSION", "format_trust", "read_policy", "read_trust"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FILE_VERSION = 1
 """Version of either format."""
 _LIMITS = strict_toml.Limits(size=4 << 20)

@@ -6,22 +6,15 @@ without it selects from the ``[variant]`` table (B-16).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from wheelfit.core.labels import NULL, Label, derive_label, parse_label
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
 from wheelfit.errors import InvalidConfiguration, InvalidLabel
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-__all__ = ["VariantRequest", "choose_variant", "read_settings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PROPERTIES: Final = ("variant", "variant-name")
 """Settings that give properties; backends hand the first on to their build system."""

@@ -12,13 +12,6 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.patterns import pattern
 
-__all__ = ["is_endless", "parse_specifiers", "parse_version"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 # Python's own limit is 4300 digits, and can be set as low as 640.
 _ENDLESS = pattern(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
 _LONGEST = 10_000

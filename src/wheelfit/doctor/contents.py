@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
@@ -18,7 +19,6 @@ from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.install.choice import CHOICE_FILE, Circumstances, parse_choice
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
 if TYPE_CHECKING:
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import Installed
-
-__all__ = ["Change", "OwnedFile", "Package", "changes", "matches", "read_packages", "top_level"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PIECE = 1 << 20
 _REWRITING = frozenset({"conda", "debian", "rpm"})

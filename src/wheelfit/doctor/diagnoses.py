@@ -12,12 +12,6 @@ from wheelfit.check.findings import Check, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AREAS", "DIAGNOSES", "Area"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Area(StrEnum):
     """Say what a finding is about; causes come before consequences."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Count, Place, Report
@@ -12,7 +13,6 @@ from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.install.fit import judge
 from wheelfit.install.installed import by_name
 from wheelfit.install.places import WORKPLACE
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.install.installed import Broken
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
-
-__all__ = ["Contents", "about_contents", "examine_environment", "read_environment"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SMALL = 16 * 1024 * 1024
 """Bytes up to which a file with several owners is hashed to see whose it is."""

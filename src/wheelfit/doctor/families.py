@@ -8,10 +8,10 @@ last in what the package needs. The strongest sign counts.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.platforms.accelerator_libraries import identify
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
 
 _What = TypeVar("_What", int, str)
-
-__all__ = ["Build", "OwnedLibrary", "build_of", "owned_libraries"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
 _LOCAL_CUDA = re.compile(r"cu(1[1-9])([0-9])?")

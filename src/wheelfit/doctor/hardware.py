@@ -6,24 +6,17 @@ It is read out of detections and not out of the machine, so a host file does as 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms import families
 from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.platforms.features import Status
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.platforms.features import Detection
-
-__all__ = ["ACCELERATORS", "Hardware"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ACCELERATORS: Mapping[str, str] = {
     family.namespace: family.presence for family in families.accelerators() if family.presence

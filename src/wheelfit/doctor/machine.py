@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = [
-    "about_detections",
-    "about_interpreter",
-    "about_overrides",
-    "is_translated",
-    "read_nvidia_files",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
 _INSIDE = "0000:00:02.0"

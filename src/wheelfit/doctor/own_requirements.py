@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
@@ -20,17 +21,9 @@ from wheelfit.runtime.libraries.versions import (
     parse_version,
     satisfies,
 )
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["OWN_NAME", "ComingRelease", "UnmetRequirement", "unmet_requirements"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 OWN_NAME = "wheelfit"
 _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")

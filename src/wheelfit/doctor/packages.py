@@ -35,23 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.install.installed import Installed
     from wheelfit.platforms.families.nvidia.facts import Capability
 
-__all__ = [
-    "about_agreements",
-    "about_builds",
-    "about_changes",
-    "about_duplicates",
-    "about_hardware",
-    "about_needs",
-    "about_shared_files",
-    "about_tags",
-    "shared_paths",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
 _EDITED = frozenset({"cacert.pem"})
 """Files to which administrators add on purpose: the authorities that a site trusts."""

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["some_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHOWN = 4
 
 

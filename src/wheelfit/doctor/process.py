@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit.platforms.probes import mapped_libraries
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.doctor.families import OwnedLibrary
     from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
     from wheelfit.platforms.probes.mapped_libraries import MappedFile, MappedFiles
-
-__all__ = ["LoadedLibrary", "Process", "about_process", "examine_process"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 _TOOLKIT = re.compile(r"(/usr/local/cuda(?:-[0-9.]+)?|/opt/rocm(?:-[0-9.]+)?)/")

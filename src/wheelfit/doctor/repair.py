@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.doctor.own_requirements import UnmetRequirement
 
-__all__ = ["install_command", "repair"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _ROUNDS = 10
 """A package that was missing brings requirements of its own, and these others."""
 _SHOWN = 4000

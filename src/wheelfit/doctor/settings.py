@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place
@@ -20,7 +21,6 @@ from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
 from wheelfit.platforms.features import Status
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.doctor.families import OwnedLibrary
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = ["Folder", "Settings", "Tool", "about_settings", "read_settings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.children import Ending
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wheelfit.platforms.children import Answer, Processes, Question
-
-__all__ = ["Asked", "TimedProcesses"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms import families
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-__all__ = ["MASKS", "Mask", "Variable", "read_mask", "variables_in"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MASKS: Mapping[str, str] = MappingProxyType(
     {mask: family.devices for family in families.accelerators() for mask in family.masks}

@@ -9,6 +9,7 @@ Nothing of the environment is imported or executed after it was written to.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,6 @@ from wheelfit.install.transaction import Transaction, environment_error
 from wheelfit.install.unchanged import unchanged_folders
 from wheelfit.install.workplaces import make_folders, remove_folders
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass
 from wheelfit.wheels.linking import Linker
 from wheelfit.wheels.native_file_system import NATIVE
 
@@ -45,13 +45,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["PLANS", "Applied", "PlanOutdated", "WheelGone", "apply"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PLANS = 10
 """How many plans are made while others change the environment; each time one of them got on."""

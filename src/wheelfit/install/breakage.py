@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import WheelfitError
 from wheelfit.install.installed import by_name, needing
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
-
-__all__ = ["Breakage", "breakages"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,6 @@ if TYPE_CHECKING:
 
     from wheelfit.install.environment import Environment
 
-__all__ = ["compile_modules"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def compile_modules(environment: Environment, stage: Callable[[str], Path]) -> None:
     """Write bytecode beside the modules of a stage; modules that do not compile are skipped.

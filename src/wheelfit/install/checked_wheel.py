@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, Circumstances, format_choice
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolve.resolution import Pin
     from wheelfit.wheels.unpacked import FileTable, UnpackedWheel
-
-__all__ = ["INSTALLER", "CheckedWheel", "Part", "check_wheel"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 INSTALLER = "wheelfit"
 """What is written to INSTALLER (PEP 376)."""

@@ -9,21 +9,14 @@ file was known.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import Label, is_label
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["CHOICE_FILE", "Choice", "Circumstances", "format_choice", "parse_choice"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 CHOICE_FILE = "wheelfit.json"
 """Its name inside ``.dist-info``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -19,7 +20,6 @@ from wheelfit.install.looking import Looking
 from wheelfit.install.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.install.scripts import script_of
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
-from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import encode_digest, row_for
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.install.installed import Installed
     from wheelfit.install.steps import Look
     from wheelfit.wheels.file_system import FileSystem
-
-__all__ = ["Layout", "lay_out", "scheme_folders"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SHOWN = 10
 _NONE: frozenset[str] = frozenset()

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     _Row = tuple[str, str, str | int]
 
-__all__ = ["Destination"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHEBANG = b"#!python"
 
 

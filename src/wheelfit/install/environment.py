@@ -9,6 +9,7 @@ when the place is another.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
 from wheelfit.install.seal import OF_THIS_PROCESS, Seal
 from wheelfit.platforms.cache_folder import state_folder_of
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.install.installed import Installed, Scan
     from wheelfit.sources.cache import Store
-
-__all__ = ["Commands", "Environment", "Kind", "open_environment"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Kind(StrEnum):

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.check.installed import Ask, Judged
     from wheelfit.install.installed import Installed
 
-__all__ = ["judge"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def judge(
     installed: Iterable[Installed],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -20,7 +21,6 @@ from wheelfit.install.choice import CHOICE_FILE, parse_choice
 from wheelfit.install.places import WORKPLACE
 from wheelfit.patterns import pattern
 from wheelfit.resolve.request import Present
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-
-__all__ = ["Broken", "Installed", "Scan", "by_name", "needing", "scan"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _HEAD = 16 * 1024
 _HEADER = pattern(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)

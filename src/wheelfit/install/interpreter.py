@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +17,6 @@ from wheelfit.errors import UnusableInterpreter
 from wheelfit.install.isolated import interpreter as isolated
 from wheelfit.install.schemes import Schemes
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.sources.cache import Store
-
-__all__ = ["DEADLINE", "OLDEST", "Interpreter", "find_interpreter", "inspect_interpreter"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DEADLINE = 60.0
 """Seconds a foreign interpreter has to describe itself."""

@@ -19,37 +19,17 @@ import json
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wheelfit.errors import NotRecoverable
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.steps import Kind, Step
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.install.places import Places
     from wheelfit.wheels.file_system import FileSystem
-
-__all__ = [
-    "FOLDERS",
-    "MARK",
-    "Journal",
-    "Stage",
-    "check_workplace",
-    "format_folders",
-    "mark_of",
-    "mark_workplace",
-    "read_changes",
-    "read_folders",
-    "read_journal",
-    "stage_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 FOLDERS: Final = "folders"
 """The file in the workplace that names what was made elsewhere."""

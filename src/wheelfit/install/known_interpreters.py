@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.cache import Store
 
-__all__ = ["KIND", "keep", "recall"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 KIND = "interpreters"
 """The folder of the cache."""
 _VARIABLES = (

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["LOCK_FILE", "PATIENCE", "locked"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PATIENCE = 10.0
 """Seconds to wait for another process by default."""
 

@@ -7,13 +7,6 @@ import sys
 
 from wheelfit.install.steps import Listing
 
-__all__ = ["Looking"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 # Elsewhere a folder knows the numbers of its files, and looking at each of them is not needed.
 _HAS_NUMBERS = sys.platform != "win32"
 

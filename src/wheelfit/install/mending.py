@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,12 @@ from wheelfit.install.places import Places
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.transaction import environment_error
 from wheelfit.install.workplaces import remove_folders
-from wheelfit.values import dataclass
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.recovery import Recovered
     from wheelfit.wheels.file_system import FileSystem
-
-__all__ = ["Interruption", "find_interruption", "mend"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

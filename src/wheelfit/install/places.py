@@ -7,23 +7,16 @@ outside: a path is the name of one of the five folders and what lies below it.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from wheelfit.install.seal import OF_THIS_PROCESS, Seal
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.install.schemes import Schemes
-
-__all__ = ["LOCK_FILE", "WORKPLACE", "Places"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 LOCK_FILE: Final = ".wheelfit.lock"
 """Its name in the library folder of the environment, while somebody holds it."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -13,12 +12,6 @@ if TYPE_CHECKING:
 
     from wheelfit.install.installed import Installed
     from wheelfit.resolve.resolution import Pin, Resolution
-
-__all__ = ["Plan", "plan", "plan_sync", "plan_uninstall"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

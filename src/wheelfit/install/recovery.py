@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +35,6 @@ from wheelfit.install.journal import (
 from wheelfit.install.removal import RealPaths, files_in_record
 from wheelfit.install.steps import Kind
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
@@ -44,21 +44,6 @@ if TYPE_CHECKING:
     from wheelfit.install.places import Places
     from wheelfit.install.steps import Step
     from wheelfit.wheels.file_system import FileSystem
-
-__all__ = [
-    "Outcome",
-    "Recovered",
-    "mark",
-    "number_of",
-    "recover",
-    "sync_folders",
-    "undo",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SHOWN = 10
 _RUNS = pattern(r"[-_.]+")

@@ -13,6 +13,7 @@ import io
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, NotRemovable
@@ -20,7 +21,6 @@ from wheelfit.install.looking import Looking
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
 from wheelfit.install.steps import Listing
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
     why_reserved_below_prefix,
@@ -38,22 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
     from wheelfit.install.steps import Look
-
-__all__ = [
-    "Bounds",
-    "RealPaths",
-    "Removal",
-    "check_removable",
-    "files_in_record",
-    "is_below",
-    "plan_removal",
-    "recorded_files",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 # Where rows begin that name something below the library folder, without detours.

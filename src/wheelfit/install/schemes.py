@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["Schemes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

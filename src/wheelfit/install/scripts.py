@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.entry_points import Command
 
-__all__ = ["script_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LONGEST = 127  # bytes of a first line that every kernel reads
 _SCRIPT = """\
 #!{interpreter}

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.rooted_folder import RootedFolder
 
-__all__ = ["OF_THIS_PROCESS", "Seal"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FILE: Final = "secret"
 _BYTES: Final = 32
 

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from wheelfit.install.installed import Installed
 
-__all__ = ["spared"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _INSTALLERS = tuple(map(canonicalize_name, ("pip", "setuptools", "wheel")))
 _SELF = canonicalize_name("wheelfit")
 

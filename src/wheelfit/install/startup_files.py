@@ -17,12 +17,6 @@ from wheelfit.wheels.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
 
-__all__ = ["StartupFiles", "StartupPlaces"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class StartupFiles(Enum):
     """Say what is done about wheels that have such files."""

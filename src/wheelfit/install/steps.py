@@ -10,23 +10,16 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import FileConflict
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
-
-__all__ = ["Kind", "Listing", "Look", "Step", "plan_steps"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 # A record, or something in it; what comes before the version is the project.
 _RECORD = pattern(

@@ -25,6 +25,8 @@ import secrets
 import stat
 import unicodedata
 from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace as altered
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import (
@@ -46,8 +48,6 @@ from wheelfit.install.recovery import (
 from wheelfit.install.removal import RealPaths
 from wheelfit.install.steps import Kind, Step, plan_steps
 from wheelfit.install.workplaces import Workplaces
-from wheelfit.values import dataclass
-from wheelfit.values import replace as altered
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
@@ -59,13 +59,6 @@ if TYPE_CHECKING:
     from wheelfit.install.places import Places
     from wheelfit.install.recovery import Recovered
     from wheelfit.wheels.file_system import FileSystem
-
-__all__ = ["Transaction", "environment_error"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})

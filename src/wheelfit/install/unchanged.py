@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.install.checked_wheel import CheckedWheel, Part
     from wheelfit.install.steps import Look
 
-__all__ = ["unchanged_folders"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def unchanged_folders(
     wheel: CheckedWheel,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NotInstalled
@@ -10,7 +11,6 @@ from wheelfit.install.breakage import breakages
 from wheelfit.install.locking import PATIENCE
 from wheelfit.install.plan import plan_uninstall
 from wheelfit.install.removal import plan_removal
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
-
-__all__ = ["uninstall"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def uninstall(

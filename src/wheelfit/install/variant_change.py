@@ -6,6 +6,7 @@ driver, or for none. So nobody exchanges one unnoticed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import abi_namespaces
@@ -13,7 +14,6 @@ from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.agreements import turned
 from wheelfit.core.properties import PropertySet
 from wheelfit.install.installed import by_name
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.resolution import Pin
-
-__all__ = ["PLAIN", "VariantChange", "variant_changes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PLAIN = "plain"
 """How a wheel without a label is called."""

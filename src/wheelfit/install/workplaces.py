@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.install.places import Places
     from wheelfit.wheels.file_system import FileSystem
 
-__all__ = ["Workplaces", "make_folders", "remove_folders"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PAUSE = 0.05
 
 

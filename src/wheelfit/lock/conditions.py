@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     Left = TypeVar("Left", bound=Hashable)
     Right = TypeVar("Right", bound=Hashable)
 
-__all__ = ["Conditions", "Place"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Place = tuple[tuple[str, str, str], tuple[int, int]]
 """Platform and Python: all that a marker tells environments apart by."""
 _VARIABLES = ("sys_platform", "platform_machine", "implementation_name")

@@ -7,6 +7,7 @@ in their order. Beside it stand the parts that selecting needs, as values that w
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -30,7 +31,6 @@ from wheelfit.lock.faults import (
     tool_table,
 )
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,24 +44,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import Marker
     from wheelfit.core.requirements import Requirement
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Limits",
-    "Lock",
-    "LockedPackage",
-    "LockedWheel",
-    "SourceKind",
-    "is_lock_name",
-    "lock_name",
-    "read_lock",
-    "write_lock",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
 """Where a package is taken from; of wheels and a source distribution, the wheels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -18,26 +19,10 @@ from wheelfit.errors import UsageError
 from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
 from wheelfit.resolve.version_set import VersionSet
-from wheelfit.values import dataclass
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-__all__ = [
-    "LockEnvironment",
-    "Python",
-    "environments_for",
-    "in_words",
-    "known_pythons",
-    "python_of",
-    "requires_python",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Python = tuple[int, int]
 """Major and minor version."""

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.resolve.release_choice import ReleaseChoice
 
-__all__ = ["EveryLabel"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class EveryLabel(Candidates):
     """Answer which wheels fit some machine of a platform.

@@ -27,22 +27,6 @@ from wheelfit.sources.urls import last_segment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = [
-    "ROOTS",
-    "TOOL",
-    "VARIANTS",
-    "VARIANT_DEPENDENCIES",
-    "check_lock",
-    "file_name_of",
-    "limited",
-    "tool_table",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 VARIANTS = "variants-json"
 """The table of a package that inlines the variant metadata of its release (F-115)."""
 TOOL = "wheelfit"

@@ -6,12 +6,12 @@ the lock is read back, and each machine chooses from it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker, NoFit, UserError
 from wheelfit.lock.locking import locked_versions, put_together
 from wheelfit.lock.settling import Part, Settled
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository
-
-__all__ = ["HostLock", "NamedMachine", "lock_for_hosts"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

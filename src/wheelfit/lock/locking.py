@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -14,7 +15,6 @@ from wheelfit.lock.environments import in_words, requires_python
 from wheelfit.lock.merging import merge
 from wheelfit.lock.settling import settle
 from wheelfit.lock.writing import new_lock
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.request import LockRequest, Root
     from wheelfit.lock.settling import Settled
     from wheelfit.lock.solving import Solver, Versions
-
-__all__ = ["Locked", "lock_everywhere", "locked_versions", "put_together"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from wheelfit.lock.release import lock_release
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.urls import file_path
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.settling import Needs, Part, Settled
     from wheelfit.lock.solving import Solver
     from wheelfit.resolve.listing import Release, Wheel
-
-__all__ = ["Merged", "merge"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.support import namespaces_used
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-
-__all__ = ["prune"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:

@@ -7,6 +7,7 @@ is installed; until then all labels stay, with all that any of them needs.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from wheelfit.resolve.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.resolve.release_metadata import ReleaseMetadata
     from wheelfit.sources.page import File
-
-__all__ = ["LockedRelease", "lock_release"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

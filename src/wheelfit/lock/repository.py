@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["LockedRepository"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class LockedRepository:
     """Implement ``Repository`` with packages of a lock.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked
 from wheelfit.sources.urls import split_userinfo
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import AllowedHashes
     from wheelfit.resolve.request import GivenWheel
-
-__all__ = ["LockRequest", "Root"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is asked 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
-from wheelfit.core.support import NoPlugins
+from wheelfit.core.provider_steps import NoPlugins
 from wheelfit.errors import (
     Fault,
     FileProblem,
@@ -31,7 +32,6 @@ from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,20 +41,14 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import Marker, VariantContext
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector, Plugins
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
     from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.repository import Files
-
-__all__ = ["LockCandidates", "LockSelection", "PackageChoice", "applicable"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ them. A label that wants something else is left out, with a reason.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
@@ -15,7 +16,6 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.errors import HashMismatch, InvalidMarker, NoFit, WheelfitError
 from wheelfit.resolve.request import Asked
 from wheelfit.sources.at_once import at_once
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Release
     from wheelfit.resolve.resolution import Pin
-
-__all__ = ["Part", "Settled", "possible_needs", "settle"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
 """Requirements, each with the extra that it belongs to; None: it counts without any."""

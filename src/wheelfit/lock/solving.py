@@ -7,6 +7,7 @@ is looked at.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from wheelfit.resolve.once import Once
 from wheelfit.resolve.request import Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,13 +40,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Resolution
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
-
-__all__ = ["Pinned", "Solution", "Solver", "Versions"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""

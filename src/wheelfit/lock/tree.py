@@ -7,13 +7,13 @@ only some labels need stays with those labels, and what a lock does not say is u
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.label_phrases import needs_in_words
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.lock.document import Lock, LockedPackage
     from wheelfit.lock.selection import LockSelection
-
-__all__ = ["Branch", "Root", "Tree", "TreeLabel", "TreePackage", "tree_of_all", "tree_of_one"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
 """Whether it is known what each wheel of an entry needs, or only what some of them need."""

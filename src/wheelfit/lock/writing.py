@@ -13,12 +13,6 @@ from wheelfit.lock.faults import ROOTS, TOOL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["new_lock"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def new_lock(
     packages: Iterable[Mapping[str, Any]],

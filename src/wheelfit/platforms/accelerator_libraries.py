@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from wheelfit.platforms import families
 from wheelfit.platforms.families.nvidia import libraries as cuda
 from wheelfit.platforms.tables import libraries as tables
-from wheelfit.values import dataclass
-
-__all__ = ["AcceleratorLibrary", "identify"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 # auditwheel puts eight hexadecimal digits of a hash behind the name.
 _LINUX = re.compile(r"lib(?P<stem>.+?)(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>[0-9][0-9.]*))?")

@@ -10,13 +10,6 @@ from __future__ import annotations
 from wheelfit.platforms import families
 from wheelfit.platforms.family import AgreementRow
 
-__all__ = ["DATA_VERSION", "ROWS"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When the rows were last compared with the published packages."""
 

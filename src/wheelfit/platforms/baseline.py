@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from wheelfit.platforms import families
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.values import dataclass
-
-__all__ = ["Baseline"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

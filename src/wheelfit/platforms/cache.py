@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.children import Answer, Processes, Question
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["RememberingProcesses", "circumstances"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _LARGEST = 32 * 1024 * 1024

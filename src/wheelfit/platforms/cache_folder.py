@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = [
-    "UnsafeFolder",
-    "cache_folder_of",
-    "default_cache_folder",
-    "default_state_folder",
-    "is_own",
-    "make_folders",
-    "own_users",
-    "state_folder_of",
-    "unsafe_cache_folder",
-    "unsafe_folder",
-    "usable_cache_folder",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
     """Return where things are kept when nobody says where.

@@ -11,33 +11,14 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO
-
-__all__ = [
-    "Answer",
-    "Ending",
-    "Processes",
-    "Question",
-    "RealProcesses",
-    "abandon",
-    "from_mapping",
-    "run",
-    "run_in_thread",
-    "to_mapping",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _GRACE = 1.0
 """Seconds a killed process gets to disappear before it is abandoned."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms import families, override_names
@@ -19,7 +20,6 @@ from wheelfit.platforms.surroundings import (
     interpreter_of_this_process,
     system_of_this_process,
 )
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
     from wheelfit.platforms.family import Family
-
-__all__ = ["Machine"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Machine:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.platforms.features import FeatureConfig
-
-__all__ = ["PluginFeature", "as_plugin_features"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass

@@ -6,25 +6,13 @@ as long to make.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.platforms.features import Evidence
-
-__all__ = [
-    "Core",
-    "Cpu",
-    "CpuidRegisters",
-    "CpuidTable",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Core(NamedTuple):

@@ -8,30 +8,15 @@ imported when somebody asks for them: ``provider``, and for what they are needed
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
-
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = [
-    "AgreementRow",
-    "DevicePresets",
-    "Family",
-    "Plugin",
-    "Provider",
-    "Shorthand",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _FOLDER = f"{__package__}.families"
 

@@ -5,27 +5,12 @@ Providers produce these, ``core.support`` consumes them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass, field
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-__all__ = [
-    "Detection",
-    "DeviceValues",
-    "Evidence",
-    "FeatureConfig",
-    "PluginOrigin",
-    "Status",
-    "of_unlike_devices",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

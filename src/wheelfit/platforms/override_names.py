@@ -10,13 +10,6 @@ from wheelfit.platforms import families, overrides
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["names_in", "strays_in"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 

@@ -7,31 +7,15 @@ an unset one. Vendors' own variables are read by the provider concerned.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-__all__ = [
-    "PREFIX",
-    "Override",
-    "apply",
-    "disabled",
-    "in_effect",
-    "read",
-    "unreadable",
-    "value_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PREFIX = "WHEELFIT_OVERRIDE_"
 """How our own variables begin."""

@@ -13,23 +13,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.platforms import families
 from wheelfit.platforms.children import abandon
 from wheelfit.platforms.override_names import names_in
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Mapping
-
-__all__ = ["PluginReport", "ask"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Method = Literal["get_supported_configs", "get_all_configs"]
 

@@ -9,30 +9,16 @@ provider says of one; ``SYSTEMS`` are those where a name may choose one, None: a
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import UnknownHost
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.platforms.facts import Cpu
-
-__all__ = [
-    "VERSION",
-    "Accelerator",
-    "PresetLine",
-    "ProcessorRow",
-    "frozen",
-    "newer",
-    "unknown",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ is the least there can be: no other accelerator, the lowest level.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
@@ -20,7 +21,6 @@ from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Detection, Evidence
 from wheelfit.platforms.preset_parts import Accelerator, PresetLine, unknown
 from wheelfit.platforms.tables.platforms import PLATFORMS
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.family import Family
     from wheelfit.platforms.preset_parts import ProcessorRow
     from wheelfit.platforms.tables.platforms import PlatformRow
-
-__all__ = [
-    "Accelerator",
-    "Preset",
-    "PresetLine",
-    "compose",
-    "is_preset",
-    "preset_lines",
-    "processor_rows",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

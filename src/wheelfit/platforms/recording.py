@@ -28,6 +28,7 @@ import json
 import re
 import tempfile
 import tomllib
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,31 +41,12 @@ from wheelfit.platforms.families.x86_64 import cpuid
 from wheelfit.platforms.probes import sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import LOADER_CACHE, Surroundings
-from wheelfit.values import dataclass, field, fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.platforms.children import Processes, Question
     from wheelfit.platforms.features import Detection, FeatureConfig
-
-__all__ = [
-    "RecordedProcesses",
-    "RecordingProcesses",
-    "as_expected",
-    "description",
-    "expected",
-    "is_record",
-    "open_recorded",
-    "record",
-    "surroundings_of",
-    "write_expected",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _Told = TypeVar("_Told")
 

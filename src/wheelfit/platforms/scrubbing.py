@@ -7,22 +7,15 @@ known by their form, or by the word in front of them.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms import families
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = ["Scrubber", "concerns_detection"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PREFIXES = (
     "LD_LIBRARY_PATH",

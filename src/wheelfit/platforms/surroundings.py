@@ -12,29 +12,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from wheelfit.platforms.children import RealProcesses
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
-
-__all__ = [
-    "LOADER_CACHE",
-    "Surroundings",
-    "architecture_of_this_process",
-    "interpreter_of_this_process",
-    "system_of_this_process",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 LOADER_CACHE = "/etc/ld.so.cache"
 """Where Linux's loader keeps which libraries lie where."""

@@ -7,19 +7,12 @@ offers beyond that (P-41). Each family has both in its module ``vocabulary``, by
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Mapping
-
-__all__ = ["ON", "Offered", "Vocabulary", "switches"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.features import Detection
 
-__all__ = [
-    "PACKAGE_LIST",
-    "THIS_MACHINE",
-    "AcceleratorWords",
-    "Feature",
-    "ProcessorWords",
-    "Words",
-    "named",
-    "natural",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 THIS_MACHINE = "this machine"
 """Whose support it is when nothing else is said."""
 PACKAGE_LIST = "the package's own list"

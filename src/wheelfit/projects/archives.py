@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Limits", "unpack_archive"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Limits(NamedTuple):
     """Bound what an archive may unpack to."""

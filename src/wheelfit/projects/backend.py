@@ -25,13 +25,6 @@ from wheelfit.errors import BuildFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["Backend", "BuildEnvironment", "Children", "ConfigSettings", "Kind"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
 """Which hooks are called; of a source distribution no metadata can be asked for."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"

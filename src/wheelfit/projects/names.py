@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-__all__ = ["ENDINGS", "is_archive", "is_repository_url", "release_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 """How the names of archives end."""
 _SYSTEMS = ("git", "hg", "svn", "bzr")

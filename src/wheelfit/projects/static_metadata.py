@@ -25,20 +25,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
 
-__all__ = [
-    "core_metadata_of",
-    "is_project",
-    "metadata_in_file",
-    "name_of",
-    "of_archive",
-    "of_project_file",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LARGEST = 16 << 20
 _DECISIVE = frozenset({"name", "version", "requires-python", "requires-dist", "provides-extra"})
 _DYNAMIC = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})

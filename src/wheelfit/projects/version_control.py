@@ -11,24 +11,17 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wheelfit.errors import CheckoutFailed, UserError
 from wheelfit.sources.cached import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-__all__ = ["RepositoryUrl", "check_out", "parse_repository_url"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoAccelerator
-from wheelfit.values import dataclass
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.core.selection import Verdict
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Resolution
-
-__all__ = ["Acceleration", "acceleration_of", "accelerations", "refusal", "unwished_libraries"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.problem import Need, Releases
     from wheelfit.resolve.version_set import VersionSet
 
-__all__ = ["Admission"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Admission:
     """Remember what was asked for, and tell which versions count.

@@ -8,13 +8,13 @@ the same files.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import NoFit, NoSolution
-from wheelfit.values import dataclass, replace
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.listing import Listing
     from wheelfit.resolve.request import Present
     from wheelfit.resolve.resolution import Pin, Resolution
-
-__all__ = ["alone", "favoured"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def favoured(

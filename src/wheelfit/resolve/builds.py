@@ -7,6 +7,7 @@ its own, with its own needs (F-112).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY, Property, PropertySet
 from wheelfit.resolve.problem import Build, Need, Package
 from wheelfit.resolve.version_set import VersionSet
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Preferences
     from wheelfit.core.support import Support
     from wheelfit.resolve.release_choice import ReleaseChoice
-
-__all__ = ["ReleaseBuild", "builds_of_label", "builds_of_release", "is_bound"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MOST = 1000
 """Builds for other packages that are tried of one release."""

@@ -7,6 +7,7 @@ that occur in wheels whose tags fit (P-22).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
-from wheelfit.core.support import NoPlugins, ProviderPolicy, namespaces_used, support_for
+from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.resolve.cautions import about_choice
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
@@ -31,7 +33,6 @@ from wheelfit.resolve.release_metadata import (
     strictly,
 )
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,18 +48,13 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector, Plugins
     from wheelfit.core.selection import Selection
-    from wheelfit.core.support import Detector, Plugins, Support
+    from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
-
-__all__ = ["Candidates", "ChoicePolicy", "ReleaseChoice"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

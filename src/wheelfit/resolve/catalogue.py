@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked
 from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.lookahead import Lookahead
     from wheelfit.resolve.problem import Build
     from wheelfit.resolve.request import Present, Request
-
-__all__ = ["Catalogue", "needs_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def needs_of(requirement: Requirement, text: object = "") -> list[Need]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.provider_table import HARDWARE
 from wheelfit.platforms.features import Status
+from wheelfit.platforms.words import PACKAGE_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.core.support import Support
     from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
-
-__all__ = ["about_choice", "about_mixture"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def about_choice(

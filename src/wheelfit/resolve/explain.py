@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Listing
     from wheelfit.resolve.release_choice import ReleaseChoice
-
-__all__ = ["Explanation", "explain_choice", "explain_project", "explain_release"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

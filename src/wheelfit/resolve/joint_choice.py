@@ -9,6 +9,7 @@ from indexes or from a lock, is the caller's business.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoConsistentSet
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.errors import WheelfitError
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
-
-__all__ = [
-    "Attempt",
-    "Change",
-    "Chosen",
-    "Effort",
-    "Forced",
-    "Held",
-    "Refused",
-    "Settled",
-    "held_by",
-    "settle",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Effort(Enum):

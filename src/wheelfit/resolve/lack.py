@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.proof import Step, Term
     from wheelfit.resolve.version_set import VersionSet
 
-__all__ = ["Lack", "unknown_project"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _RELEASES = 3
 """Releases of one project whose wheels are gone through in a message."""
 _VERSIONS = 8

@@ -8,6 +8,7 @@ are looked at, so that a chosen label cannot fail the version afterwards (F-94).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from types import MappingProxyType
@@ -20,7 +21,6 @@ from packaging.version import Version
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import File, ProjectPage
-
-__all__ = ["AllowedHashes", "Listing", "Release", "Releases", "Wheel", "sort_page"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""

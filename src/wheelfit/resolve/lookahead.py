@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     Following = Callable[[Package, Version], Iterable[Need]]
     """What a release will probably need; asked from any thread."""
 
-__all__ = ["Lookahead"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = 0.01
 """Seconds without a question, and without work, after which the solver seems to wait."""
 

@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["Once"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Key = TypeVar("Key", bound="Hashable")
 Value = TypeVar("Value")
 

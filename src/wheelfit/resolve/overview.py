@@ -6,6 +6,7 @@ take, so that the conditions can be seen at work.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from types import MappingProxyType
@@ -15,17 +16,16 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.label_phrases import needs_in_words
-from wheelfit.core.phrases import natural
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.errors import NoSolution
+from wheelfit.platforms.words import natural
 from wheelfit.resolve.lack import unknown_project
 from wheelfit.resolve.listing import NO_TAG, sort_page
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolve.version_set import is_pin
 from wheelfit.sources.page import ProjectPage
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,17 +37,11 @@ if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Release, Wheel
-
-__all__ = ["LabelRow", "Onlooker", "Overview", "metadata_of", "newest_release", "overview"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

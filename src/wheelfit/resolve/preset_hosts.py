@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
 from wheelfit.core.compatible_tags import platforms_of
 from wheelfit.core.host_file import HostFile
 from wheelfit.platforms import families
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.host_file import HostInterpreter
     from wheelfit.platforms.presets import Preset
-
-__all__ = ["host_of_preset", "platforms_of_preset", "presets_for"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def host_of_preset(

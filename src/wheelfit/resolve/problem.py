@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from packaging.version import Version
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +13,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.resolve.version_set import VersionSet
-
-__all__ = ["Build", "Need", "Package", "Releases", "number_of", "place_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Package(NamedTuple):

@@ -8,6 +8,7 @@ have to be asked for is an error, for nothing is built here. Needs of the projec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +23,6 @@ from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import Fault, FileProblem, InvalidProject, InvalidRequirement
 from wheelfit.resolve.request import Asked
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.markers import Marker
-
-__all__ = ["ProjectFile", "read_project_file"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _Needs: TypeAlias = tuple[Asked, ...]
 _DEEPEST = 100

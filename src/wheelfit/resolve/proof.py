@@ -7,10 +7,10 @@ up, every step once; one that is needed again later gets a number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.values import dataclass, field
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.resolve.problem import Package
     from wheelfit.resolve.version_set import VersionSet
-
-__all__ = ["Kind", "Knowledge", "Step", "Term", "is_long", "steps", "tell", "tell_newest"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Kind(Enum):

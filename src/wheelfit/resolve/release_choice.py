@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.resolve.listing import NO_TAG
 from wheelfit.resolve.release_metadata import ReleaseMetadata
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.core.selection import Selection
     from wheelfit.core.support import Support
     from wheelfit.resolve.listing import Release, Wheel
-
-__all__ = ["ReleaseChoice"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _EXAMPLES = 2
 """Wheels for other Pythons or platforms that are named when a release does not fit."""

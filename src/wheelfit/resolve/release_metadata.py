@@ -7,6 +7,7 @@ strictness they are raised together.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -26,7 +27,6 @@ from wheelfit.errors import (
     Unreachable,
 )
 from wheelfit.sources.repository import TooCostly
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
-
-__all__ = ["MetadataPolicy", "ReleaseMetadata", "obtain", "strictly"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UserError
 from wheelfit.resolve.request import Asked
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from packaging.utils import NormalizedName
-
-__all__ = ["Replacements"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Replacements:

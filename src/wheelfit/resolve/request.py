@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -14,7 +15,6 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidFilename, UserError
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import origin, redact, split_userinfo
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
-
-__all__ = ["Asked", "GivenSource", "GivenWheel", "Present", "Request", "given_wheel"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

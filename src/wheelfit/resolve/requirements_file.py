@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.errors import InvalidRequirement, UserError
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-__all__ = ["RequirementLine", "RequirementsFile", "option_lines", "read_requirements_file"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

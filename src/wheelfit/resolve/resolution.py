@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.page import File
-
-__all__ = ["Edge", "Pin", "Resolution"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from types import MappingProxyType
@@ -38,7 +39,6 @@ from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -56,12 +56,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present, Request
     from wheelfit.resolve.solver import Solved
-
-__all__ = ["resolve"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:

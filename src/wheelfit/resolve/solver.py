@@ -16,6 +16,7 @@ excludes the other versions and asks for none (P-52).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
@@ -32,7 +33,6 @@ from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.problem import Need, Package, number_of, place_of
 from wheelfit.resolve.proof import Kind, Step, Term
 from wheelfit.resolve.version_set import VersionSet
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,12 +42,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolve.problem import Build, Releases
-
-__all__ = ["Exhausted", "Solved", "Unsolvable", "solve"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

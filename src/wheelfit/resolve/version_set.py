@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import Specifier
 
-__all__ = ["Relation", "VersionSet", "is_pin"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Relation(Enum):
     """Say how the members of one set lie to those of another."""

@@ -12,8 +12,6 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-__all__ = ["SUBCOMMANDS", "main"]
-
 SUBCOMMANDS = {
     "explain": "wheelfit.runtime.explaining",
     "store": "wheelfit.runtime.libraries.store_command",
@@ -27,10 +25,6 @@ _USAGE = """usage: python -m wheelfit.runtime explain [GROUP ...] [--json]
        python -m wheelfit.runtime table
        python -m wheelfit.runtime store COMMAND [...]
 """
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def main(arguments: list[str]) -> int:

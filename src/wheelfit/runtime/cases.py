@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.features import Detection
 
-__all__ = ["Case", "Cases", "Choice", "Looked", "select"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Value = TypeVar("Value")
 Default = TypeVar("Default")
 

@@ -23,31 +23,6 @@ from wheelfit.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = [
-    "FOLDER",
-    "LARGEST",
-    "MOST_FILES",
-    "REQUIREMENT",
-    "TABLE",
-    "Declarations",
-    "Feature",
-    "Implementation",
-    "Known",
-    "Property",
-    "Unfit",
-    "as_table",
-    "files",
-    "linked_folders",
-    "plain",
-    "read",
-    "scan",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FOLDER = "wheelfit_implementations"
 """The folder beside the modules that has the files."""
 TABLE = "wheelfit_implementation_table"

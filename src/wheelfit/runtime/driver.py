@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.families.nvidia.kernel import KernelGpu
 
-__all__ = ["MASK", "Driver", "hides_all", "offered", "read_driver"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MASK = "CUDA_VISIBLE_DEVICES"
 """The variable that leaves a process some of the GPUs."""
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.runtime.declarations import Declarations, Feature, scan
 from wheelfit.runtime.planning import Held, Judged, judge
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.platforms.features import Detection
     from wheelfit.runtime.process import Process
-
-__all__ = ["MIX", "Evidence", "Look", "Sources", "variable_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MIX = "WHEELFIT_MIX"
 """The variable with what a process may have several values of, as ``cuda,openmp``, or ``all``."""

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 else:
     Loader = object  # a loader needs no base, and its module takes 20 ms
 
-__all__ = ["Submodules", "export", "load", "offer_submodules"]
-
 _NOTHING: object = object()
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:

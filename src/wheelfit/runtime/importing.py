@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["forget", "import_whole", "is_deadlock"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PAUSES = (0.001, 0.01, 0.1)
 """Seconds before an import that waited for a thread which waited for it is tried again."""
 

@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.evidence import Evidence
     from wheelfit.runtime.process import Process
 
-__all__ = ["LOADER", "Loader", "explain"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LONGEST_WAIT = 20.0
 """Seconds a fork waits for a decision; the longest one takes the deadline of a probe."""
 

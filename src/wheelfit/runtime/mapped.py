@@ -26,30 +26,15 @@ Only Linux tells what is mapped; elsewhere `read_mapped` returns nothing and not
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.elf import read_shared_object
 from wheelfit.platforms.probes.mapped_libraries import parse
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Literal
-
-__all__ = [
-    "Conflict",
-    "Library",
-    "family_and_major",
-    "find_conflicts",
-    "read_library",
-    "read_mapped",
-    "same_content",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MAPS = "/proc/self/maps"
 _PIECE = 1 << 20

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.runtime.declarations import Implementation, Property
 
-__all__ = ["Held", "Judged", "Plan", "judge", "plan", "suits"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
 _PROCESSORS = 100_000
 _OTHERS = 200_000

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.accelerator_libraries import identify
@@ -27,7 +28,6 @@ from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import libraries as tables
 from wheelfit.runtime.driver import MASK, hides_all, offered
 from wheelfit.runtime.planning import Held
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,21 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.probes.mapped_libraries import MappedFile
 
     _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
-
-__all__ = [
-    "Process",
-    "held_by",
-    "look",
-    "mapped",
-    "surroundings_of",
-    "visible",
-    "without_initialising",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NVIDIA = "nvidia"
 _BOUND = "cuda_version_lower_bound"

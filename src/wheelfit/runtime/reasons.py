@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.evidence import Evidence
     from wheelfit.runtime.planning import Judged
 
-__all__ = ["as_data", "nothing_left", "passed_over"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
     """Return warnings: files that are wrong, and what is lost for no fault of the hardware.

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["warn"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def warn(words: str) -> None:
     """Give a `VariantWarning` in the name of the first caller that is none of ours."""

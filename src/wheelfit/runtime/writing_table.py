@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TextIO
 
-__all__ = ["run"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def run(
     arguments: Sequence[str],

@@ -11,20 +11,13 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.urls import is_loopback, origin
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-__all__ = ["Admission"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)

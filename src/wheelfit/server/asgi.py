@@ -12,22 +12,15 @@ import time
 from collections.abc import Generator, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from wheelfit.server.messages import Answer, Disconnect, Request
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 
     from wheelfit.server.messages import Application
-
-
-__all__ = ["REASON", "AsgiApplication", "AtHand", "Limits", "Served"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 REASON = "wheelfit.reason"

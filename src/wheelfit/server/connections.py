@@ -26,13 +26,6 @@ else:
     _Protocol = object  # it is of an extra
 
 
-__all__ = ["BoundedConnection", "Bounds"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DROP = struct.pack("ii", 1, 0)
 _LAST_CHANCE = 1.0
 """Seconds in which a connection may still bring its request, once the server stops."""

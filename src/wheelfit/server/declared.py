@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -13,13 +12,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import OtherPages, ProjectPage
-
-
-__all__ = ["Declared"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Declared:

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-__all__ = ["Dependency", "Turn"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PROBE_WITHIN = 0.8
 """Seconds after which a probe without an answer is reported as trouble."""
 _PAUSE = 0.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from wheelfit.server.index import Content, content_of, url_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.messages import Request
-
-
-__all__ = ["FolderIndex"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _METADATA_SUFFIX = ".metadata"

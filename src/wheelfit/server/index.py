@@ -8,9 +8,8 @@ them an address.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import ProjectPage
-
-
-__all__ = ["Content", "Elsewhere", "Index", "content_of", "url_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,30 +11,16 @@ import logging
 import socket
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration, NeedsExtra
 from wheelfit.server.connections import BoundedConnection, Bounds
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wheelfit.server.asgi import AsgiApplication, Limits
-
-
-__all__ = [
-    "listen_at",
-    "listen_on",
-    "most_connections",
-    "origin_of",
-    "raise_file_limit",
-    "serve",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _BACKLOG = 2048

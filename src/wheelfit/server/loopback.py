@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application
 
 
-__all__ = ["LoopbackIndex", "LoopbackServer"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HOST = "127.0.0.1"
 _PATIENCE = 60.0
 _MOST = 500

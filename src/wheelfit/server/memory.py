@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 
-__all__ = ["Memory"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 

@@ -9,28 +9,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
-
-from wheelfit.values import dataclass, field, replace
-
-__all__ = [
-    "Answer",
-    "Application",
-    "Body",
-    "Disconnect",
-    "FilePart",
-    "Request",
-    "as_asked",
-    "takes_gzip",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PIECE = 1 << 18
 # No file has more digits, and of thousands Python makes no number.

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-__all__ = ["Addressed", "Names", "host_name", "is_near", "is_of_browser", "is_of_foreign_page"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST_MET = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Request
 
 
-__all__ = ["STRICT", "etag_of", "missing", "moved", "page_answer", "unacceptable"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 STRICT = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",

@@ -6,6 +6,7 @@ apart what is gone, what has not changed and what is new. All others are errors.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from wheelfit.errors import NetworkError, Unreachable
@@ -14,20 +15,12 @@ from wheelfit.sources.cached import conditions
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wheelfit.sources.client import Client
     from wheelfit.sources.transport import Response
-
-
-__all__ = ["Found", "ask_for_page", "is_of_index", "upstream_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _T = TypeVar("_T")

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage, Status
 
 
-__all__ = ["HTML", "JSON", "choose_type", "write_project", "write_projects", "write_site"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 API_VERSION = "1.1"
 _WITH_ELSEWHERE = "1.2"
 """Of pages that say where their project is besides (PEP 708)."""

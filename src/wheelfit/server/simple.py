@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Request
 
 
-__all__ = ["SimpleIndex"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _TYPES = {
     ".json": "application/json",
     ".metadata": "text/plain; charset=utf-8",

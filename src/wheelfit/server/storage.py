@@ -13,22 +13,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 
-__all__ = [
-    "Storage",
-    "contrary",
-    "failures",
-    "first_line",
-    "hint_for",
-    "is_silence",
-    "open_storage",
-    "where_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Storage: TypeAlias = "ObjectStore"
 """Something that holds objects by their path, below a prefix."""
 

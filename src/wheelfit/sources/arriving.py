@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-__all__ = ["ArrivingFile"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class ArrivingFile:
     """Take bytes in any order, and give them by position (a ``ByteSource``).
 

@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-__all__ = ["at_once"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _PATIENCE = 2.0

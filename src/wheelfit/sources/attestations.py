@@ -15,13 +15,6 @@ from wheelfit.errors import AttestationProblem, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["identity_parts", "make_provenance", "verify_provenance"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _KINDS = ("github", "gitlab", "google", "circleci")
 _MOST_ATTESTATIONS = 20
 

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-__all__ = ["read_body"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PART = 1 << 14
 
 

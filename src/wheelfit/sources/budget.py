@@ -7,12 +7,6 @@ import threading
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import TooLarge
 
-__all__ = ["Budget"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Budget:
     """Count what is fetched from servers; what a server keeps quiet about counts as it comes.

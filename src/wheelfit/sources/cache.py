@@ -15,6 +15,7 @@ import os
 import stat
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -29,17 +30,9 @@ from wheelfit.platforms.cache_folder import (
 )
 from wheelfit.sources.hashes import check_file
 from wheelfit.sources.holding import Holder, hold_open
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-
-__all__ = ["Entry", "Store", "is_sound", "key_of", "mark_used"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def key_of(what: str, version: int, *parts: object) -> str:

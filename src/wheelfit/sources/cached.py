@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Client
 
 
-__all__ = ["CachedPages", "conditions", "freshness", "offline"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LONGEST_FRESHNESS = 3600.0  # seconds; a page that must not change for a year is a mistake
 _KEPT = ("content-type", "etag", "last-modified", "cache-control")
 _KIND = "pages"

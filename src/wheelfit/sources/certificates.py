@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["check_named", "checking_context", "trusting_context"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _GO_ON = "correct or remove the setting; wheelfit does not go on with other certificates"
 _CLIENT = "it must be one PEM file with the certificate and its private key without password"
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")

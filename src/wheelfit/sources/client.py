@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +26,6 @@ from wheelfit.sources.urls import (
     split_userinfo,
     without_fragment,
 )
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response, Transport
     from wheelfit.sources.urls import Origin
     from wheelfit.wheels.remote import Part, Range
-
-
-__all__ = ["Answer", "Client", "unexpected", "unreachable"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 PAGE_LIMIT = 64 << 20

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import stat
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.sources.urls import is_loopback, origin, split_userinfo
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.keyring_access import Keyring
     from wheelfit.sources.urls import Origin
-
-
-__all__ = ["Credentials", "Login", "NetrcEntries", "read_netrc"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-__all__ = ["DirectoryIndex", "FileIndex", "LinkPage"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HTML = (".html", ".htm")
 
 

@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
 
 
-__all__ = ["Download"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
 _LENGTH = pattern(r"\d{1,18}", re.ASCII)

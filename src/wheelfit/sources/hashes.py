@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["KNOWN_HASHES", "WEAK_HASHES", "Check", "check_bytes", "check_file", "digest_checked"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 KNOWN_HASHES = frozenset(
     {
         *("sha256", "sha384", "sha512", "sha224", "sha1", "md5"),

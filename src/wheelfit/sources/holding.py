@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.file_system import AnyPath
 
-__all__ = ["Holder", "held_alone", "hold_open"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST = 256
 
 

@@ -8,15 +8,8 @@ is a link: comments, elements whose content is text, and tags with attributes.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from html import unescape
-
-from wheelfit.values import dataclass
-
-__all__ = ["HtmlPage", "Link", "read_links"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-__all__ = ["HttpIndex"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class HttpIndex(ReadsFiles):
     """List the projects of an index.
 

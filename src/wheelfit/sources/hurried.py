@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-__all__ = ["Hurried"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class Hurried:
     """Show a response whose body ends after a while: a `Response`.
 

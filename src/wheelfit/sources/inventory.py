@@ -16,6 +16,7 @@ import stat
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.sources.cache import is_sound
 from wheelfit.sources.holding import held_alone
-from wheelfit.values import dataclass
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
 
 if TYPE_CHECKING:
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["KINDS", "LAYOUT", "Entry", "Inventory", "KeptName", "Leftover"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 KINDS = ("wheels", "unpacked", "pages", "parsed", "files", "members", "built", "interpreters")
 """What is kept, by the names of the folders: archives, unpacked wheels, and small things."""

@@ -8,12 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["JsonFile", "JsonPage", "decoded"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class _Meta(msgspec.Struct, rename="kebab"):
     api_version: str = "1.0"

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import KeyringChoice
 
 
-__all__ = ["ImportedKeyring", "Keyring", "KeyringProgram", "open_keyring"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = 60.0  # seconds; keyring may ask the user to unlock something
 
 

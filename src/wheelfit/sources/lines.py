@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-__all__ = ["Line", "Lines"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class Line:
     """Hold one connection; a context manager that gives it back.
 

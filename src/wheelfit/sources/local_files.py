@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["LocalFiles", "place", "read_local_members", "size_of_local"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 METADATA = "METADATA"
 VARIANT_DOCUMENT = "variant.json"
 

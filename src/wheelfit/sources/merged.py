@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["EveryMatch", "FirstMatch"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class FirstMatch:
     """Search repositories in order of priority (F-126).
 

@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response, Transport
 
 
-__all__ = ["OnDemandTransport"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class OnDemandTransport:
     """Make another transport when it is needed, once.
 

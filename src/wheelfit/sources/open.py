@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,7 +30,6 @@ from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.settings import SourceSettings
     from wheelfit.sources.transport import Transport
-
-
-__all__ = ["Web", "is_protected", "open_sources", "open_web"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def open_sources(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,26 +16,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import Family
-
-__all__ = [
-    "ACCEPT",
-    "ACTIVE",
-    "BRIDGE",
-    "NO_HASHES",
-    "VARIANTS_SUFFIX",
-    "File",
-    "Origin",
-    "OtherPages",
-    "ProjectPage",
-    "Status",
-    "check_page_url",
-    "time_of_upload",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, "

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Answer
 
 
-__all__ = ["ParsedPages"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
 _FORM = 5  # raised whenever a row changes

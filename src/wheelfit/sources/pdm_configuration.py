@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.core.strict_toml import load
 from wheelfit.sources.urls import split_userinfo
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-__all__ = ["IndexesOfPdm", "read_pdm_configuration"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _USUAL = "pypi"

@@ -14,33 +14,17 @@ if they were not there.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from configparser import RawConfigParser
-
-
-__all__ = [
-    "ConfigurationFile",
-    "InstallRules",
-    "Surroundings",
-    "configuration_files",
-    "read_pip_configuration",
-    "read_pip_rules",
-    "rules_from",
-    "settings_from",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

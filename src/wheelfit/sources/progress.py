@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["NO_PROGRESS", "NoProgress", "Progress"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Progress(Protocol):
     """Follow one transfer.

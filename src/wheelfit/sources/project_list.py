@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.cached import CachedPages
 
 
-__all__ = ["fetch_project_list", "parse_project_list"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:
     """Ask an index for its projects.
 

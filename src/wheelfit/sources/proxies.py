@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.urls import is_loopback, origin
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-__all__ = ["ProxyRules", "is_proxy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["AllFiles", "ReadsFiles"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class AllFiles:
     """Read local files here and the others through a client; it implements ``Files``.
 

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["Remembered"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 
 

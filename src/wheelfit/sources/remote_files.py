@@ -45,13 +45,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacking import Known
 
 
-__all__ = ["RemoteFiles"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _NO_RANGES = "the server gives no ranges"
 

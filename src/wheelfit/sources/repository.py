@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["READ_LIMIT", "Files", "Repository", "TooCostly"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 READ_LIMIT = 16 << 20
 """Bytes of the longest file that is read as a whole, where nobody says otherwise."""
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.sources.transport import Interrupted
-
-
-__all__ = ["RETRY_STATUSES", "RetryPolicy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 527})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from wheelfit.sources.hashes import Check
 from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
-from wheelfit.values import dataclass
 from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix, announced_extent
 
 if TYPE_CHECKING:
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response
     from wheelfit.wheels.remote import Extent, Range
-
-
-__all__ = ["LARGE", "Pace", "Segments", "StartOver"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 LARGE = 8 << 20

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-__all__ = [
-    "DEFAULT_CONNECTIONS",
-    "DEFAULT_INDEX",
-    "KeyringChoice",
-    "SourceSettings",
-    "parse_connections",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 DEFAULT_INDEX = "https://pypi.org/simple"

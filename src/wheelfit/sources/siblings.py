@@ -14,6 +14,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -22,7 +23,6 @@ from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.segments import StartOver
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.rebuilding import (
     Rebuilt,
@@ -51,13 +51,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.remote import Part, Range
     from wheelfit.wheels.zip_directory import Member
-
-
-__all__ = ["Exchange", "begin_exchange"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _SMALLEST = 4 << 20

@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.html_links import Link
 
 
-__all__ = ["parse_links", "parse_page"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _JSON_TYPES = frozenset(
     {
         "application/vnd.pypi.simple.v1+json",

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit.values import dataclass
-
-__all__ = ["FileSize"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

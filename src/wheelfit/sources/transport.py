@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-__all__ = ["Interrupted", "Response", "Transport"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Hope: TypeAlias = Literal["none", "little", "good"]
 
 

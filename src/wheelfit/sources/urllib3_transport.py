@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 
-__all__ = ["Urllib3Transport"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CHUNK = 1 << 20
 """Bytes read at once; with less, threads wait for each other more often."""
 _ENOUGH = CHUNK // 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if sys.platform == "win32":
     from urllib.request import url2pathname
@@ -19,24 +19,6 @@ else:
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-__all__ = [
-    "Origin",
-    "file_path",
-    "file_url",
-    "is_loopback",
-    "join",
-    "last_segment",
-    "origin",
-    "redact",
-    "split_userinfo",
-    "without_fragment",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 # The second form is malformed: a password with a slash, question mark or hash that

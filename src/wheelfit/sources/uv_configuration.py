@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -17,17 +18,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from wheelfit.core.strict_toml import load
 from wheelfit.errors import WheelfitError
 from wheelfit.sources.urls import split_userinfo
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-__all__ = ["IndexesOfUv", "Surroundings", "read_uv_configuration"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _YES = frozenset({"1", "true", "t", "yes", "y", "on"})

@@ -14,6 +14,7 @@ import os
 import time
 import warnings
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, Invali
 from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.sources.cache import key_of, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit.wheels.unpacking import Known
-
-__all__ = ["Sibling", "WheelStore"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _KIND = "unpacked"
 _PARTIAL = ".part"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from errno import EIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidLabel
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.testing import hostile_plugins
 from wheelfit.testing.wheels import build_wheel
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

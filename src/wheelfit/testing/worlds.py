@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.tags import Tag
@@ -14,12 +15,11 @@ from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelfit.core.support import Detector
+    from wheelfit.core.provider_steps import Detector
     from wheelfit.resolve.request import GivenWheel, Present
     from wheelfit.resolve.resolution import Resolution
 

@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 
-__all__ = ["SIGNATURES", "WheelArchive"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 """Files of dist-info that sign RECORD; they stand outside it, and any change makes them wrong."""
 

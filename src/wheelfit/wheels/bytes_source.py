@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-__all__ = ["ByteSource", "LocalFile", "Memory", "SeekableFile", "open_local"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class ByteSource(Protocol):
     """Give bytes at any position, to several threads at once.
 

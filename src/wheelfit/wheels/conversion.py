@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename, with_label
@@ -10,7 +11,6 @@ from wheelfit.core.labels import NULL, OLD_NULL
 from wheelfit.core.metadata import losses, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-
-
-__all__ = ["CURRENT", "Converted", "convert_wheel", "with_null_renamed"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 CURRENT = "L7"

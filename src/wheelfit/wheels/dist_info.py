@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = [
-    "DATA_FOLDERS",
-    "MOST_METADATA",
-    "check_text_size",
-    "data_folder",
-    "dist_info_folder",
-    "header_value",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SUFFIX = ".dist-info"
 MOST_METADATA = 16 << 20
 """Bytes of METADATA that are read: a small archive may unpack to a thousand times its size, and to

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-__all__ = ["give_name", "new_file", "write_all", "write_file"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 @contextmanager
 def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterator[BinaryIO]:
     """Give a temporary file that gets its name when the block ends well (B-31).

@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import keyword
 import re
+from dataclasses import dataclass
 
 from wheelfit.errors import InvalidWheel
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
-
-__all__ = ["Command", "is_interpreter_name", "parse_commands"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = pattern(r"[\w.-]+")

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-__all__ = ["AnyPath", "FileSystem"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 """A path; thousands of them are quicker as plain strings."""
 

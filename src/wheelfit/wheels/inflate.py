@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 
-__all__ = ["inflate", "inflate_whole"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PIECE = 1 << 19
 
 

@@ -12,11 +12,11 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.unpacked import TREE
 
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["LinkMode", "Linker", "Move", "current_umask"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class LinkMode(StrEnum):

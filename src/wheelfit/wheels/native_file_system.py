@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import AnyPath
     from wheelfit.wheels.open_folders import OpenFolders
 
-__all__ = ["NATIVE", "NativeFileSystem", "extended", "patiently"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _Result = TypeVar("_Result")
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 

@@ -14,12 +14,6 @@ from wheelfit.wheels.rooted_folder import RootedFolder
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["OpenFolders"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class OpenFolders:
     """Folders that are held open, each from its first use.

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["collision_faults", "path_fault"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 # No part of which could be a device; most names are like this.
 _PLAIN = pattern(
     r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     find_end,
@@ -26,24 +26,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.zip_directory import DirectoryEnd
-
-
-__all__ = [
-    "Directory",
-    "Entry",
-    "Origin",
-    "Piece",
-    "Plan",
-    "Rebuilt",
-    "make_directory",
-    "make_plan",
-    "read_directory",
-    "shared_bytes",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go

@@ -10,32 +10,14 @@ import base64
 import csv
 import hashlib
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-__all__ = [
-    "DIGEST_SIZES",
-    "Record",
-    "RecordRow",
-    "StreamHash",
-    "encode_digest",
-    "format_cells",
-    "format_record",
-    "leads_out",
-    "parse_record",
-    "row_for",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 DIGEST_SIZES = {

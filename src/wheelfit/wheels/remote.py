@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import MOST_METADATA, dist_info_folder
 from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
@@ -37,24 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from wheelfit.core.filename import WheelFilename
-
-
-__all__ = [
-    "Extent",
-    "Part",
-    "Range",
-    "RangeUnsupported",
-    "Span",
-    "Suffix",
-    "announced_extent",
-    "dist_info_reader",
-    "read_members",
-    "read_sizes",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _T = TypeVar("_T")

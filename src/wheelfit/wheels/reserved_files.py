@@ -16,21 +16,6 @@ from wheelfit.wheels.entry_points import is_interpreter_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "STARTUP_ENDINGS",
-    "STARTUP_MODULES",
-    "why_reserved",
-    "why_reserved_below_prefix",
-    "why_reserved_beside_library",
-    "why_reserved_in_prefix",
-    "why_reserved_in_scripts",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 STARTUP_ENDINGS = (".pth", ".start")
 """`site` reads both in library folders, the second kind since Python 3.15 (PEP 829)."""
 STARTUP_MODULES = ("sitecustomize", "usercustomize")

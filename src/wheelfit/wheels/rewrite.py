@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
 from wheelfit.wheels.paths import path_fault
@@ -38,13 +38,6 @@ from wheelfit.wheels.zip_writing import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-
-__all__ = ["UNVERIFIED", "VERIFIED_ANYWAY", "Writing", "copy_wheel", "new_member", "rewrite"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LEVEL = 6

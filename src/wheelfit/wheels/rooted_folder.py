@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
     from typing import Self
 
-__all__ = ["Resolving", "RootedFolder", "read_regular", "write_all"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _NOT_FOLLOWED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED

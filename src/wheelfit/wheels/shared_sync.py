@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SharedSync"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class SharedSync:
     """Let threads that wait for the same file system share one wait that began after they asked.

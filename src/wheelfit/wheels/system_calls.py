@@ -17,22 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "clone_file",
-    "exchange",
-    "make_room",
-    "move_exclusively",
-    "open_below",
-    "share_bytes",
-    "start_writing",
-    "sync_file_system",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _UNSUPPORTED = frozenset(
     {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY}
 )

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.unpacked import UnpackedFile, UnpackedWheel
 
-__all__ = ["differing_file"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _OPEN = (
     os.O_RDONLY
     | getattr(os, "O_BINARY", 0)

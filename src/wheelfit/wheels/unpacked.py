@@ -10,13 +10,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel
 from wheelfit.platforms.cache_folder import is_own, own_users
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
 
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.filename import WheelFilename
-
-__all__ = [
-    "MANIFEST",
-    "TREE",
-    "FileTable",
-    "Seen",
-    "UnpackedFile",
-    "UnpackedWheel",
-    "read_unpacked",
-    "release_of",
-    "write_manifest",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 TREE = "tree"
 """Name of the folder with the files."""

@@ -16,11 +16,11 @@ import os
 import stat
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from queue import Queue
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import replace
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.zip_directory import Member
-
-__all__ = ["Known", "KnownFile", "promised_rows", "unpack"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _LARGE = 2 << 20  # bytes of a member that is worth two threads

@@ -9,10 +9,10 @@ members: installers that read the archive from its beginning find what its end p
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.record import RecordRow, format_record, row_for
 from wheelfit.wheels.rewrite import new_member
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.wheels.zip_directory import Member
-
-
-__all__ = ["Stretch", "VirtualWheel", "with_metadata"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _FULL32 = 0xFFFFFFFF

@@ -39,13 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import DirectoryEnd, Member
 
 
-__all__ = ["ZipArchive", "unsound"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PIECE = 1 << 18
 _KERNEL_PIECE = 8 << 20
 _TOGETHER = 1 << 20  # bytes of small members that are read at once

@@ -10,39 +10,15 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
 from wheelfit.wheels.paths import path_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-
-__all__ = [
-    "DEFLATED",
-    "LOCAL_HEADER_SIZE",
-    "STORED",
-    "TAIL_SIZE",
-    "DirectoryEnd",
-    "LocalHeader",
-    "Member",
-    "check_extents",
-    "check_local_header",
-    "check_surroundings",
-    "find_end",
-    "following_offsets",
-    "is_tar",
-    "local_header_size",
-    "parse_directory",
-    "parse_directory_tail",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 STORED = 0

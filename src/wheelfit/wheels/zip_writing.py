@@ -11,13 +11,6 @@ import time
 
 from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["as_written", "dos_time", "encode_end", "encode_entry", "encode_local_header"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HEADER = struct.Struct("<4s5H3L2H")
 _ENTRY = struct.Struct("<4s2B5H3L5H2L")
 _FULL16 = 0xFFFF

@@ -14,8 +14,8 @@ import pytest
 from cli.running import Runner, tree
 
 from wheelfit.install.environment import open_environment
-from wheelfit.install.locking import LOCK_FILE, locked
-from wheelfit.install.places import WORKPLACE, Places
+from wheelfit.install.locking import locked
+from wheelfit.install.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.install.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel

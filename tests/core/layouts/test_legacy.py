@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from wheelfit.core.metadata import VariantDocument, check_document, losses, read_document
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.metadata import check_document, losses, read_document
 from wheelfit.core.metadata import to_mapping as written
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import (

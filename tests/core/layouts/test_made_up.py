@@ -12,17 +12,12 @@ from core.layouts.made_up import MadeUp
 from packaging.tags import Tag
 
 import wheelfit
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import Label
 from wheelfit.core.layouts import DEFAULT_REGISTRY, Registry, StableLayout
-from wheelfit.core.metadata import (
-    VariantDocument,
-    check_document,
-    losses,
-    read_document,
-    write_document,
-)
+from wheelfit.core.metadata import check_document, losses, read_document, write_document
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference

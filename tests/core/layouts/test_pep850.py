@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from wheelfit.core.metadata import VariantDocument, check_document, read_document, to_mapping
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.metadata import check_document, read_document, to_mapping
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.providers import (
     BrokenProvider,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from wheelfit.server.generate.memory import Memory
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.testing.wheels import build_wheel
-from wheelfit.values import replace
 
 
 class Runs:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_exports import values_for
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,21 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.wheels.binaries.elf import Symbols
-
-__all__ = [
-    "Bounds",
-    "Consumer",
-    "Offer",
-    "ReleaseVerdict",
-    "consumer_of",
-    "derive",
-    "name_of",
-    "offer_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
 
-__all__ = ["choose_wheels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def choose_wheels(
     files: Iterable[File],

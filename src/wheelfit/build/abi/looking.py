@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.build.abi.bounds import consumer_of, derive, offer_of
 from wheelfit.build.abi.reading import read_libraries
 from wheelfit.build.abi.types import changed_types
 from wheelfit.errors import FileProblem
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.build.abi.bounds import Bounds, Offer
     from wheelfit.build.abi.reading import Libraries
     from wheelfit.core.abi_exports import AbiExports
-
-__all__ = ["FoundBounds", "Release", "look"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.elf import MAGIC
 from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.wheels.binaries.elf import Symbols
-
-__all__ = ["Libraries", "read_libraries"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(slots=True)

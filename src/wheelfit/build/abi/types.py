@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["changed_types", "find_program"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FAILED, _CHANGED = 1 | 2, 4 | 8
 _LONGEST = 300.0
 """Seconds; a library of some hundred megabytes of debug information may take minutes."""

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["notes_above_level"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST_BYTES = 8 << 20
 """Of all binaries that are looked at: they take some seconds. `wheelfit check` looks at all."""
 

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.source import Source
     from wheelfit.projects.backend import ConfigSettings
 
-__all__ = ["afresh"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def afresh(
     source: Source, folder: Path, settings: ConfigSettings, environ: Mapping[str, str]

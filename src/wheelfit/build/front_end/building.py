@@ -10,6 +10,7 @@ import hashlib
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
@@ -34,7 +35,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed, FileProblem, InvalidConfiguration, InvalidDocument
 from wheelfit.projects.backend import Backend, Children
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.binaries.optimisation import require_readers
 
 if TYPE_CHECKING:
@@ -49,12 +49,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
-
-__all__ = ["Place", "Places", "build_sdist", "build_wheels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Place(Protocol):

@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["with_rust_flags"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _TARGETS = ("UNKNOWN_LINUX_GNU", "UNKNOWN_LINUX_MUSL", "APPLE_DARWIN")
 
 

@@ -6,12 +6,12 @@ gets: installers call it the best fit all the same.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.build.front_end.flags import USUAL
 from wheelfit.build.front_end.orders import is_built_alike
 from wheelfit.errors import BuildFailed, LostOptimisation
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import FrameUse
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
     from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.recipes import Recipe
-
-__all__ = ["ComparedWheels", "compare_with_plain"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

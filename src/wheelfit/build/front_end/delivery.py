@@ -14,12 +14,6 @@ from wheelfit.wheels.durable import give_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["deliver"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
     """Copy files into a folder, where those of an earlier build give way, and return the copies.

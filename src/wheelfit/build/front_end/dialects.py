@@ -6,10 +6,10 @@ do. Where it does not, a plain wheel is built and converted (B-17).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
-
-__all__ = ["DIALECTS", "MARK", "Dialect", "dialect_of", "handed_to_meson"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MARK = "variantlib"
 """What the source of every backend mentions that writes variant wheels: the reference library."""

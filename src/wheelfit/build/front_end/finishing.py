@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.front_end.above_level import notes_above_level
@@ -14,7 +15,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import BuildFailed, IntegrityError, InvalidFilename
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.core.document import VariantDocument
-
-__all__ = ["CURRENT", "Raw", "finish", "look_into", "with_dependencies"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 CURRENT = "L7"
 _NOTED = 5

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.looking import Compiler
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["USUAL", "base_flags", "flags_of", "level_mark", "rust_flags_of", "with_flags"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _C = ("CFLAGS", "CXXFLAGS")
 _FORTRAN = ("FFLAGS", "FCFLAGS")
 _APPENDING = frozenset({"maturin", "mesonpy", "py_build_cmake.build", "scikit_build_core.build"})

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["marks_level"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DEADLINE = 60.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from wheelfit.build.front_end.dialects import MARK
 from wheelfit.build.front_end.isolated import __path__ as _scripts
 from wheelfit.errors import BuildFailed
 from wheelfit.platforms.children import run
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.dialects import Dialect
     from wheelfit.build.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
-
-__all__ = ["Compiler", "Look", "look_at"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DEADLINE = 60.0
 """Seconds to look at an environment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.build.front_end.flags import USUAL, flags_of
@@ -11,7 +12,6 @@ from wheelfit.build.index_file import read_wheel_document
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine
 from wheelfit.errors import BuildFailed
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import Kind
-
-__all__ = ["BuildOrder", "BuiltWheel", "check_together", "is_built_alike", "orders_for"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

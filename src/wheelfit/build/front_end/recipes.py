@@ -6,6 +6,7 @@ The table says what holds for every wheel, and below ``variants`` what holds for
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.build.front_end.dialects import DIALECTS
@@ -14,17 +15,9 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table, section
 from wheelfit.errors import InvalidProject
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
-
-__all__ = ["Recipe", "Recipes", "read_recipes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _KEYS = ("config-settings", "environment", "flags", "hand-over")
 _TOP = ("tool", "wheelfit", "build")

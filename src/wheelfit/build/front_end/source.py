@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -17,20 +18,12 @@ from wheelfit.errors import FileProblem
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
 from wheelfit.projects.static_metadata import is_project
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.project_table import ProjectTable
-
-__all__ = ["Source", "open_source"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NAME = "pyproject.toml"
 _LEGACY = "setuptools.build_meta"

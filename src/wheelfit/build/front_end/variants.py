@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.variant_request import VariantRequest, choose_variant
 from wheelfit.errors import UsageError
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
-
-__all__ = ["PLAIN", "Choice", "Wanted", "choose", "wanted_by"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wheelfit.build.publishing.completeness import compare
@@ -13,7 +14,6 @@ from wheelfit.errors import (
     UploadRefused,
     UserError,
 )
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.wire import Sender
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-
-__all__ = ["Act", "Stages", "publish_as_one", "publish_in_order"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LASTS = 86400.0
 """Seconds that a stage waits for whoever was interrupted."""

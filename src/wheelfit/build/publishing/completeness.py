@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.publishing.matrix_gaps import missing_jobs
@@ -20,7 +21,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.sources.page import File
-
-__all__ = ["Comparison", "Project", "closed_findings", "compare", "completeness_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

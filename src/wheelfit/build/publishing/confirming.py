@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.publishing.completeness import compare
 from wheelfit.errors import WheelfitError
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.outgoing import Outgoing
     from wheelfit.check.findings import Finding
     from wheelfit.sources.page import File
-
-__all__ = ["Confirmation", "confirm"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LONGEST_PAUSE = 8.0
 

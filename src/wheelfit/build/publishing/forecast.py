@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.publishing.outgoing import Kind
@@ -10,7 +11,6 @@ from wheelfit.check.findings import Place, Severity
 from wheelfit.check.listings import sort_files
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.outgoing import Outgoing
     from wheelfit.check.findings import Finding
     from wheelfit.sources.page import File
-
-__all__ = ["NO_LIMITS", "PUBLIC_REGISTRY", "Forecast", "Limits", "forecast"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SHOWN = 3
 _FEW = 3

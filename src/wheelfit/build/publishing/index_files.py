@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.outgoing import Release, Set
     from wheelfit.sources.page import File
 
-__all__ = ["index_files_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def index_files_of(
     outgoing: Set,

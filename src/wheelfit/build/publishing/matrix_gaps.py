@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.build.matrix import Job
     from wheelfit.core.filename import WheelFilename
 
-__all__ = ["does", "missing_jobs"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _INTERPRETER = pattern(r"(py|cp)(3)([0-9]*)")
 _MACOS = {
     "macosx_arm64": ("arm64", "universal2"),

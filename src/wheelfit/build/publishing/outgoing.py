@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from packaging.utils import parse_sdist_filename
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import FileProblem, InvalidFilename
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
-
-__all__ = ["Kind", "Outgoing", "Set", "collect"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _ATTESTATION = ".publish.attestation"
 """Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""

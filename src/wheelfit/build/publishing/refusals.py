@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from wheelfit.check.findings import Check, Severity
 
-__all__ = [
-    "BAD_ATTESTATION",
-    "FILE_TOO_LARGE",
-    "MISSING_VARIANT",
-    "MISSING_WHEEL",
-    "NAME_TAKEN",
-    "NOT_LISTED",
-    "PROJECT_TOO_LARGE",
-    "REFUSALS",
-    "UNLISTED_VARIANT",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 NAME_TAKEN = Check(
     "name-taken",
     "F-131",

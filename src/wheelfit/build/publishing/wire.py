@@ -40,13 +40,6 @@ if TYPE_CHECKING:
 
     Fields = list[tuple[str, Any]]
 
-__all__ = ["Sender", "WireSender", "read_attestations", "read_pypirc"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
 _LONGEST = 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
-
-__all__ = ["NamedVariant", "RepackConfig", "WheelRule", "read_config"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 # What variant-repack 0.0.1 takes from the end of names, in its order (November 2026).
 _SUFFIXES = tuple(

@@ -5,6 +5,7 @@ Nothing here reads or writes a file; METADATA goes in and comes out as bytes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -14,7 +15,6 @@ from wheelfit.build.variant_wheel import NOT_NEEDED
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import header_value
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import VariantContext
-
-
-__all__ = ["NOTHING", "Edited", "Edits", "apply_edits"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.metadata import WrittenLayout
 
 
-__all__ = ["renamed", "repack_wheel"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def repack_wheel(
     source: Path,
     folder: Path,

@@ -48,6 +48,7 @@ needs few wheels, and those as they are."""
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Read what is wanted, build it, check it, and put it where it shall be."""
+    from dataclasses import replace
     from pathlib import Path
     from tempfile import mkdtemp
 
@@ -62,7 +63,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.build_places import open_build_places
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.core.labels import NULL
-    from wheelfit.values import replace
 
     wanted, settings, hand_over = _wanted(arguments)
     more = _recipe(arguments, settings, hand_over=hand_over)

@@ -150,7 +150,7 @@ def _machines(
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.core.host_file import HostDetector
     from wheelfit.core.host_file_mapping import to_mapping
-    from wheelfit.core.support import ProviderPolicy
+    from wheelfit.core.provider_steps import ProviderPolicy
     from wheelfit.platforms.discovery import Machine
 
     here = Machine(environ=environ, architecture=target.architecture)

@@ -44,10 +44,11 @@ OPTIONS = (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Examine, say what was found, and return the exit code of the first area with a fault."""
+    from dataclasses import replace
+
     from wheelfit.cli.diagnosis import lines_of, mapping_of
     from wheelfit.doctor.own_requirements import unmet_requirements
     from wheelfit.errors import UsageError, WheelfitError
-    from wheelfit.values import replace
 
     _check_codes((*arguments.only, *arguments.ignore))
     if arguments.replay and arguments.host:
@@ -241,10 +242,11 @@ def _open_machine(
 
     Drivers are asked anew, so that a remembered answer never hides what is wrong.
     """
+    from dataclasses import replace
+
     from wheelfit.cli.machine import choose_machine, options_in_effect
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.platforms.discovery import Machine
-    from wheelfit.values import replace
 
     chosen = choose_machine(arguments, current, environ, output, recall=False)
     if arguments.replay:

@@ -14,11 +14,11 @@ HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options.table.hardware import HOST, NEW_HOST
 from wheelfit.cli.typed import check_action
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.core.host_difference import Difference
     from wheelfit.core.host_file import HostInterpreter
     from wheelfit.core.target import Target
-    from wheelfit.platforms.presets import PresetLine
+    from wheelfit.platforms.preset_parts import PresetLine
 
 _ACTIONS = ("list", "show", "diff", "new")
 _THIS = "this"

@@ -158,9 +158,10 @@ def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:
 
 def _with_site(generated: Generated, arguments: Namespace, target: Target) -> Generated:
     """Write the pages for people beside the index; return what was written besides."""
+    from dataclasses import replace
+
     from wheelfit.server.generate.published import PublishedIndex
     from wheelfit.server.site.static_pages import publish_pages
-    from wheelfit.values import replace
 
     with target.opened():
         url = arguments.public_url

@@ -238,6 +238,8 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
 
     :raises InvalidProject: a value is none; names all of them.
     """
+    from dataclasses import replace
+
     from wheelfit.build.provider_guide import guide_to
     from wheelfit.core.labels import Label
     from wheelfit.core.plugin_answer import vocabulary_faults
@@ -245,7 +247,6 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     from wheelfit.core.providers import StaticProvider
     from wheelfit.errors import InvalidProject
     from wheelfit.platforms.features import FeatureConfig
-    from wheelfit.values import replace
 
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
     for namespace in {space for spaces in edits.variants.values() for space in spaces}:

@@ -150,8 +150,9 @@ def _as_requested_before(
     arguments: Namespace, opened: Opened, present: Present, resolution: Resolution
 ) -> Resolution:
     """Let what is only exchanged be as much asked for as it was (PEP 376)."""
+    from dataclasses import replace
+
     from wheelfit.install.installed import by_name
-    from wheelfit.values import replace
 
     if not _is_only_refit(arguments, opened):
         return resolution

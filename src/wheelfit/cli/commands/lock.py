@@ -121,7 +121,7 @@ class _Opening:
         from wheelfit.cli.environments import open_environment_of
         from wheelfit.cli.indexes import open_indexes, read_settings
         from wheelfit.cli.pip_rules import check_choice, read_rules
-        from wheelfit.core.support import ProviderPolicy
+        from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
 
         if arguments.hosts and (arguments.platform or arguments.python_version):
@@ -224,13 +224,13 @@ class _Opening:
 
     def _machine(self, name: str) -> NamedMachine:
         from argparse import Namespace
+        from dataclasses import replace
 
         from wheelfit.cli.machine import choose_machine
         from wheelfit.lock.environments import LockEnvironment
         from wheelfit.lock.hosts import NamedMachine
         from wheelfit.lock.selection import LockCandidates
         from wheelfit.resolve.candidates import Candidates
-        from wheelfit.values import replace
 
         arguments = Namespace(**{**vars(self._arguments), "host": name})
         machine = choose_machine(arguments, self._environment.target(), self._environ, self._output)
@@ -304,10 +304,11 @@ def _request(
     arguments: Namespace, environ: Mapping[str, str], rules: InstallRules
 ) -> tuple[LockRequest, Sequence[RequirementsFile], Sequence[str]]:
     """Return what the lock is for, the files that may name sources, and URLs with logins."""
+    from dataclasses import replace
+
     from wheelfit.cli.asked import limited, read_wanted
     from wheelfit.cli.projects import project_request, works_on_project
     from wheelfit.lock.request import LockRequest, Root
-    from wheelfit.values import replace
 
     is_project = works_on_project(arguments)
     wanted = read_wanted(arguments, environ, or_project=is_project)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
-    from wheelfit.core.support import Plugins
+    from wheelfit.core.provider_steps import Plugins
     from wheelfit.platforms.features import Detection
 
 

@@ -177,10 +177,11 @@ def _confirmed(
     act: Act,
 ) -> tuple[Act, Report]:
     """Look at the index again: what it was sent is published when it lists it."""
+    from dataclasses import replace
+
     from wheelfit.build.publishing.confirming import confirm
     from wheelfit.build.publishing.refusals import NOT_LISTED
     from wheelfit.check.findings import Count, Place, Report, Unchecked
-    from wheelfit.values import replace
 
     sent = [one for one in outgoing.files if one.filename in act.sent]
     if not sent:

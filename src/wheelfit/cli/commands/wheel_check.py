@@ -5,7 +5,3 @@ from __future__ import annotations
 from wheelfit.cli.commands.check import OPTIONS, run
 
 __all__ = ["OPTIONS", "run"]
-
-
-def __dir__() -> list[str]:
-    return __all__

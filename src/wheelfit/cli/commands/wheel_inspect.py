@@ -146,7 +146,7 @@ def _about(binary: Binary) -> Iterator[str]:
 
 def _newest(versions: Iterable[SymbolVersion]) -> list[str]:
     """Return the newest version of each family: who has that has the older ones too."""
-    from wheelfit.core.phrases import natural
+    from wheelfit.platforms.words import natural
 
     newest: dict[str, str] = {}
     for one in versions:

@@ -153,7 +153,7 @@ class _Plan:
 
     def _merged(self, named: str | None) -> Edits:
         """Return the edits of the file, and those of options besides."""
-        from wheelfit.values import replace
+        from dataclasses import replace
 
         own = self._edits
         if self._config is None or named is None:

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.options.option import Option, OptionGroup
     from wheelfit.cli.options.values import Kind
 
-__all__ = ["OptionParser"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class OptionParser(ArgumentParser):
     """A parser of the options of one command.

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.options.option import CommandOptions, Option
 
-__all__ = ["completion_script"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def completion_script(shell: str, commands: Mapping[str, CommandOptions]) -> str:
     """Return the script of a shell.

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup
 
-__all__ = ["fill_page"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FILLED = re.compile(
     r"(<!-- (options of wheelfit|group|settings) ?(.*?) -->\n).*?(<!-- end -->)", re.DOTALL
 )

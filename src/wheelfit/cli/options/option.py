@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.options.values import Kind
 
-__all__ = ["PREFIX", "CommandOptions", "Option", "OptionGroup", "ProjectMay"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PREFIX = "WHEELFIT_"
 """The beginning of the environment variable of every setting."""
 

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.options.option import Option
 
-__all__ = ["SETTINGS", "every_group"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def every_group() -> Iterator[OptionGroup]:
     """Yield the groups of the table."""

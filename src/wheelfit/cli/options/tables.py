@@ -18,12 +18,6 @@ from wheelfit.cli.options.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["AGREEMENTS", "PROVIDERS", "SHORTHANDS", "TABLE"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class _Rows(Kind):
     """Tables of one name, each read by a function; layers add to each other.

@@ -8,63 +8,13 @@ sentence about the word, wherever it was written.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wheelfit.errors import InvalidConfiguration, UserError
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-__all__ = [
-    "ADDRESS_OF_INDEX",
-    "AGE",
-    "ANY_FILE",
-    "ANY_TEXT",
-    "ANY_TEXTS",
-    "BUILDABLE_NAMES",
-    "BYTES",
-    "BYTES_OR_LETTER",
-    "CONNECTIONS",
-    "CONSTRAINTS",
-    "COUNT",
-    "EXCLUDES",
-    "FILE",
-    "FILES",
-    "FLAG",
-    "FOLDER",
-    "HOSTS",
-    "LABELS",
-    "LIMITS",
-    "LIMIT_RANGES",
-    "NAMES",
-    "OFF_FLAG",
-    "OVERRIDES",
-    "PATIENCE",
-    "PORT",
-    "PROCESS",
-    "PROCESSES",
-    "PUBLISHERS",
-    "RELEASES",
-    "REPLACED_TEXTS",
-    "SECONDS",
-    "STEPS",
-    "TEXT",
-    "TEXTS",
-    "WISHES",
-    "Action",
-    "Flag",
-    "Kind",
-    "OneOf",
-    "Place",
-    "Several",
-    "unknown_setting",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
     "size": (2, 1 << 30),
@@ -428,7 +378,7 @@ class _Limits(Kind):
         return list({**dict(below), **dict(above)}.items())
 
     def tighten(self, value: Any, below: Any) -> list[tuple[str, int]]:
-        from wheelfit.core.metadata import DEFAULT_LIMITS
+        from wheelfit.core.strict_json import DEFAULT_LIMITS
         from wheelfit.resolve.release_metadata import MetadataPolicy
 
         bounds = {"lookups": MetadataPolicy().most_labels}

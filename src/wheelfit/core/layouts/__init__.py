@@ -6,6 +6,7 @@ Everything that knows a layout is in this folder. The rest of wheelfit knows the
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wheelfit.core.layouts import schema
@@ -15,18 +16,11 @@ from wheelfit.core.layouts.pep825 import PEP825, PEP825_FIRST
 from wheelfit.core.layouts.pep850 import PEP850
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault, UnsupportedSchema
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.layouts.layout import Layout
-
-__all__ = ["DEFAULT_REGISTRY", "Detected", "Registry", "StableLayout", "detect"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

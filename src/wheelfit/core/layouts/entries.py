@@ -27,23 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.requirements import Requirement
 
-__all__ = [
-    "BUILD_REQUIRES",
-    "KEY",
-    "KNOWN_KEYS",
-    "Entry",
-    "StaticLists",
-    "configs",
-    "match_priorities",
-    "read_entries",
-    "read_providers",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 KEY = "providers"
 KINDS = ("static-properties", "requires", "builtin")
 KNOWN_KEYS = frozenset([*KINDS, "optional", "feature-order", "plugin-api"])

@@ -15,13 +15,6 @@ from wheelfit.errors import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST_NOTES = 100
 _LISTED = 5
 """Labels that the summary names."""

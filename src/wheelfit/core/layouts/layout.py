@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,12 +12,6 @@ if TYPE_CHECKING:
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
-
-__all__ = ["Layout", "Parts"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ where its static values stand then (F-47, F-48).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
@@ -24,20 +25,12 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import InvalidMarker
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
-
-__all__ = ["UNVERSIONED_2", "UNVERSIONED_3", "V0_0_2", "V0_0_3", "Legacy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 STATIC_KEY = "static-properties"
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
@@ -9,20 +10,12 @@ from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
-
-__all__ = ["MARCH", "March", "add_abi_dependency"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 _PRIORITIES = frozenset(["namespace", "feature", "property"])

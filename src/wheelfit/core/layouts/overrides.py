@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.layouts.priorities import Prefixes, put_first
 from wheelfit.core.properties import Feature
 from wheelfit.core.providers import StaticProvider
 from wheelfit.platforms.features import FeatureConfig
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
-
-__all__ = ["kept_overrides", "order_static"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def order_static(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
@@ -9,7 +10,6 @@ from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
 from wheelfit.core.providers import StaticProvider
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
-
-__all__ = ["PEP825", "PEP825_FIRST", "Pep825", "write"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
 _PRIORITIES = frozenset(["namespace", "feature", "property"])

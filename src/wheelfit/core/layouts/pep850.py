@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
 from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.layouts.findings import Findings
-
-__all__ = ["PEP850", "Pep850", "unknown_keys", "write"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.core.layouts.findings import Findings
-
-__all__ = [
-    "KEY",
-    "Prefixes",
-    "note_unknown_prefixes",
-    "put_first",
-    "read_namespaces",
-    "read_prefixes",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 KEY = "default-priorities"
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from wheelfit.core.versions import is_endless
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
-
-__all__ = ["BARE", "HOST", "KEY", "PEP_825", "PEP_850", "SchemaName", "parse_schema"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 KEY = "$schema"
 HOST = "variants-schema.wheelnext.dev"

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.layouts.findings import Findings
 
-__all__ = ["read_variants", "uses_namespace"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 KEY = "variants"
 _REMEMBERED = 4096
 

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -40,7 +41,6 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.unpacking import unpack
 
@@ -61,13 +61,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["ALL", "Building", "BuildPolicy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 ALL = ":all:"
 """Stands for every project, except those with variants: they must be named."""

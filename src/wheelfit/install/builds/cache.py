@@ -10,22 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from wheelfit.sources.cache import Store
-
-__all__ = ["KIND", "BuiltWheel", "BuiltWheels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 KIND = "built"
 """What the entries are called among the kinds of the cache."""

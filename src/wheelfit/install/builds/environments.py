@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.core.requirements import parse_requirement
@@ -20,7 +21,6 @@ from wheelfit.platforms.children import run
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.sources.urls import redact
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.request import GivenWheel
-
-__all__ = ["BuildPlace", "IsolatedPlaces", "OwnPlaces", "Places"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DEADLINE = 120.0
 """Seconds to make an empty virtual environment."""

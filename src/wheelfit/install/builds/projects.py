@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -15,7 +16,6 @@ from wheelfit.projects.static_metadata import is_project, of_archive, of_project
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import GivenSource
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
-
-__all__ = ["OpenProject", "open_given", "open_listed"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

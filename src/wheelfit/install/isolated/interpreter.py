@@ -16,8 +16,6 @@ import json
 import os
 import sys
 
-__all__ = ["MARK", "PREFIX", "describe", "marker_values"]
-
 MARK = "wheelfit-interpreter:"
 """What the line with the answer starts with; start-up files may print other lines."""
 PREFIX = "@prefix@"

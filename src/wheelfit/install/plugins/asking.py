@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,7 +25,6 @@ from wheelfit.platforms.features import Detection, Evidence, PluginOrigin, Statu
 from wheelfit.platforms.plugin_process import ask
 from wheelfit.resolve.once import Once
 from wheelfit.sources.local_files import LocalFiles
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["DEADLINE", "TrustedPlugins"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DEADLINE = 10.0
 """Seconds a plugin has to answer, unless somebody says otherwise (P-37)."""

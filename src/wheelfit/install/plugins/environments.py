@@ -16,6 +16,7 @@ import sys
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,6 @@ from wheelfit.platforms.cache_folder import (
 )
 from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.durable import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
 
@@ -45,20 +45,6 @@ if TYPE_CHECKING:
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.resolution import Pin
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = [
-    "FOLDER",
-    "PluginEnvironment",
-    "PluginEnvironments",
-    "digest_of",
-    "environments_holding",
-    "fault_of_folder",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 FOLDER = "plugins"
 """Name of the folder within the cache."""

@@ -7,22 +7,15 @@ asked only in environments of their own.
 from __future__ import annotations
 
 import configparser
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.providers import parse_endpoint
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.install.installed import Installed
-
-__all__ = ["GROUP", "ListedPlugin", "listed_plugins", "plugin_entry_points"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 GROUP = "variant_plugins"
 """The entry point group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
-
-__all__ = ["OnlyTrusted", "resolve_plugin"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class OnlyTrusted(ReadsFiles):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -11,32 +12,11 @@ from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.tables import Table
 from wheelfit.errors import DamagedBundle, InvalidDocument, InvalidFilename
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.errors import Fault
-
-__all__ = [
-    "FOLDERS",
-    "LOCK",
-    "MANIFEST",
-    "README",
-    "VERSION",
-    "BundledFile",
-    "BundledHost",
-    "Manifest",
-    "is_inside",
-    "is_of_bundle",
-    "read_manifest",
-    "write_manifest",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MANIFEST = "bundle.json"
 """What the file is called."""

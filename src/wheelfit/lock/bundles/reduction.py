@@ -6,6 +6,7 @@ of those wheels (F-116), and what they need. All places are paths in the bundle.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
@@ -16,7 +17,6 @@ from wheelfit.errors import InconsistentDocuments
 from wheelfit.lock.document import Lock
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
 from wheelfit.lock.pruning import prune
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.lock.bundles.manifest import BundledFile
     from wheelfit.lock.document import LockedPackage, LockedWheel
-
-__all__ = ["Kept", "index_files", "marker_of", "reduced"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

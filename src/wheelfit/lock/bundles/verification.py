@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.document import Lock
     from wheelfit.resolve.candidates import ChoicePolicy
 
-__all__ = ["load_manifest", "strangers", "verify"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Problem = tuple[str, str, str]
 
 

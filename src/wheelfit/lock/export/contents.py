@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError
 from wheelfit.lock.export.license import License, license_of
 from wheelfit.sources.at_once import at_once
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.selection import LockSelection
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
-
-__all__ = ["Contents", "ExportedPackage", "TargetWords", "contents_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _AT_ONCE = 8
 """Files whose metadata is read at the same time."""

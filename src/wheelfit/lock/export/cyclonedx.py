@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.export.license import License
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["cyclonedx_document"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 _HASHES = {
     "md5": "MD5",

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from wheelfit.values import dataclass
-
 if TYPE_CHECKING:
     from wheelfit.core.core_metadata import LicenseFields
-
-__all__ = ["License", "license_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LONG = 120
 """Characters of a licence's name; what is longer is its text."""

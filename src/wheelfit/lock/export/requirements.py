@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.export.contents import Contents
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["requirements_text"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _STRONG_HASHES = ("sha256", "sha384", "sha512")
 """The algorithms that pip takes in a file of requirements, the usual one first."""
 

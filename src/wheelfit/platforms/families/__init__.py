@@ -13,13 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wheelfit.platforms.family import Family
 
-__all__ = ["accelerators", "by_namespace", "every", "namespaces", "processors"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _folders: frozenset[str] | None = None
 _records: dict[str, Family] = {}
 

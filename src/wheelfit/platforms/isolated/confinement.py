@@ -20,22 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "PROCESSES",
-    "Refused",
-    "adopt_orphans",
-    "asked_for",
-    "clone_into_namespaces",
-    "die_with_parent",
-    "drop_privileges",
-    "hide_memory",
-    "let_go_on",
-    "limit",
-    "mount_working_folder",
-    "restrict_calls",
-    "restrict_files",
-]
-
 PROCESSES = 64
 """How many processes a plugin may start."""
 _THREADS = 512  # of all processes together; libraries start one for each processor

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Failed", "ask", "described"]
-
 MOST_BYTES = 8 << 20
 """Of an answer (P-34)."""
 MOST_FEATURES = 64

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["DATA_VERSION", "filter_program", "shared_memory"]
-
 DATA_VERSION = "2026-11"
 """Calls up to Linux 6.18."""
 

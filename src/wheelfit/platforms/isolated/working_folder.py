@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import time
 
-__all__ = ["remove"]
-
 _PATIENCE = 2.0
 """Seconds; a plugin may have made any number of files."""
 

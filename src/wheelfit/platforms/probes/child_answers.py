@@ -11,13 +11,6 @@ from wheelfit.platforms.features import Evidence
 if TYPE_CHECKING:
     from wheelfit.platforms.children import Answer
 
-__all__ = ["evidence", "failure", "is_broken", "trouble"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHOWN = 2000
 """Characters of standard error that are evidence: the last ones."""
 

@@ -9,23 +9,16 @@ Windows have no such file; there the answer says so.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.elf import read_soname
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = ["MappedFile", "MappedFiles", "fingerprint", "parse", "read", "soname"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DELETED = " (deleted)"
 _PIECE = 1 << 20

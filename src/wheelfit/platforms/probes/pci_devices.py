@@ -9,22 +9,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = [
-    "ACCELERATOR",
-    "DISPLAY",
-    "FOLDER",
-    "PciDevice",
-    "PciFiles",
-    "of",
-    "parse",
-    "read",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FOLDER = "/sys/bus/pci/devices"
 
 DISPLAY = 0x03

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.facts import Core
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = ["PATH", "CpuInfo", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PATH = "/proc/cpuinfo"
 

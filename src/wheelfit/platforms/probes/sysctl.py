@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["BRAND", "TRANSLATED", "evidence", "is_on", "read", "text"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 TRANSLATED = "sysctl.proc_translated"
 """What tells whether the process that asks runs through Rosetta 2."""
 

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["NAME", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 NAME = "IsProcessorFeaturePresent"
 
 _HIGHEST = 96

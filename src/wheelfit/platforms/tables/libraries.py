@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = [
-    "BLAS",
-    "DATA_VERSION",
-    "DRIVER",
-    "MPI_OF_SONAME",
-    "OPENMP",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with published packages."""
 

@@ -5,12 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["PLATFORMS", "PlatformRow"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class PlatformRow(NamedTuple):
     """Hold one platform."""

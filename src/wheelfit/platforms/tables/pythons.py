@@ -5,13 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["DATA_VERSION", "GLIBC_OF_LOCKS", "PLATFORMS_OF_LOCKS", "PYTHONS"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When this was last compared with the releases of CPython."""
 

@@ -15,12 +15,6 @@ from wheelfit.runtime.declarations import FOLDER, files, linked_folders, scan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["declaration_files", "hook_folders", "implementation_modules"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def hook_folders() -> list[str]:
     """Return the folders with hooks for PyInstaller."""

@@ -36,13 +36,6 @@ if TYPE_CHECKING:
         progress: bool
 
 
-__all__ = ["Libraries", "initialize", "initialize_cuda", "prepare"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DONE: dict[tuple[object, ...], Libraries] = {}
 _LOCK = RLock()
 

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.families.nvidia.kernel import KernelGpu
     from wheelfit.runtime.driver import Driver
 
-__all__ = ["doubts_about"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 
 

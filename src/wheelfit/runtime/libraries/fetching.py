@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.transports import Transport
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["brought"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def brought(
     listed: Listed,

@@ -6,13 +6,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["make_folder", "new_file", "read_fields", "stays_below", "unique_name", "write_fields"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FOLDER_MODE = 0o775
 FILE_MODE = 0o664
 """Of what is made: the umask takes from it, and not even umask 000 lets everybody write."""

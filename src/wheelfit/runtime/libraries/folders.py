@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
     from wheelfit.runtime.libraries.store import Entry, Store
 
-__all__ = ["joined", "remove_broken"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PLACE = "folders"
 _WHEELS = ".wheels"
 _SHARED = ("nvidia",)

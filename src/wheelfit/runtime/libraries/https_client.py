@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
     from wheelfit.errors import NetworkError
 
-__all__ = ["BUNDLES", "HttpsClient", "trusting", "without_login"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _T = TypeVar("_T")
 _PIECE = 1 << 16
 _LARGEST = 8 << 30

@@ -11,13 +11,6 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from wheelfit.errors import InvalidPage
 from wheelfit.runtime.libraries.wheels import Listed, shown, split_filename
 
-__all__ = ["ACCEPT", "read_page"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
     "text/html;q=0.01"

@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.request import Request
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = [
-    "can_be_written",
-    "keep",
-    "not_in_store",
-    "put",
-    "remove",
-    "sweep",
-    "touch",
-    "unwritable",
-    "working_folder",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _OLD = 24 * 3600.0
 """Seconds after which what is under way belongs to a process that is gone."""
 

@@ -14,12 +14,6 @@ from wheelfit.runtime.libraries.wheels import Listed, split_filename
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["read_lock"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def read_lock(path: Path) -> list[Listed]:
     """Return all wheels of a lock; one without a SHA-256 has an empty one.

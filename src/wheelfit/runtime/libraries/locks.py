@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = ["locked"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LONGEST_WAIT = 1800.0
 _PAUSE = 0.05
 

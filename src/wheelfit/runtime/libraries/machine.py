@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NoCompatibleWheel
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.runtime.libraries.families import Family
-
-__all__ = ["Machine", "fits", "refuse_unfit", "this_machine"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _TEGRA = "/etc/nv_tegra_release"

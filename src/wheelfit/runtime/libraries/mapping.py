@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.selections import Chosen, Selection
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = ["Libraries", "load"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Libraries:
     """Hold what was loaded.

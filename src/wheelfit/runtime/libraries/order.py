@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.elf import SharedObject
     from wheelfit.runtime.libraries.store import Entry
 
-__all__ = ["in_order"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MAGIC = b"\x7fELF"
 
 

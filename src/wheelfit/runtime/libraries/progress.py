@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-__all__ = ["PATIENCE", "Progress"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PATIENCE = 1.0
 """Seconds that pass before anything is said."""
 _EVERY = {True: 0.2, False: 10.0}

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
     from wheelfit.runtime.driver import Driver
 
-__all__ = ["Request"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 class Request:
     """Hold what is wanted and how it may be had; made once for a call, and not changed then.

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.families import Family
     from wheelfit.runtime.libraries.versions import Version
 
-__all__ = ["MOST_NUMBERS", "distributions_of", "numbers_of", "requirements_of", "span_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MOST_NUMBERS = 3
 """That a version which is asked for may have."""
 

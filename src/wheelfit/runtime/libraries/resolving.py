@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.transports import Transport
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["resolved"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def resolved(
     request: Request,

@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Store
     from wheelfit.runtime.libraries.versions import Span
 
-__all__ = ["choose"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def choose(request: Request, known: Selection | None, problem: OSError | None) -> Selection:
     """Return what to load, fetched where it is not there.

@@ -13,22 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Store
 
-__all__ = [
-    "Chosen",
-    "Selection",
-    "chosen_hashes",
-    "name_of",
-    "read_all",
-    "read_selection",
-    "selection_files",
-    "write_selection",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FORMAT = "1"
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
 

@@ -13,13 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["index_url", "is_frozen", "is_offline", "site_stores", "store_folder"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PUBLIC = "https://pypi.org/simple/"
 _NO = ("", "0", "false", "no", "off")
 

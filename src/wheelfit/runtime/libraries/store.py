@@ -22,13 +22,6 @@ import os
 from wheelfit.platforms.cache_folder import unsafe_folder
 from wheelfit.runtime.libraries.files import read_fields, stays_below
 
-__all__ = ["Entry", "Store", "is_hash"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
 

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.driver import Driver
     from wheelfit.runtime.libraries.store import Entry
 
-__all__ = ["run"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DAMAGED = 4
 _INTERRUPTED = 130
 _YOUNG = 3600.0

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.request import Request
     from wheelfit.runtime.mapped import Library
 
-__all__ = ["strangers_for"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def strangers_for(
     request: Request, places: Mapping[str, str], *, several_majors: bool

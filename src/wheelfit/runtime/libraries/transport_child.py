@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.transport_http import HttpTransport
     from wheelfit.runtime.libraries.versions import Requirement
 
-__all__ = ["PipTransport", "UvTransport", "pip_of", "uv_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _RESOLVING = 600.0
 _DEADLINE = 6 * 3600.0
 """Seconds a child may take; pip gives up by itself where nothing comes any more."""

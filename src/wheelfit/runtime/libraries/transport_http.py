@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.progress import Progress
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["HttpTransport"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LARGEST_PAGE = 64 << 20
 _LARGEST_TABLE = 1 << 20
 _MOST_TABLES = 20

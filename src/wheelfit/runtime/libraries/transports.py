@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.versions import Requirement
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["TRANSPORTS", "Transport", "transport_for"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 TRANSPORTS = ("pip", "uv", "http")
 """Their names."""
 

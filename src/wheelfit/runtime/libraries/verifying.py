@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.runtime.libraries.store import Entry
     from wheelfit.runtime.libraries.wheels import Listed
 
-__all__ = ["BROKEN_ARCHIVE", "damage_of", "sha256_of", "unpack"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PIECE = 1 << 20
 _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
 # NVIDIA ships a second build of some libraries, which doubles their size and nothing loads.

@@ -6,21 +6,14 @@ specifier or a marker that is not understood is refused, never guessed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidPage
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["Requirement", "Span", "Version", "parse_requirement", "parse_version", "satisfies"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Version = tuple[int, ...]
 

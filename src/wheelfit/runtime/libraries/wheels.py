@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NoCompatibleWheel
 from wheelfit.runtime.libraries.machine import fits
 from wheelfit.runtime.libraries.versions import normalized, parse_version, satisfies
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.runtime.libraries.machine import Machine
     from wheelfit.runtime.libraries.versions import Requirement, Version
-
-__all__ = ["Listed", "best", "shown", "split_filename"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PARTS = (5, 6)
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TypeAlias
-
-
-__all__ = ["Collection", "Found", "collect", "walk"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _PROVENANCE = ".provenance"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
@@ -11,7 +12,6 @@ from wheelfit.core.index_metadata import combine, contradictions, read_wheel_doc
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.errors import InvalidDocument, InvalidWheel
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Found
-
-
-__all__ = ["VariantWheel", "combined_document", "published_findings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

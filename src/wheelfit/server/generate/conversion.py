@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -27,7 +28,6 @@ from wheelfit.server.generate.targets import FILES, Part
 from wheelfit.server.generate.wishes import Generated
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.urls import file_path, redact
-from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
 from wheelfit.wheels.dist_info import header_value
@@ -48,13 +48,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
     Release = tuple[NormalizedName, Version]
-
-
-__all__ = ["Converted", "convert_project", "names_in", "publish_converted"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _AT_ONCE = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,7 +33,6 @@ from wheelfit.server.generate.targets import FILES, SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,13 +50,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
-
-
-__all__ = ["generate", "index_entry"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LONGEST_REASON = 500

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.wishes import Wishes
 
 
-__all__ = ["LastRun", "fingerprint"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _VERSION = 1
 _TOLD = ("projects", "releases", "files", "unnamed", "notes")
 

@@ -7,6 +7,7 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from wheelfit.check.findings import Finding, Place, Severity
 from wheelfit.check.wheels import check_wheel
 from wheelfit.errors import FileProblem
 from wheelfit.server.generate.file_facts import FileFacts
-from wheelfit.values import replace
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value
 
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
-
-
-__all__ = ["look_at", "look_at_all", "provenance_fault"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _MOST_THREADS = 8

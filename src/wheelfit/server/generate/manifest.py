@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.errors import FileProblem
 from wheelfit.sources.page import File, OtherPages
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-__all__ = ["MANIFEST", "Manifest", "read_manifest", "write_manifest"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 MANIFEST = "simple/wheelfit.json"

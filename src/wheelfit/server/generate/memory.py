@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.collection import Found
 
 
-__all__ = ["Memory", "keep_data"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _VERSION = 1
 
 

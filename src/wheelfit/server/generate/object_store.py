@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-__all__ = ["StoreTarget", "open_store"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _AT_ONCE = 8
 _LOCK = f"{SIMPLE}/.lock"
 _STALE = timedelta(minutes=10)

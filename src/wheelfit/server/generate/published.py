@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.targets import Target
 
 
-__all__ = ["PublishedIndex", "path_of_entry"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _METADATA = ".metadata"
 _ABOVE = "../../"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from wheelfit.server.generate.wishes import Generated, Standing
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
-
-
-__all__ = ["by_version", "paths_of", "publish"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 NOWHERE_ELSE: Mapping[str, OtherPages] = MappingProxyType({})

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from wheelfit.check.findings import Check, Severity
 
-__all__ = ["CHANGED_FILE", "FOREIGN_PROVENANCE", "INCOMPLETE_RELEASE", "SAME_NAME"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SAME_NAME = Check(
     "same-name",
     "F-131",

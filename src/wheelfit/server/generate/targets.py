@@ -12,12 +12,12 @@ import os
 import stat
 import sys
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import EnvironmentBusy, FileProblem, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
-from wheelfit.values import dataclass
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from wheelfit.sources.progress import Progress
-
-
-__all__ = ["FILES", "SIMPLE", "FolderTarget", "Part", "Target"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 SIMPLE = "simple"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import OtherPages
 
     Release = tuple[NormalizedName, Version]
-
-
-__all__ = ["Generated", "Standing", "Wishes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

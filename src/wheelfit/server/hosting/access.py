@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import FileProblem
 from wheelfit.server.messages import Answer
 from wheelfit.server.origins import is_of_browser
 from wheelfit.server.store.tokens import holder, may, written
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.messages import Request
     from wheelfit.server.store.records import Records, Scope, Token
-
-
-__all__ = ["OPERATOR", "Denied", "Visitor", "denial", "is_operator", "secret_of", "visitor"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 OPERATOR = "admin"

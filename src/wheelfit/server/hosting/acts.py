@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.hosting.access import OPERATOR, Denied, is_operator
 from wheelfit.server.hosting.administration import StoreAdministration
 from wheelfit.server.store.tokens import written
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Scope, StoredFile
 
     Result = Mapping[str, object]
-
-
-__all__ = ["Acts"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _SCOPES = ("read", "upload", "admin")

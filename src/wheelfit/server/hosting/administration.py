@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +15,6 @@ from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage, written
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope, StoredFile
-
-
-__all__ = ["Administration", "StoreAdministration", "select", "seconds_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Administration(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -34,7 +35,6 @@ from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import stage_of
 from wheelfit.server.uploads.accepting import Accepted, accept
 from wheelfit.server.uploads.form import FormLimits, read_form
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -46,13 +46,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.origins import Names
     from wheelfit.server.store.opening import Store
-
-
-__all__ = ["HEADERS", "ROUTES", "HostedIndex", "route_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "other")

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Scope
 
 
-__all__ = ["ServerAdministration", "is_index_server"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = 60.0
 _SHORT = 15.0
 _SAYS_LITTLE = 100

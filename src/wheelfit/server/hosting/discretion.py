@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
 
 
-__all__ = ["UNAVAILABLE", "DiscreetIndex", "discreet"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _Error = TypeVar("_Error", bound="WheelfitError")
 UNAVAILABLE = "the database or the storage of the index does not answer, or is full"
 _NO_ANSWER = "an index behind this one does not answer as it should"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 import time
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
 from wheelfit.server.pages import choose_type
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.index import Index
     from wheelfit.server.messages import Application
-
-
-__all__ = ["HotPages"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _ROOM = 128 << 20

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from typing import Literal, TextIO
 
 
-__all__ = ["Log"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST = 10_000
 """Lines that wait to be written; of more the oldest go, and are counted."""
 _UNSAFE = pattern(r"[\x00-\x20\x7f-\x9f\u2028\u2029\"=]")

@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["Metrics"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 

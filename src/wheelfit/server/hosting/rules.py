@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.server.uploads.form import FormLimits
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from datetime import timedelta
-
-
-__all__ = ["Rules"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
 from wheelfit.server.hosting.administration import seconds_of
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.server.messages import Request
-
-
-__all__ = ["Said", "read_said"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _MOST_JSON = 1 << 20

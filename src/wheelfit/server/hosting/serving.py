@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -28,7 +29,6 @@ from wheelfit.server.store.guarded import GuardedBlobs
 from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
-from wheelfit.values import replace
 from wheelfit.wheels.durable import write_file
 
 if TYPE_CHECKING:
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.server.index import Index
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope
-
-
-__all__ = ["Started", "run_server"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -25,19 +26,11 @@ from wheelfit.server.upstream.settings import (
     mirror_of_text,
 )
 from wheelfit.sources.page import OtherPages, check_page_url
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from packaging.utils import NormalizedName
-
-
-__all__ = ["PREFIX", "ServerSettings", "read_settings", "unknown_variables"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 PREFIX = "WHEELFIT_SERVER_"

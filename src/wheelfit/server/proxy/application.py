@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import json
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
@@ -35,7 +36,6 @@ from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.html_links import read_links
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,13 +47,6 @@ if TYPE_CHECKING:
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
     from wheelfit.sources.page import File
-
-
-__all__ = ["Mode", "Proxy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 Mode: TypeAlias = Literal["additive", "full"]

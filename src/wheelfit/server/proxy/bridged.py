@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.server.proxy.upstream import Upstream
 from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.shelf import Shelf
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
-
-
-__all__ = ["BridgedUpstream"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class BridgedUpstream(Upstream):

@@ -6,10 +6,10 @@ the best variant is listed, and nothing that its tags would put before it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.server.proxy.one_metadata import platforms_of_tags
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import TagPreference
     from wheelfit.resolve.listing import Wheel
     from wheelfit.server.proxy.one_metadata import Platform
-
-
-__all__ = ["Offer", "offer", "taken"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ they do, so everything here may be missing, and nothing is believed that only ma
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
@@ -20,17 +21,9 @@ from wheelfit.core.compatible_tags import (
 )
 from wheelfit.core.target import Target
 from wheelfit.core.versions import parse_version
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-__all__ = ["PROJECT_COMMANDS", "UNKNOWN", "Asker", "read_user_agent"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LONGEST = 4096

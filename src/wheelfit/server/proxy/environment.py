@@ -8,13 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-__all__ = ["environment_for"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HERE = ("127.0.0.1", "localhost")
 
 

@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
 
 
-__all__ = ["FolderUpstream"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class FolderUpstream(Upstream):
     """Give the pages and files of a folder that is laid out like an index.
 

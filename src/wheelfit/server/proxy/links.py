@@ -13,13 +13,6 @@ from html import escape, unescape
 from wheelfit.patterns import pattern
 from wheelfit.sources.urls import join
 
-__all__ = ["with_lasting_links"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _RELATIVE_HREF = pattern(
     rb"""href\s*=\s*(?:"\s*(?!https?://)|'\s*(?!https?://)|(?!["']|https?://))""", re.IGNORECASE
 )

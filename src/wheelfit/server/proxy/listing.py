@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
@@ -32,7 +33,6 @@ from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,13 +50,6 @@ if TYPE_CHECKING:
     from wheelfit.server.proxy.profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
-
-
-__all__ = ["Listed", "list_project"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _AT_ONCE = 16

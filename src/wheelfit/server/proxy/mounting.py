@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import hmac
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.server.page_answers import missing
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.server.messages import Answer, Application, Request
-
-
-__all__ = ["Guarded", "Mounted"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Guarded:

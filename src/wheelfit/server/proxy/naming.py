@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-__all__ = ["fingerprint", "highest_build", "original_of", "proxied_name"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LONGEST = 255
 
 

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
 
-__all__ = ["Platform", "merged_requirements", "platforms_of_tags"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class Platform(NamedTuple):
     """Name a kind of machine as markers can."""
 

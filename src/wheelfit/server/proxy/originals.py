@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Extent, Part
 
 
-__all__ = ["KeptOriginal", "Original", "RemoteOriginal"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PIECE = 1 << 18
 
 

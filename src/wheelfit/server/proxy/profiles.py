@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.core.support import NoPlugins
+from wheelfit.core.provider_steps import NoPlugins
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from wheelfit.core.support import Detector, Plugins
+    from wheelfit.core.provider_steps import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.sources.repository import Repository
-
-
-__all__ = ["Profile", "Profiles"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

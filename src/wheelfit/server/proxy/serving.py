@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application
 
 
-__all__ = ["serve_to_others"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LIMITS = Limits(body=0, threads=64, answer=300.0)
 """Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -22,7 +23,6 @@ from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.transport import Response
-
-
-__all__ = ["RawPage", "Upstream"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html; q=0.9"

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.virtual import VirtualWheel
 
 
-__all__ = ["Rewriting", "Served"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _KIND = "members"
 _MOST = 64 << 20
 """Bytes of ends of wheels in memory; a large wheel has 2 MB."""

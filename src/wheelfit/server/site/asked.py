@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -13,7 +14,6 @@ from wheelfit.errors import FileProblem, StorageUnavailable, UserError
 from wheelfit.server.site.machines import machine_of_file, machine_of_preset
 from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Request
     from wheelfit.server.site.machines import Machine
     from wheelfit.server.store.blobs import Draft
-
-
-__all__ = ["Asked", "read_query", "read_upload"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)

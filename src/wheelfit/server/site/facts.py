@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,7 +18,6 @@ from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.server.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.server.index import Index
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import ProjectPage
-
-
-__all__ = ["About", "Facts", "ProjectFacts", "ReleaseFacts"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-__all__ = ["IndexFiles"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class IndexFiles:
     """Read small things of the files of one project: a `Repository`.
 

@@ -9,13 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-__all__ = ["Part", "part_of", "query_of_part"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class Part(NamedTuple):
     """Hold what one page shows of a long list."""
 

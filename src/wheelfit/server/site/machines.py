@@ -6,6 +6,7 @@ Never the server's own machine: what it has says nothing about who looks at the 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,6 @@ from wheelfit.platforms.presets import compose, preset_lines
 from wheelfit.platforms.tables.pythons import PYTHONS
 from wheelfit.resolve.overview import Onlooker
 from wheelfit.resolve.preset_hosts import host_of_preset, presets_for
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,23 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.target import Target
     from wheelfit.platforms.family import Family
-
-
-__all__ = [
-    "PYTHON_NAMES",
-    "Machine",
-    "PresetGroup",
-    "group_of",
-    "machine_of_file",
-    "machine_of_preset",
-    "onlookers",
-    "preset_groups",
-    "usual_target",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 Python = tuple[int, int]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.patterns import pattern
 from wheelfit.server.site.facts import is_web_address
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
-
-
-__all__ = ["Place", "segment"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _SIMPLE_PAGE = "../../"

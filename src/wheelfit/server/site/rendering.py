@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-__all__ = ["Templates", "visible"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MOST_WORDS = 4
 
 

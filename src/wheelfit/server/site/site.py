@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import time
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -21,7 +22,6 @@ from wheelfit.server.site.long_lists import Part, part_of, query_of_part
 from wheelfit.server.site.machines import PYTHON_NAMES, group_of, preset_groups
 from wheelfit.server.site.places import Place, segment
 from wheelfit.server.site.rendering import Templates
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import File
-
-
-__all__ = ["Site"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _PAGE_HEADERS: Mapping[str, str] = {

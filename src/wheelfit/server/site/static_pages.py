@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.server.index import Index
 
 
-__all__ = ["check_pages", "publish_pages", "static_pages"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PAGE = "index.html"
 _STYLE = "site.css"
 _LIST = "project/pages.json"

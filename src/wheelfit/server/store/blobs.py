@@ -7,11 +7,11 @@ import hashlib
 import os
 import secrets
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wheels.durable import write_all
 
 if TYPE_CHECKING:
@@ -19,26 +19,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Literal
-
-
-__all__ = [
-    "FILE_MODE",
-    "FOLDER_MODE",
-    "Blob",
-    "Blobs",
-    "Draft",
-    "check_digest",
-    "draft_in",
-    "make_folder",
-    "probe_with_a_draft",
-    "put",
-    "storage_error",
-    "tidy_drafts",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _DIGEST = pattern(r"[0-9a-f]{64}")

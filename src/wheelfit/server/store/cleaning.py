@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.opening import Store
 
 
-__all__ = ["Cleaned", "clean"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _TOGETHER = 100
 """Blobs that are looked at while nobody else can write."""
 

@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-__all__ = ["Database", "Execute", "Row", "Turns", "Value"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 Value: TypeAlias = str | int | bytes | None
 """What is stored in one place."""
 Row: TypeAlias = tuple[Any, ...]

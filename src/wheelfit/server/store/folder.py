@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Draft
 
 
-__all__ = ["FolderBlobs"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _INCOMING = ".incoming"
 # What file systems without hard links say.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}

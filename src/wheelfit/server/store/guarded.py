@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Blob, Blobs, Draft
 
 
-__all__ = ["GuardedBlobs"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class GuardedBlobs:
     """A storage used through a `Dependency`: `Blobs` around others.
 

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Draft
 
 
-__all__ = ["ObjectBlobs"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
 _AT_ONCE = 4  # parts on their way: what bounds the memory
 _PIECE = 1 << 20

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Records
 
 
-__all__ = ["DATABASE", "Store", "open_blobs", "open_database", "open_records", "open_store"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATABASE = "index.sqlite3"
 """What the file of records is called, in the folder of an index."""
 _FILES = "files"

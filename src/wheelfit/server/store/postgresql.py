@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Execute, Row, Value
 
 
-__all__ = ["LOCK", "PostgresqlDatabase"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = 30.0
 _MOST = 10
 _READING, _WRITING = 5.0, 60.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from wheelfit.errors import UploadRefused
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,27 +14,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-
-
-__all__ = [
-    "PUBLISHED",
-    "Change",
-    "ListedDocument",
-    "Listing",
-    "NewFile",
-    "Records",
-    "ReleaseDocument",
-    "Scope",
-    "Stage",
-    "StoredFile",
-    "Token",
-    "Violation",
-    "refusal",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 PUBLISHED = ""

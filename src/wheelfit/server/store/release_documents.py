@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
 
 
-__all__ = ["WheelDocument", "disagreements", "make_document"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 class WheelDocument(NamedTuple):
     """Hold what one variant wheel says of itself."""
 

@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Database, Execute
 
 
-__all__ = ["MIGRATIONS", "migrate"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         # One row: the number of the last change of anything.

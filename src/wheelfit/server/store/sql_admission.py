@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import NewFile
 
 
-__all__ = ["admit", "folded_name", "owners_of", "source_faults", "spelling_faults"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     """Look whether a file may be added; False if it is there already.
 

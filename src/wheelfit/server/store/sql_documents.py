@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import ReleaseDocument
 
 
-__all__ = ["documents_of", "renew", "wheels_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def renew(execute: Execute, project: NormalizedName, version: str) -> None:
     """Make the document of a release anew (F-74)."""
     execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))

@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import NewFile, Scope
 
 
-__all__ = ["SqlRecords"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FILE = (
     "filename, project, spelling, label, sha256, size, uploaded, requires_python,"
     " metadata_sha256, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END, yanked, stage"

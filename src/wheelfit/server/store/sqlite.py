@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Execute, Row, Value
 
 
-__all__ = ["SqliteDatabase"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PATIENCE = 30.0
 _PROMPT = 2.0
 """Seconds that a reader waits for a lock on the whole file; for a writer it does not wait."""

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import ListedDocument, StoredFile
 
 
-__all__ = ["StoredIndex"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Records, Scope
 
 
-__all__ = ["holder", "issue", "issue_first", "may", "open_stage", "stage_of", "written"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PREFIX = "wheelfit-"
 _STAGE_PREFIX = "wheelfit-stage-"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
@@ -17,7 +18,6 @@ from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.tokens import written
 from wheelfit.server.uploads.attested import provenance_of
 from wheelfit.server.uploads.rules import check_file, check_name
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import NewFile
     from wheelfit.server.uploads.form import Upload
-
-
-__all__ = ["Accepted", "accept"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _MOST = 100

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     Checked: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
-__all__ = ["provenance_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 def provenance_of(text: str, filename: str, sha256: str) -> Checked:
     """Verify attestations, and make of them what is served as ``.provenance``.
 

@@ -8,11 +8,11 @@ goes to a draft of the storage as it comes, so that its size costs no memory.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import NeedsExtra, UploadRefused
 from wheelfit.server.store.records import Violation, refusal
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.messages import Body
     from wheelfit.server.store.blobs import Draft
-
-
-__all__ = ["Drafts", "FormLimits", "Upload", "read_form"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _PIECE = 1 << 18

@@ -6,13 +6,6 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.dist_info import header_value
 
-__all__ = ["license_files"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FIRST = (2, 4)
 """The first version of metadata whose ``License-File`` says where the file is."""
 

@@ -8,6 +8,7 @@ from there, with the names it has for it.
 from __future__ import annotations
 
 import configparser
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.metadata import InvalidMetadata, Metadata, parse_email
@@ -21,7 +22,6 @@ from wheelfit.patterns import pattern
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.server.uploads.licenses import license_files
 from wheelfit.server.uploads.sdists import check_sdist
-from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.paths import path_fault
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
 
     from wheelfit.check.findings import Finding
     from wheelfit.core.filename import WheelFilename
-
-
-__all__ = ["Verdict", "check_file", "check_name"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LONGEST_NAME = 255

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
 
 
-__all__ = ["SdistFacts", "check_sdist"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ratio
 _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _MOST_MEMBERS = 50_000

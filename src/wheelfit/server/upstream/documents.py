@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-__all__ = ["MADE", "documents_of", "make_document"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MADE = "made:"
 """Begins the address of a document that is made here; no link of a page begins so."""
 _MOST_LABELS = 64

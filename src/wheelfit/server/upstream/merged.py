@@ -7,6 +7,7 @@ name that is private, or one that is not there yet.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
@@ -14,7 +15,6 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.settings import fits
 from wheelfit.sources.page import OtherPages, ProjectPage
-from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
     from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import File
-
-
-__all__ = ["Merged", "Owners", "Source"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _SUFFIXES = (".metadata", ".provenance")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,7 +28,6 @@ from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
 
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import File
-
-
-__all__ = ["Mirrored"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _METADATA = ".metadata"

@@ -13,6 +13,7 @@ What serves an index of its own calls `open_mirrors` with its index and what the
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from wheelfit.server.upstream.reach import Reach
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.server.index import Index
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.settings import MirrorSettings
-
-
-__all__ = ["Mirrors", "open_mirror", "open_mirrors"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _RETRIES = 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -20,7 +21,6 @@ from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.urls import redact, split_userinfo
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.server.dependency import Dependency
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
-
-
-__all__ = ["MOST", "Known", "Pages"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 MOST = 12

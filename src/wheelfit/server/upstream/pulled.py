@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.server.store.blobs import storage_error
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit.server.store.blobs import Blobs
-
-
-__all__ = ["KeptBytes", "Pulled"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _LEAST_AGE = 300.0

@@ -39,13 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-__all__ = ["Pull", "Pulls"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HELD_BACK = 1 << 16
 """Bytes that nobody gets before the whole is known to be right."""
 _ABANDONED = 30.0

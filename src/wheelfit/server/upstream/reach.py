@@ -7,21 +7,14 @@ this server can reach, on the same host and another port.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.server.admission import Admission
 from wheelfit.sources.urls import origin
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-__all__ = ["Reach"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _USUAL = {"http": 80, "https": 443}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,7 +11,6 @@ from urllib.parse import urlsplit
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
 from wheelfit.sources.urls import origin, redact
-from wheelfit.values import dataclass, field, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.tables import Table
-
-
-__all__ = ["MirrorSettings", "check_patterns", "fits", "mirror_of_table", "mirror_of_text"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)

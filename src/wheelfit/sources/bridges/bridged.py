@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
-
-__all__ = ["Bridged"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _MOST = 8  # pages at the same time
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -9,7 +10,6 @@ from wheelfit.core.filename import index_file_name, parse_wheel_filename, with_l
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.selectors import LateHashes, document_bytes
 from wheelfit.sources.page import BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import Family, Member
     from wheelfit.core.filename import WheelFilename
-
-__all__ = ["page_of_indexes", "page_of_names"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def page_of_names(

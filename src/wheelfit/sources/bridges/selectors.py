@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import Family, Member
     from wheelfit.core.filename import WheelFilename
 
-__all__ = ["LateHashes", "document_bytes", "selector_wheel", "zipped"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _DATE = (2026, 1, 1, 0, 0, 0)
 
 

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import Family
 
-__all__ = ["ALL_KNOWN", "Shelf", "find_family", "shipped", "shipped_names"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
 _SUFFIX = ".toml"

@@ -8,10 +8,10 @@ raises means that the file is not sound.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries import fatbin
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
@@ -30,21 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from elftools.elf.elffile import ELFFile
-
-__all__ = [
-    "MAGIC",
-    "Section",
-    "Symbols",
-    "executable_sections",
-    "read_elf",
-    "read_producers",
-    "read_symbols",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MAGIC = b"\x7fELF"
 

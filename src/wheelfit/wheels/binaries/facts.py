@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = [
-    "ANY_SUFFIX",
-    "Binaries",
-    "Binary",
-    "CodeKind",
-    "DeviceCode",
-    "Format",
-    "InstructionUse",
-    "IsaLevels",
-    "MinimumSystem",
-    "SymbolVersion",
-    "in_order",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Format(StrEnum):

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.window import Window
 
-__all__ = ["LOADED_SECTIONS", "MAGIC", "UNLINKED_SECTIONS", "ptx_code", "read_images"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MAGIC = b"\x50\xed\x55\xba"
 
 # Names of sections in ELF, and as much of them as fits into those of PE.

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.facts import DeviceCode
 
-__all__ = ["cuda_majors", "cuda_of_ptx", "runs_on", "takers", "unserved"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _VALUE = pattern(r"(\d{2,3})([af]?)_(real|virtual)")
 _RUNTIME = pattern(
     r"lib(?:cudart|nvrtc|cublas|cublasLt|nvJitLink)\.so\.(\d{2})(?:\.\d+)*"

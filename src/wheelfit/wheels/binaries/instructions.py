@@ -9,11 +9,11 @@ in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded` judges it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
 from wheelfit.wheels.binaries.levels import LEVELS
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
     from wheelfit.wheels.zip_directory import Member
-
-__all__ = ["FrameUse", "count_frame_use", "counted_binaries", "with_instructions"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PIECE = 4 << 20
 _LONGEST = 15

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "is_below", "level_of_bits"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 LEVELS = ("v1", "v2", "v3", "v4")
 
 

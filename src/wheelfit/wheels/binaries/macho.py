@@ -5,9 +5,9 @@ By ourselves: what reads such files opens them by itself and believes every coun
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.binaries.facts import Binary, Format, MinimumSystem
 from wheelfit.wheels.binaries.window import Unreadable
 
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.wheels.binaries.window import Window
-
-__all__ = ["MAGICS", "read_macho"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _UNIVERSAL, _UNIVERSAL_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
 _THIN = {

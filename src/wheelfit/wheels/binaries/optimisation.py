@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.values import dataclass, field
 from wheelfit.wheels.binaries import elf
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit.wheels.binaries.instructions import FrameUse, count_frame_use
@@ -23,13 +23,6 @@ from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadabl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO
-
-__all__ = ["Optimisation", "read_optimisation", "require_readers"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _DEBUG = Allowance(12_000_000, 2 << 30, 256 << 20)
 """Enough for whole sections of debug information."""

@@ -6,9 +6,9 @@ as far as the file says.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries import fatbin
 from wheelfit.wheels.binaries.facts import Binary, Format, in_order
 from wheelfit.wheels.binaries.window import Unreadable
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.facts import DeviceCode
     from wheelfit.wheels.binaries.window import Window
-
-__all__ = ["MAGIC", "executable_sections", "read_pe"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 MAGIC = b"MZ"
 

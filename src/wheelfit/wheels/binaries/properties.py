@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
 from wheelfit.wheels.binaries.levels import LEVELS
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.wheels.binaries.facts import Binaries, Binary
-
-__all__ = ["FoundProperties", "properties_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
 
-__all__ = ["has_boards", "refused_ptx"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def has_boards(binaries: Binaries) -> bool:
     """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM.

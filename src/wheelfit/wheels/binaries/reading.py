@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import DeviceCode
     from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["binaries_of", "read_binary", "symbols_in", "unpacked_binaries"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _TEXTS = frozenset(
     """
     bib c cc cfg cl cmake conf cpp css csv cu cuh cxx f f90 gif h hpp html hxx ico inc ini inl ipp

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.values import dataclass, replace
 from wheelfit.wheels.binaries.window import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.wheels.binaries.window import Window
-
-__all__ = ["CodeSection", "Startup", "module_functions", "read_startup", "with_ends"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _LARGEST_TABLE = 64 << 20
 _NOWHERE = 1 << 64

@@ -13,23 +13,16 @@ A file whose path names a processor, as ``lib_avx2.so``, is one of several to ch
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.patterns import pattern
-from wheelfit.values import dataclass
 from wheelfit.wheels.binaries.levels import LEVELS, is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.wheels.binaries.facts import Binary
-
-__all__ = ["UnguardedCode", "claimed_level", "unguarded_code"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _OF_V3 = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
 _NAMED_FOR = pattern(

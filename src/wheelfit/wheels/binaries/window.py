@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import io
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from typing import BinaryIO
-
-__all__ = ["FACTS", "SYMBOLS", "Allowance", "Stream", "Unreadable", "Window", "printable"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 class Unreadable(ValueError):

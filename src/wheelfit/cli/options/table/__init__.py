@@ -6,13 +6,6 @@ command. A row with ``project=`` is a setting too, which files and variables may
 
 from __future__ import annotations
 
-__all__ = ["AREAS"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 AREAS = (
     "requirements",
     "environment",

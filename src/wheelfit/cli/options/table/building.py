@@ -19,22 +19,6 @@ from wheelfit.cli.options.values import (
     OneOf,
 )
 
-__all__ = [
-    "ABI_BOUNDS",
-    "BUILD",
-    "BUILD_WAYS",
-    "BUILT_MATRIX",
-    "BUILT_WHEELS",
-    "INIT",
-    "INIT_TABLE",
-    "MATRIX",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 INIT = OptionGroup(
     "",
     (

@@ -5,18 +5,6 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS, OneOf, Several
 
-__all__ = [
-    "CHECK",
-    "COUNTING",
-    "DOCTOR",
-    "REPORTING",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 COUNTING = (
     Option(
         "--profile",

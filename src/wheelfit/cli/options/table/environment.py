@@ -13,21 +13,6 @@ from wheelfit.cli.options.values import (
     OneOf,
 )
 
-__all__ = [
-    "ATTESTATIONS",
-    "BOUNDS",
-    "BOUNDS_WITHOUT_DOWNLOADS",
-    "CHANGES",
-    "CONSENT",
-    "ENVIRONMENT",
-    "INTERPRETER",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ENVIRONMENT = OptionGroup(
     "environment",
     (

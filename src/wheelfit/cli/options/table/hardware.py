@@ -15,20 +15,6 @@ from wheelfit.cli.options.values import (
     Action,
 )
 
-__all__ = [
-    "BRIDGES",
-    "HOST",
-    "NEW_HOST",
-    "PROBE",
-    "PROVIDERS",
-    "TRUST",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PROBE = OptionGroup(
     "",
     (

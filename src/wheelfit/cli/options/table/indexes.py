@@ -20,29 +20,6 @@ from wheelfit.cli.options.values import (
     OneOf,
 )
 
-__all__ = [
-    "CHECK_INDEX",
-    "CONVERT_INDEX",
-    "DELETE",
-    "FILES_OF_INDEX",
-    "GENERATE",
-    "PLACE",
-    "PUBLISH",
-    "SERVE",
-    "SERVER",
-    "STAGE",
-    "STORE",
-    "TOKEN",
-    "UPLOAD_CHECKS",
-    "UPLOAD_NETWORK",
-    "YANK",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 STORE = OptionGroup(
     "store",
     (

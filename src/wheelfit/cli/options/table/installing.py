@@ -6,22 +6,6 @@ from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
 from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FLAG
 
-__all__ = [
-    "CHECK_ENV",
-    "EXPLAIN",
-    "INSTALLATION",
-    "LIST",
-    "PIP_HABITS",
-    "RECOVER",
-    "SYNC",
-    "UNINSTALL",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 INSTALLATION = OptionGroup(
     "installation",
     (

@@ -14,18 +14,6 @@ from wheelfit.cli.options.values import (
     OneOf,
 )
 
-__all__ = [
-    "BUNDLE",
-    "EXPORT",
-    "LOCKING",
-    "TREE",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 LOCKING = OptionGroup(
     "lock",
     (

@@ -6,17 +6,6 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.tables import PROVIDERS
 from wheelfit.cli.options.values import ANY_TEXTS, FILE, FILES, FLAG, SECONDS, OneOf
 
-__all__ = [
-    "MACHINE",
-    "MACHINES",
-    "PROVIDER_SETTINGS",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _ENABLE_PROVIDER = Option(
     "--enable-provider",
     ANY_TEXTS,

@@ -5,15 +5,6 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import FLAG, OneOf
 
-__all__ = [
-    "OUTPUT",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 OUTPUT = OptionGroup(
     "output",
     (

@@ -5,17 +5,6 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import ANY_TEXT, FLAG, HOSTS, PORT, TEXT, TEXTS
 
-__all__ = [
-    "PROXIED",
-    "PROXY",
-    "RUN",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 PROXY = OptionGroup(
     "server",
     (

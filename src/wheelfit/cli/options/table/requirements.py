@@ -17,21 +17,6 @@ from wheelfit.cli.options.values import (
     TEXTS,
 )
 
-__all__ = [
-    "ALLOW_SOURCE",
-    "CONSTRAINT",
-    "DEPENDENCY_GROUPS",
-    "LOCK_FILE",
-    "PROJECT",
-    "REQUIREMENTS",
-    "SOURCE_BUILDS",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ALLOW_SOURCE = Option(
     "--allow-source",
     BUILDABLE_NAMES,

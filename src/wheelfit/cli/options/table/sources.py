@@ -19,16 +19,6 @@ from wheelfit.cli.options.values import (
     Several,
 )
 
-__all__ = [
-    "CACHE_FOLDER",
-    "SOURCES",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CACHE_FOLDER = (
     Option("--cache-dir", FOLDER, "keep downloads and pages here", metavar="DIR"),
     Option("--no-cache-dir", FLAG, "keep nothing"),

@@ -14,19 +14,6 @@ from wheelfit.cli.options.values import (
     OneOf,
 )
 
-__all__ = [
-    "CACHE",
-    "COMPLETION",
-    "CONFIG",
-    "REMOVED",
-    "VERIFIED",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 CACHE = OptionGroup(
     "",
     (

@@ -6,16 +6,6 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.tables import AGREEMENTS, SHORTHANDS
 from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
 
-__all__ = [
-    "AGREEMENT_SETTINGS",
-    "VARIANTS",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _ALLOW_MIXED = Option(
     "--allow-mixed",
     ANY_TEXTS,

@@ -5,27 +5,6 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, OFF_FLAG, TEXT, OneOf
 
-__all__ = [
-    "CONVERT",
-    "DOCUMENT",
-    "EDITS",
-    "FROM_BINARY",
-    "INSPECT",
-    "RELABEL",
-    "REPACK",
-    "RESOLVING",
-    "RESULTS",
-    "SHOW",
-    "UNMAKE",
-    "VARIANT",
-    "WHEELS",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 WHEELS = OptionGroup(
     "",
     (

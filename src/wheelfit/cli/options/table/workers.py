@@ -5,16 +5,6 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import PROCESSES, TEXT
 
-__all__ = [
-    "WORKERS",
-    "WORKERS_WITH_THREADS",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _EXECUTOR = Option(
     "--executor",
     TEXT,

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import struct
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.families.aarch64 import tables
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = ["LIBRARY", "PATH", "Hwcap", "ask_library", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 PATH = "/proc/self/auxv"
 LIBRARY = "getauxval"

@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["FOLDER", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FOLDER = "/sys/devices/system/cpu"
 _PROCESSOR = re.compile(r"cpu[0-9]+")
 

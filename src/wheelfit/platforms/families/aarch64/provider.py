@@ -20,23 +20,6 @@ from wheelfit.platforms.surroundings import Surroundings
 if TYPE_CHECKING:
     from wheelfit.platforms.endpoint import PluginFeature
 
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "aarch64"
 _SOURCE = "built-in aarch64 provider"

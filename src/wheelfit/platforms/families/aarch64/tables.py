@@ -7,26 +7,6 @@ from types import MappingProxyType
 
 from wheelfit.platforms.facts import Core
 
-__all__ = [
-    "APPENDED",
-    "APPLE_CORES",
-    "CORE_VERSIONS",
-    "DATA_VERSION",
-    "FEATURES",
-    "HWCAP2_BITS",
-    "HWCAP_BITS",
-    "MACOS_FLAGS",
-    "MISSPELT",
-    "REQUIREMENTS",
-    "VERSIONS",
-    "WINDOWS_FEATURES",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

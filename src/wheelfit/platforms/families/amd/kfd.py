@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["DEVICE", "FOLDER", "KfdFiles", "parse", "read", "target_name"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FOLDER = "/sys/class/kfd/kfd/topology/nodes"
 DEVICE = "/dev/kfd"
 """Through which programs compute; a container must be given it."""

@@ -6,6 +6,7 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.families.amd.provider``.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
@@ -23,29 +24,11 @@ from wheelfit.platforms.features import (
 )
 from wheelfit.platforms.probes import pci_devices
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit.platforms.endpoint import PluginFeature
-
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "amd"

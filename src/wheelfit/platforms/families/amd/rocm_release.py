@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["FOLDER", "ReleaseFile", "folders", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FOLDER = "/opt/rocm"
 """Where it is installed unless somebody chose another place."""
 

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.children import Answer
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["Told", "environment_for_child", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)
 

@@ -5,21 +5,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = [
-    "APPENDED_GFX",
-    "APPENDED_ROCM",
-    "DATA_VERSION",
-    "INTEGRATED_GFX",
-    "PACKAGE_OWNERS",
-    "PUBLISHED_GFX",
-    "PUBLISHED_ROCM",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["ToolkitFile", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
 """Where it is installed unless somebody chose another place; the second since 8.5."""
 

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.probes.pci_devices import PciDevice
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["DRIVER", "MANAGER", "AscendSigns", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"
 """Through which the driver is asked; there as soon as it is loaded."""

@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.children import Answer
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["QUESTION", "NpuTable", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 QUESTION = "npu-smi info"
 
 _NAME = re.compile(r"([0-9]{1,4})\s+(?:ascend ?)?([0-9]{3}[0-9a-z_.-]*)")

@@ -28,24 +28,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.endpoint import PluginFeature
 
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-    "type_of",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "ascend"
 _SOURCE = "built-in ascend provider"

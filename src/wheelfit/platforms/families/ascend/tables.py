@@ -5,21 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-__all__ = [
-    "ALIASES",
-    "APPENDED_TYPES",
-    "DATA_VERSION",
-    "PUBLISHED_TYPES",
-    "TYPE_OF_CHIP",
-    "TYPE_OF_DEVICE",
-    "TYPE_OF_FAMILY",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

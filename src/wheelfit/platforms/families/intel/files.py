@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.probes.pci_devices import PciDevice
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["LOADER_NAMES", "Signs", "candidates", "missing", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
 """What the Level Zero loader is called, by system."""
 

@@ -7,6 +7,7 @@ and garbage are all data with evidence.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +17,12 @@ from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, Intel
 from wheelfit.platforms.families.intel.record import FAMILY
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import child_answers
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit.platforms.families.intel.facts import IntelFiles
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = [
-    "QUESTION",
-    "decode",
-    "environment_for_child",
-    "parse",
-    "read",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 QUESTION = "level zero"
 """What the question is called in recordings."""

@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.endpoint import PluginFeature
     from wheelfit.platforms.families.intel.facts import IntelGpu
 
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"
 _SOURCE = "built-in intel provider"

@@ -11,13 +11,6 @@ from typing import Final
 
 from wheelfit.platforms.families.intel.facts import DeviceIp
 
-__all__ = ["BASES", "DATA_VERSION", "DEVICES", "DRIVERS", "VALUES"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

@@ -14,22 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.families.nvidia.facts import Capability
 
-__all__ = [
-    "appended_sm_values",
-    "bound_count",
-    "every_bound",
-    "every_sm_value",
-    "is_known_to_reference",
-    "lower_bounds",
-    "reference_sm_values",
-    "upper_bounds",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 # --- driver versions -------------------------------------------------------------------
 
 

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["CUDA_NAMES", "NVML_NAMES", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
 """What the management library is called, by system."""
 CUDA_NAMES = {"Linux": LIBRARY, "Windows": "nvcuda.dll"}

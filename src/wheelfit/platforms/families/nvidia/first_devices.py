@@ -6,13 +6,6 @@ Who asks the driver for capabilities initialises it; an id is in a file.
 # A later start of a program comes here: nothing is imported that it could do without.
 from __future__ import annotations
 
-__all__ = ["DATA_VERSION", "FIRST_DEVICE"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-08"
 """Snapshot of the PCI ID Project's list with which the table was last compared."""
 

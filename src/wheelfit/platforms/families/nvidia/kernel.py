@@ -11,22 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = [
-    "GPUS",
-    "LIBRARY",
-    "PROC_VERSION",
-    "SYS_VERSION",
-    "WSL_FOLDER",
-    "KernelGpu",
-    "gpus",
-    "release",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SYS_VERSION = "/sys/module/nvidia/version"
 PROC_VERSION = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,27 +19,12 @@ from wheelfit.platforms.families.nvidia import tables
 from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import child_answers
-from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit.platforms.surroundings import Surroundings
-
-__all__ = [
-    "Candidates",
-    "candidates",
-    "environment_for_child",
-    "parse",
-    "read",
-    "without_libraries",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _WHO = "the NVIDIA driver"
 

@@ -6,6 +6,7 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.families.nvidia.provider``.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -22,30 +23,12 @@ from wheelfit.platforms.features import (
     of_unlike_devices,
 )
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.platforms.endpoint import PluginFeature
     from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
-
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "nvidia"

@@ -14,13 +14,6 @@ from wheelfit.platforms.features import Evidence
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _CUDA = re.compile(r"^CUDA (?:UMD )?Version\s*:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE)
 _DRIVER = re.compile(r"^Driver Version\s*:\s*(\S+)\s*$", re.MULTILINE)
 _GPU = re.compile(r"^\s*([0-9]+)\s*,\s*([0-9]+)\.([0-9]+)\s*,\s*([^,]*?)\s*,\s*(.*?)\s*$")

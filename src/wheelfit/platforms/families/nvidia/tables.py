@@ -6,29 +6,6 @@ from types import MappingProxyType
 
 from wheelfit.platforms.families.nvidia.facts import Capability
 
-__all__ = [
-    "CAPABILITIES",
-    "CUDA_CODE_FLOOR",
-    "CUDA_OF_BRANCH",
-    "DATA_VERSION",
-    "DRIVER_FLOOR",
-    "FIRST_CUDA",
-    "FIRST_CUDA_OF_OTHERS",
-    "FIRST_SPECIFIC",
-    "NEWEST_CAPABILITY",
-    "NEWEST_CUDA",
-    "OLDEST_CAPABILITY",
-    "OLDEST_CUDA",
-    "PTX_OF_TOOLKIT",
-    "SM_FAMILIES",
-    "TEGRA",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.probes.pci_devices import PciDevice
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["Signs", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
 # The older driver has nodes of its own; newer ones are reached through VFIO.
 _NODES = (("/dev", "accel"), ("/dev/vfio", ""))

@@ -5,6 +5,7 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.families.tpu.provider``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -15,29 +16,11 @@ from wheelfit.platforms.families.tpu import tables
 from wheelfit.platforms.families.tpu.facts import TpuFiles
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.platforms.endpoint import PluginFeature
-
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "tpu"

@@ -5,19 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-__all__ = [
-    "DATA_VERSION",
-    "GENERATIONS",
-    "GENERATION_OF_BOARD",
-    "GENERATION_OF_CHIP",
-    "PRESENT",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["SYSTEM_V", "WINDOWS", "parse", "read"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LEAVES: Final = ((1, 0), (7, 0), (7, 1), (0xD, 1), (0x80000001, 0), (0x80000008, 0))
 
 _OSXSAVE: Final = 1 << 27  # leaf 1, ecx

@@ -20,24 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.endpoint import PluginFeature
     from wheelfit.platforms.facts import CpuidTable
 
-__all__ = [
-    "DATA_VERSION",
-    "NAMESPACE",
-    "accepts",
-    "detect",
-    "from_cpuid",
-    "get_all_configs",
-    "get_supported_configs",
-    "overrides_in_effect",
-    "read",
-    "supported",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
 _SOURCE = "built-in x86_64 provider"

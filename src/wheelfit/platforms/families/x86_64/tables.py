@@ -5,26 +5,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = [
-    "APPENDED",
-    "CPUID_FLAGS",
-    "DATA_VERSION",
-    "FEATURES",
-    "LEVELS",
-    "MACOS_FLAGS",
-    "NEEDS_AMX_STATE",
-    "NEEDS_AVX512_STATE",
-    "NEEDS_XSAVE",
-    "NEEDS_YMM_STATE",
-    "NOT_TRANSLATED",
-    "WINDOWS_FEATURES",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
 

@@ -7,13 +7,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Component", "Family", "family_named", "names"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 
 

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from wheelfit.runtime.libraries.families import Component, Family
 
-__all__ = ["DATA_VERSION", "FAMILY"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DATA_VERSION = "2026-11"
 """When these tables were last compared with what is published."""
 
