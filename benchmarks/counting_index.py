@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import urllib3
 
-from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.server.messages import Answer, Request, as_asked
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.pip_configuration import read_pip_configuration

@@ -55,7 +55,8 @@ def compile(text, flags=0, compile=re.compile):
         compiled.append(f"{frame.f_globals['__name__']}: {text}")
     return compile(text, flags)
 re.compile = compile
-import wheelfit.cli.opened, wheelfit.cli.changes, wheelfit.resolve.resolver, wheelfit.install.apply
+import wheelfit.operations.opened, wheelfit.operations.changes
+import wheelfit.resolve.resolver, wheelfit.install.apply
 import wheelfit.sources.simple_api, wheelfit.core.layouts, wheelfit.lock.selection
 print(*compiled, sep="\\n", end="")
 """

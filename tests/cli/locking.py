@@ -9,11 +9,11 @@ from lock.entries import release_for
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.cli.hosts import open_host
 from wheelfit.core.target import Target
 from wheelfit.lock.document import write_lock
 from wheelfit.lock.release import lock_release
 from wheelfit.lock.writing import new_lock
+from wheelfit.operations.hosts import open_host
 from wheelfit.resolve.release_metadata import obtain
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from cli.running import arguments
 
-from wheelfit.cli.asked import Wanted, read_preferences, read_wanted
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import (
@@ -19,6 +18,7 @@ from wheelfit.errors import (
     UserError,
     WheelfitError,
 )
+from wheelfit.operations.asked import Wanted, read_preferences, read_wanted
 from wheelfit.testing.wheels import build_wheel
 
 

@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 from cli.running import Runner, arguments
 
-from wheelfit.cli.changes import Crossed, Decided, Present, decided, in_peace
-from wheelfit.cli.opened import Opened, open_for_choice
 from wheelfit.cli.output import Output
 from wheelfit.errors import EnvironmentBusy, NotRemovable
 from wheelfit.install.environment import Environment
 from wheelfit.install.installed import Installed
 from wheelfit.install.plan import Plan
+from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
+from wheelfit.operations.opened import Opened, open_for_choice
 from wheelfit.resolve.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 

@@ -15,14 +15,12 @@ import pytest
 from wheelfit.cli.configuration import (
     Configuration,
     complete,
-    configuration_file,
     project_file,
     read_file,
     read_layers,
     read_project,
     read_variables,
     set_aside,
-    site_folder,
     strays,
 )
 from wheelfit.cli.main import Command, make_parser, module_of
@@ -30,6 +28,7 @@ from wheelfit.cli.options.option import ProjectMay
 from wheelfit.cli.options.settings import SETTINGS
 from wheelfit.core.provider_table import EmulatedPlugin
 from wheelfit.errors import InvalidConfiguration, UsageError, UserError
+from wheelfit.operations.user_folders import configuration_file, site_folder
 
 TEXT = """
 strict = true

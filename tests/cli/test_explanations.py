@@ -7,12 +7,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.cli.explanations import print_explanation
-from wheelfit.cli.machine import ChosenMachine
 from wheelfit.cli.output import Output
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Outcome, Verdict
+from wheelfit.operations.machine import ChosenMachine
 from wheelfit.platforms.features import Detection
 from wheelfit.resolve.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.cli.hosts import host_text, hosts_folder, open_host, own_hosts, preset_host
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.errors import FileProblem, InvalidHostFile, InvalidPreset, UnknownHost
+from wheelfit.operations.hosts import host_text, hosts_folder, open_host, own_hosts, preset_host
 from wheelfit.platforms.features import Evidence, FeatureConfig
 from wheelfit.platforms.presets import compose
 

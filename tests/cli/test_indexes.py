@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cli.running import arguments
 
-from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.output import Output
 from wheelfit.errors import InvalidConfiguration, UsageError
+from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.resolve.requirements_file import RequirementsFile
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 

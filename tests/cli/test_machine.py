@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, arguments
 
-from wheelfit.cli.hosts import load_host_file
-from wheelfit.cli.machine import ChosenMachine, choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.operations.hosts import load_host_file
+from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.families import namespaces
 from wheelfit.platforms.features import Status

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from wheelfit.cli.own_modules import settle_modules, touches_us
 from wheelfit.install.environment import Environment, open_environment
+from wheelfit.operations.own_modules import settle_modules, touches_us
 
 pytestmark = pytest.mark.integration
 
@@ -83,7 +83,7 @@ def test_what_may_be_needed_is_there(library: Path) -> None:
     program = f"""
 import os, sys
 from pathlib import Path
-from wheelfit.cli.own_modules import settle_modules
+from wheelfit.operations.own_modules import settle_modules
 from wheelfit.install.environment import open_environment
 settle_modules(open_environment(None, environ=os.environ, target=Path({str(library)!r})))
 print(*sys.modules)

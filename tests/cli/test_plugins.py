@@ -9,9 +9,9 @@ import pytest
 from cli.running import arguments
 
 from wheelfit.cli.output import Output
-from wheelfit.cli.plugins import plugin_folder, read_rules_about_plugins
 from wheelfit.core.trust import NO_POLICY, PluginRules, PolicyFile, SitePolicy
 from wheelfit.errors import PolicyRefusal
+from wheelfit.operations.plugins import plugin_folder, read_rules_about_plugins
 
 
 def rules(*words: str, system: str = "posix", site: SitePolicy = NO_POLICY) -> PluginRules:

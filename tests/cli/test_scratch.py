@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.cli.scratch import clear_abandoned, scratch_folder
 from wheelfit.errors import FileProblem
+from wheelfit.operations.scratch import clear_abandoned, scratch_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be locked there")
 
 OTHER = """
 import sys
-from wheelfit.cli.scratch import scratch_folder
+from wheelfit.operations.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "file").touch()
     print(folder, flush=True)

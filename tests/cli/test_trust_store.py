@@ -13,15 +13,15 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.trust_store import (
+from wheelfit.core.trust import NO_TRUST, Trust, TrustedFile, TrustEntry
+from wheelfit.errors import FileProblem, InvalidConfiguration, UnusablePolicy
+from wheelfit.operations.trust_store import (
     change_trust,
     policy_file,
     read_policies,
     read_trust_file,
     trust_file,
 )
-from wheelfit.core.trust import NO_TRUST, Trust, TrustedFile, TrustEntry
-from wheelfit.errors import FileProblem, InvalidConfiguration, UnusablePolicy
 
 DIGEST = "0" * 64
 ENTRY = (
@@ -41,7 +41,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from packaging.specifiers import SpecifierSet
-from wheelfit.cli.trust_store import change_trust
+from wheelfit.operations.trust_store import change_trust
 from wheelfit.core.trust import TrustedFile, TrustEntry
 name = sys.argv[2]
 entry = TrustEntry(name, SpecifierSet(), (TrustedFile(name + "-1-py3-none-any.whl", {DIGEST!r}),))

@@ -17,7 +17,7 @@ import pytest
 from hostile.conftest import Site
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.testing.wheels import build_wheel

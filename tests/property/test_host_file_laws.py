@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit.cli.hosts import host_text
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import InvalidHostFile
+from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,4}", fullmatch=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 

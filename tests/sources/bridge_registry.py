@@ -21,11 +21,11 @@ from io import RawIOBase
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.core.bridges import Family, Member
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
+from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.bridges.shelf import shipped, shipped_names
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File, time_of_upload

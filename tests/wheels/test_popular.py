@@ -15,9 +15,9 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
+from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration

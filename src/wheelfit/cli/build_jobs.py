@@ -42,8 +42,8 @@ def read_project_matrix(project: str) -> tuple[str, Matrix]:
     :raises InvalidProject: its matrix has faults.
     """
     from wheelfit.build.front_end.source import open_source
-    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.errors import UsageError
+    from wheelfit.operations.scratch import scratch_folder
 
     with scratch_folder() as scratch:
         source = open_source(Path(project), scratch, {})
@@ -101,9 +101,9 @@ def jobs_for(
     """
     from wheelfit.build.jobs import is_for
     from wheelfit.build.matrix import ANY, Job
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.executing import is_executor_named
     from wheelfit.errors import UsageError
+    from wheelfit.operations.environments import open_environment_of
 
     matrix = matrix_of(source) if arguments.all else None
     if matrix is None and arguments.only_python:
@@ -184,7 +184,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     from wheelfit.build.front_end.delivery import deliver
     from wheelfit.cli.build_places import open_build_places
     from wheelfit.cli.output import Output
-    from wheelfit.cli.scratch import scratch_folder
+    from wheelfit.operations.scratch import scratch_folder
 
     if item.problem is not None:
         raise item.problem
@@ -216,7 +216,6 @@ def do_jobs(
     """
     from wheelfit.build.jobs import JobResult
     from wheelfit.build.work import run
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.executing import open_workers_of
 
     target = Path(arguments.folder).absolute()
@@ -228,7 +227,7 @@ def do_jobs(
         _tell_workers(workers, items, output)
         with (
             _record(items, arguments, environ, target, output) as record,
-            Bar(output, "building") as bar,
+            output.work("building") as bar,
         ):
             outcomes = run(
                 build_item,
@@ -262,7 +261,7 @@ def _compared(
     """Remove variants that lost optimisation, and return their errors, and warnings."""
     from wheelfit.build.front_end.comparison import compare_with_plain
     from wheelfit.build.front_end.variants import PLAIN
-    from wheelfit.cli.scratch import scratch_folder
+    from wheelfit.operations.scratch import scratch_folder
 
     (plain_order,) = orders([PLAIN])
     lost: dict[Path, WheelfitError] = {}
@@ -342,8 +341,8 @@ def _interpreter(
     """Return how the Python of a version is named; why not, if it is not here."""
     from argparse import Namespace as Copy
 
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.errors import UnusableInterpreter
+    from wheelfit.operations.environments import open_environment_of
 
     if version == jobs.default:
         return None, arguments.python
@@ -385,8 +384,8 @@ def _record(
     """Open what is known of earlier runs; it lies beside the wheels."""
     from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record
     from wheelfit.build.work_record import WorkRecord
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.install.seal import Seal
+    from wheelfit.operations.environments import open_environment_of
     from wheelfit.platforms.cache_folder import state_folder_of
 
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}

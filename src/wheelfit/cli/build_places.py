@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.building import open_building, open_places
+from wheelfit.operations.source_builds import open_building, open_places
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,11 +27,11 @@ def open_build_places(
     :param environ: the environment of the process.
     :param output: told of everything that deserves notice.
     """
-    from wheelfit.cli.asked import choice_policy, limited, read_wanted, source_of
-    from wheelfit.cli.environments import open_environment_of
-    from wheelfit.cli.indexes import open_indexes, read_settings
-    from wheelfit.cli.machine import choose_machine
-    from wheelfit.cli.pip_rules import read_rules
+    from wheelfit.operations.asked import choice_policy, limited, read_wanted, source_of
+    from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.operations.machine import choose_machine
+    from wheelfit.operations.pip_rules import read_rules
 
     wanted = read_wanted(arguments, environ, or_project=True)
     environment = open_environment_of(arguments, environ)

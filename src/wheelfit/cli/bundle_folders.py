@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.cli.bundles import words_in_effect
-from wheelfit.cli.downloads import several_at_once
-from wheelfit.cli.hosts import host_text
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle, FileProblem, IntegrityError, InvalidWheel
 from wheelfit.lock.bundles.manifest import (
@@ -31,6 +29,8 @@ from wheelfit.lock.bundles.manifest import (
 from wheelfit.lock.bundles.reduction import index_files
 from wheelfit.lock.bundles.verification import load_manifest, strangers, verify
 from wheelfit.lock.document import write_lock
+from wheelfit.operations.downloads import several_at_once
+from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.cli.bundles import Everything, ForHosts, Wanted
-    from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.progress import Bars
+    from wheelfit.operations.locks import OpenedLock
     from wheelfit.sources.size import FileSize
 
 

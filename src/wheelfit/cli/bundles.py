@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit import __version__
-from wheelfit.cli.locks import naming
-from wheelfit.cli.machine import options_in_effect
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import DEVICES
 from wheelfit.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.lock.repository import LockedRepository
+from wheelfit.operations.locks import naming
+from wheelfit.operations.machine import options_in_effect
 from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.resolve.acceleration import accelerations, refusal
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from wheelfit.cli.locks import OpenedLock
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.lock.bundles.manifest import BundledFile
     from wheelfit.lock.document import Lock
     from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.operations.locks import OpenedLock
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files

@@ -10,12 +10,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Collection, Iterable
 
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
-
     from wheelfit.check.findings import Finding, Report, Unchecked
     from wheelfit.cli.output import Output, Style
-    from wheelfit.sources.progress import Progress
 
 FAULTS = 9
 """The exit code when something is wrong."""
@@ -71,54 +67,6 @@ def exit_code(report: Report, *, strict: bool) -> int:
         return INCOMPLETE
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     return FAULTS if report.worst() in counted else 0
-
-
-class Bar:
-    """Draw how far the work has come, on a terminal (it implements ``sources.progress.Progress``).
-
-    :param output: decides whether to draw.
-    :param what: what is done.
-    """
-
-    def __init__(self, output: Output, what: str) -> None:
-        self._output = output
-        self._what = what
-        self._rich: RichProgress | None = None
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Progress:
-        if self._output.animate:
-            from rich.progress import TextColumn, TimeRemainingColumn
-
-            from wheelfit.cli.progress import start_bars
-
-            columns = (TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
-            self._rich = start_bars(self._output, *columns)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
-
-    def start(self, total: int | None) -> None:
-        """Begin."""
-        if self._rich is not None:
-            self._task = self._rich.add_task(self._what, total=total)
-
-    def rest_is_here(self, size: int) -> None:
-        """Tell nothing of it: all is read."""
-
-    def advance(self, count: int) -> None:
-        """Get on."""
-        if self._rich is not None and self._task is not None:
-            self._rich.advance(self._task, count)
-
-    def done(self) -> None:
-        """End well."""
-
-    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Tell nothing more: what is checked is not unpacked."""
-        return self
 
 
 def deliver(report: Report, arguments: Namespace, output: Output) -> None:

@@ -14,13 +14,19 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from errno import EINVAL
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
 from wheelfit.cli.options.values import Place, unknown_setting
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.operations.user_folders import (
+    VARIABLE,
+    configuration_file,
+    home,
+    refuse_pipe,
+    site_folder,
+)
 
 if TYPE_CHECKING:
     import os
@@ -30,8 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.options.arguments import OptionParser
     from wheelfit.cli.options.option import Option
 
-VARIABLE = "WHEELFIT_CONFIG_FILE"
-"""Names another file than the user's; ``/dev/null`` is none."""
 PROJECT = "project"
 _LARGEST = 1 << 20
 """Bytes of the longest file."""
@@ -110,58 +114,6 @@ class Configuration:
             value = given if value is None else kind.join(given, value)
             parts = ((Origin("command line"), given), *(parts if kind.is_list else ()))
         return Effective(value, parts)
-
-
-# --- where the files are ------------------------------------------------------------------------
-
-
-def home() -> Path:
-    """Return the user's home; a container may run as a user who has none."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("/nonexistent")
-
-
-def configuration_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Return which file holds the user's settings, whether it exists or not.
-
-    :param environ: the environment of the process.
-    :param platform: as ``sys.platform``.
-    :param home: the user's folder.
-    """
-    if named := environ.get(VARIABLE):
-        return Path(named)
-    if platform == "win32":
-        folder = Path(environ.get("APPDATA") or home / "AppData/Roaming")
-    elif platform == "darwin":
-        folder = home / "Library/Application Support"
-    else:
-        folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return folder / "wheelfit" / "wheelfit.toml"
-
-
-def site_folder(platform: str) -> Path:
-    """Return where files of the site lie; no variable of a user leads elsewhere.
-
-    :param platform: as ``sys.platform``.
-    """
-    if platform == "win32":
-        return Path(_program_data()) / "wheelfit"
-    if platform == "darwin":
-        return Path("/Library/Application Support/wheelfit")
-    return Path("/etc/wheelfit")
-
-
-def _program_data() -> str:
-    if sys.platform == "win32":
-        import ctypes
-
-        # The variable of that name could be set by anybody; the system knows better.
-        buffer = ctypes.create_unicode_buffer(260)
-        if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
-            return buffer.value
-    return "C:\\ProgramData"
 
 
 def project_file(arguments: Namespace) -> Path | None:
@@ -292,16 +244,6 @@ def read_project(path: Path) -> Layer:
         return Layer(PROJECT, str(path), is_bound=True)
     said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
     return Layer(PROJECT, str(path), said, is_bound=True)
-
-
-def refuse_pipe(path: Path) -> None:
-    """Refuse to wait for a pipe, which an archive can bring along.
-
-    :param path: of a file that nobody named.
-    :raises OSError: it is one, or cannot be looked at.
-    """
-    if path.is_fifo():
-        raise OSError(EINVAL, "it is a pipe")
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:

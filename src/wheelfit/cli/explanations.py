@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.selection import Verdict
     from wheelfit.core.target import TagPreference
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.explain import Explanation
 
 _JOINED = "\xa0::\xa0"

@@ -13,9 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
-from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.files import new_folder
-from wheelfit.cli.locks import naming, open_lock
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
 from wheelfit.cli.source_date import source_date_epoch
@@ -25,6 +23,8 @@ from wheelfit.errors import FileProblem, UsageError
 from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
 from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
+from wheelfit.operations.downloads import download, named_by_origin
+from wheelfit.operations.locks import naming, open_lock
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.locks import OpenedLock
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.filename import WheelFilename
     from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.operations.locks import OpenedLock
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.resolution import Pin
 
 _NAMES = {

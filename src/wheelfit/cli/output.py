@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from wheelfit.errors import FileProblem
+from wheelfit.operations.context import Reporter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from wheelfit.cli.progress import Bar, Bars
     from wheelfit.errors import WheelfitError
 
 Style = Literal["plain", "good", "bad", "warning", "dim", "strong"]
@@ -33,8 +35,8 @@ _CODES: dict[Style, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Say things to people and machines."""
+class Output(Reporter):
+    """The voice of the command line: results, remarks, errors and progress."""
 
     json: bool = False
     """Whether results are one JSON object."""
@@ -104,6 +106,27 @@ class Output:
         """Tell what is going on, unless ``--quiet``."""
         if self.verbosity >= 0:
             self._aside(text, style)
+
+    def note(self, text: str) -> None:
+        """Print a remark of less weight, unless ``--quiet``."""
+        self.say(text, "dim")
+
+    @property
+    def wants_details(self) -> bool:
+        """Whether ``--verbose`` was given."""
+        return self.verbosity > 0
+
+    def transfers(self, cut: Callable[[], None] = lambda: None) -> Bars:
+        """Return the bars of transfers; `wheelfit.operations.context.Reporter.transfers`."""
+        from wheelfit.cli.progress import Bars
+
+        return Bars(self, cut)
+
+    def work(self, what: str) -> Bar:
+        """Return the bar of work; `wheelfit.operations.context.Reporter.work`."""
+        from wheelfit.cli.progress import Bar
+
+        return Bar(self, what)
 
     def detail(self, text: str) -> None:
         """Tell what is worth knowing only with ``--verbose``."""

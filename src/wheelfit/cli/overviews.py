@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.hosts import open_host, own_hosts
 from wheelfit.cli.output import in_one_line
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 from wheelfit.errors import UserError
+from wheelfit.operations.hosts import open_host, own_hosts
 from wheelfit.resolve.overview import Onlooker
 from wheelfit.resolve.preset_hosts import presets_for
 from wheelfit.wording import count_of

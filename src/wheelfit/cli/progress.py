@@ -376,3 +376,49 @@ class _Unpacking:
     def unpacking(self, total: int) -> Progress:  # noqa: ARG002
         """Do nothing: this is it."""
         return self
+
+
+class Bar:
+    """Draw how far the work has come, on a terminal (it implements ``sources.progress.Progress``).
+
+    :param output: decides whether to draw.
+    :param what: what is done.
+    """
+
+    def __init__(self, output: Output, what: str) -> None:
+        self._output = output
+        self._what = what
+        self._rich: RichProgress | None = None
+        self._line: TaskID | None = None
+
+    def __enter__(self) -> Progress:
+        if self._output.animate:
+            from rich.progress import TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+            self._rich = start_bars(self._output, *columns)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+    def start(self, total: int | None) -> None:
+        """Begin."""
+        if self._rich is not None:
+            self._line = self._rich.add_task(self._what, total=total)
+
+    def rest_is_here(self, size: int) -> None:
+        """Tell nothing of it: all is read."""
+
+    def advance(self, count: int) -> None:
+        """Get on."""
+        if self._rich is not None and self._line is not None:
+            self._rich.advance(self._line, count)
+
+    def done(self) -> None:
+        """End well."""
+
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
+        """Tell nothing more: what is checked is not unpacked."""
+        return self

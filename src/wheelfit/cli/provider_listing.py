@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
-from wheelfit.cli.configuration import home
-from wheelfit.cli.plugins import plugin_folder
-from wheelfit.cli.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
@@ -18,6 +15,9 @@ from wheelfit.core.trust import PluginRules
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import environments_holding
 from wheelfit.install.plugins.listed import listed_plugins
+from wheelfit.operations.plugins import plugin_folder
+from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
+from wheelfit.operations.user_folders import home
 from wheelfit.platforms import families
 from wheelfit.wording import count_of
 

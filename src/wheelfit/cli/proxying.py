@@ -10,16 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.cli.asked import choice_policy
-from wheelfit.cli.cache_folder import cache_folder_in_use
-from wheelfit.cli.configuration import home
-from wheelfit.cli.environments import open_environment_of
-from wheelfit.cli.hosts import own_hosts
-from wheelfit.cli.indexes import open_indexes
-from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
+from wheelfit.operations.asked import choice_policy
+from wheelfit.operations.cache_folder import cache_folder_in_use
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.hosts import own_hosts
+from wheelfit.operations.indexes import open_indexes
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.user_folders import home
 from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer

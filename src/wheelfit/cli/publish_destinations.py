@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.build.publishing.wire import read_pypirc
 from wheelfit.check.profile import Profile
-from wheelfit.cli.configuration import home
-from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.cli.upload_logins import find_login, with_login
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact, split_userinfo

@@ -15,8 +15,8 @@ from wheelfit.platforms.discovery import Machine
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
+    from wheelfit.operations.machine import ChosenMachine
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.configuration import home
 from wheelfit.cli.detections import shortened
-from wheelfit.cli.indexes import open_indexes, read_settings
-from wheelfit.cli.plugins import OnDemandPlugins, plugin_folder
-from wheelfit.cli.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
@@ -37,6 +33,10 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import digest_of, environments_holding
 from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
+from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
+from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 

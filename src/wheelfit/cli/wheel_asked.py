@@ -160,8 +160,8 @@ def read_named_file(path: Path) -> bytes:
     :param path: of the file.
     :raises FileProblem: it cannot be read.
     """
-    from wheelfit.cli.configuration import refuse_pipe
     from wheelfit.errors import FileProblem
+    from wheelfit.operations.user_folders import refuse_pipe
 
     try:
         refuse_pipe(path)

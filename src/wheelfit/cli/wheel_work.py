@@ -123,11 +123,10 @@ def _do(
 ) -> None:
     """Do each job, and hand over what became of it, in their order."""
     from wheelfit.build.wheel_jobs import do_job
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.executing import do_elsewhere, is_executor_named
     from wheelfit.errors import WheelfitError
 
-    with Bar(output, "writing") as bar:
+    with output.work("writing") as bar:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(arguments):
             do_elsewhere(jobs, sizes, arguments, bar, take)

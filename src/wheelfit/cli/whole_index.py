@@ -54,9 +54,9 @@ def open_whole_index(
     """
     from dataclasses import replace
 
-    from wheelfit.cli.cache_folder import cache_folder
-    from wheelfit.cli.configuration import home
-    from wheelfit.cli.indexes import read_settings
+    from wheelfit.operations.cache_folder import cache_folder
+    from wheelfit.operations.indexes import read_settings
+    from wheelfit.operations.user_folders import home
     from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.open import open_sources, open_web
     from wheelfit.sources.project_list import fetch_project_list

@@ -153,7 +153,7 @@ def read_project_table(
             return None
         return _read(table)
     except InvalidDocument as error:
-        faults = [replace(fault, path=_below_table(fault.path)) for fault in error.faults]
+        faults = [fault._replace(path=_below_table(fault.path)) for fault in error.faults]
         raise InvalidDocument(faults, where=where, hint=error.hint) from None
 
 

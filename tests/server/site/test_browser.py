@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from server.site.browser import Tab
 
-from wheelfit.cli.hosts import host_text
+from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 

@@ -10,7 +10,7 @@ from server.running import RunningIndex
 from server.site.documents import Document
 from server.site.indexes import DOCUMENT
 
-from wheelfit.cli.hosts import host_text
+from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 from wheelfit.testing.wheels import build_wheel

@@ -10,8 +10,8 @@ import pytest
 from server.site.documents import Document
 from server.site.indexes import DOCUMENT, MemoryIndex, fast_fft, many_variants
 
-from wheelfit.cli.hosts import host_text
 from wheelfit.errors import StorageUnavailable, Unreachable
+from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex

@@ -43,10 +43,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     from wheelfit.build.abi.looking import look
     from wheelfit.build.abi.types import find_program
-    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import NoCompatibleRelease, UsageError
+    from wheelfit.operations.scratch import scratch_folder
 
     if not arguments.against:
         raise UsageError("there is nothing to hold it against", hint="name it with --against")
@@ -185,8 +185,8 @@ class _Asked:
     def _of(self, text: str) -> Iterator[Release]:
         from pathlib import Path
 
-        from wheelfit.cli.targets import named_project
         from wheelfit.core.versions import parse_version
+        from wheelfit.operations.targets import named_project
 
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
@@ -223,9 +223,9 @@ class _Asked:
         from packaging.utils import canonicalize_name
 
         from wheelfit.build.abi.choosing import choose_wheels
-        from wheelfit.cli.indexes import open_indexes, read_settings
         from wheelfit.core.filename import parse_wheel_filename
         from wheelfit.errors import ProjectNotFound
+        from wheelfit.operations.indexes import open_indexes, read_settings
 
         self._set_project(requirement.name)
         self._arguments.no_bridges = True  # wheels as they are published, not as variants

@@ -61,8 +61,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.jobs import same_files
     from wheelfit.cli.build_jobs import do_jobs, jobs_for, tell_jobs
     from wheelfit.cli.build_places import open_build_places
-    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.core.labels import NULL
+    from wheelfit.operations.scratch import scratch_folder
 
     wanted, settings, hand_over = _wanted(arguments)
     more = _recipe(arguments, settings, hand_over=hand_over)
@@ -165,11 +165,11 @@ def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: boo
 def _wanted(arguments: Namespace) -> tuple[Wanted, ConfigSettings, bool]:
     """Return the wheels that options or config settings ask for, and the settings that are left."""
     from wheelfit.build.front_end.variants import Wanted, wanted_by
-    from wheelfit.cli.building import read_config_settings
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import parse_property
     from wheelfit.core.variant_request import read_settings
     from wheelfit.errors import UsageError
+    from wheelfit.operations.source_builds import read_config_settings
 
     texts = [text if "=" in text else f"{text}=" for text in arguments.config_settings]  # B-14
     given = read_config_settings(texts)

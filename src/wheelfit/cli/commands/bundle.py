@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.cli.bundles import Everything, ForHosts
-    from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
     from wheelfit.lock.bundles.manifest import Manifest
+    from wheelfit.operations.locks import OpenedLock
     from wheelfit.resolve.candidates import ChoicePolicy
 
 
@@ -50,11 +50,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 
 def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.bounds import check_download
     from wheelfit.cli.bundle_folders import Place, make, sizes_of
     from wheelfit.cli.bundles import Everything, ForHosts, check_accelerators
-    from wheelfit.cli.locks import open_lock
     from wheelfit.cli.progress import Bars
+    from wheelfit.operations.bounds import check_download
+    from wheelfit.operations.locks import open_lock
 
     place = Place.of(arguments.output, update=arguments.update)
     opened = open_lock(arguments, environ, output)
@@ -183,9 +183,9 @@ def _words(size: int | None) -> str:
 def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.errors import FileProblem
     from wheelfit.lock.bundles.verification import load_manifest, verify
+    from wheelfit.operations.environments import open_environment_of
     from wheelfit.wording import count_of
 
     folder = Path(arguments.verify)
@@ -227,8 +227,8 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.cli.asked import choice_policy
-    from wheelfit.cli.machine import choose_machine
+    from wheelfit.operations.asked import choice_policy
+    from wheelfit.operations.machine import choose_machine
 
     return choice_policy(arguments, choose_machine(arguments, target, environ, output).policy)
 

@@ -54,9 +54,8 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     from wheelfit.check.findings import Report
     from wheelfit.check.local import check_paths
     from wheelfit.check.profile import Profile
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.executing import each_wheel
-    from wheelfit.cli.targets import named_project
+    from wheelfit.operations.targets import named_project
 
     profiles = frozenset(map(Profile, arguments.profile))
     paths: list[Path] = []
@@ -71,7 +70,7 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
             paths.append(Path(text))
     report = Report()
     if paths:
-        with each_wheel(arguments) as each, Bar(output, "checking") as bar:
+        with each_wheel(arguments) as each, output.work("checking") as bar:
             report += check_paths(
                 paths,
                 full=arguments.full,
@@ -100,8 +99,7 @@ def _published(
 
     from wheelfit.check.findings import Report
     from wheelfit.check.remote import check_project, check_url
-    from wheelfit.cli.check_report import Bar
-    from wheelfit.cli.indexes import open_indexes, read_settings
+    from wheelfit.operations.indexes import open_indexes, read_settings
 
     settings = read_settings(arguments, environ)
     report = Report()
@@ -109,7 +107,7 @@ def _published(
         for url in urls:
             report += check_url(repository, url, full=arguments.full, profiles=profiles)
         for project in projects:
-            with Bar(output, project.name) as bar:
+            with output.work(project.name) as bar:
                 report += check_project(
                     repository,
                     project.name,
@@ -125,9 +123,9 @@ def _published(
 def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Report:
     from wheelfit.check.findings import Count, Report, Unchecked
     from wheelfit.check.installed import report_on
-    from wheelfit.cli.environments import open_environment_of
-    from wheelfit.cli.machine import choose_machine
     from wheelfit.install.fit import judge
+    from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.machine import choose_machine
 
     environment = open_environment_of(arguments, environ)
     machine = choose_machine(arguments, environment.target(), environ, output)

@@ -33,11 +33,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Judge what is installed, and say what was found."""
     from wheelfit.check.findings import Severity
     from wheelfit.cli.diagnosis import finding_mapping, remedies_for, summary_mapping
-    from wheelfit.cli.environments import open_environment_of, tell_interruption
-    from wheelfit.cli.machine import choose_machine
     from wheelfit.core.agreements import binding
     from wheelfit.doctor.environment import about_contents, read_environment
     from wheelfit.install.fit import judge
+    from wheelfit.operations.environments import open_environment_of, tell_interruption
+    from wheelfit.operations.machine import choose_machine
 
     environment = open_environment_of(arguments, environ)
     tell_interruption(environment, output)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.cli.demonstration import Family
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.explain import Explanation
     from wheelfit.sources.remembered import Remembered
 
@@ -108,11 +108,11 @@ def _plain_wheel(
 ) -> tuple[Path, bool]:
     """Fetch the wheel that would be installed today; or make one, without a network."""
     from wheelfit.cli.demonstration import own_wheel
-    from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.cli.progress import Bars
     from wheelfit.core.ordering import Preferences
     from wheelfit.core.requirements import parse_requirement
     from wheelfit.errors import NetworkError, NoFit
+    from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.platforms.discovery import Machine
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Asked, Request
@@ -146,11 +146,11 @@ def _machines(
     """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
     import tomli_w
 
-    from wheelfit.cli.hosts import load_host_file
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.core.host_file import HostDetector
     from wheelfit.core.host_file_mapping import to_mapping
     from wheelfit.core.provider_steps import ProviderPolicy
+    from wheelfit.operations.hosts import load_host_file
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.discovery import Machine
 
     here = Machine(environ=environ, architecture=target.architecture)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from wheelfit.check.findings import Finding
     from wheelfit.cli.diagnosis import Diagnosis
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
     from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.discovery import Machine
     from wheelfit.platforms.scrubbing import Scrubber
     from wheelfit.platforms.surroundings import Surroundings
@@ -204,9 +204,9 @@ def _open_environment(
 ) -> tuple[Environment, list[Finding]]:
     """Open what is to be examined; an active environment that is broken is a finding itself."""
     from wheelfit.check.findings import Place
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.doctor.diagnoses import ENVIRONMENT_UNUSABLE
     from wheelfit.errors import UnusableInterpreter
+    from wheelfit.operations.environments import open_environment_of
 
     try:
         return open_environment_of(arguments, environ), []
@@ -244,8 +244,8 @@ def _open_machine(
     """
     from dataclasses import replace
 
-    from wheelfit.cli.machine import choose_machine, options_in_effect
     from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.operations.machine import choose_machine, options_in_effect
     from wheelfit.platforms.discovery import Machine
 
     chosen = choose_machine(arguments, current, environ, output, recall=False)

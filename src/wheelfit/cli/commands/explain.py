@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.opened import Opened
     from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.listing import Release
@@ -49,10 +49,10 @@ OPTIONS = (
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Explain what was named; the exit code is 3 when something has no wheel that fits."""
-    from wheelfit.cli.environments import tell_interruption
     from wheelfit.cli.explanations import print_explanation
-    from wheelfit.cli.opened import open_for_choice
     from wheelfit.errors import NoCompatibleWheel
+    from wheelfit.operations.environments import tell_interruption
+    from wheelfit.operations.opened import open_for_choice
 
     _check(arguments)
     opened = open_for_choice(arguments, environ, output, changes=False)
@@ -96,7 +96,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 def _is_slow(explanations: Sequence[Explanation], opened: Opened, output: Output) -> bool:
     """Tell whether something would go without an accelerator that others have, and warn of it."""
-    from wheelfit.cli.bounds import tell_unconcerned
+    from wheelfit.operations.bounds import tell_unconcerned
     from wheelfit.resolve.acceleration import acceleration_of, refusal
 
     found = [

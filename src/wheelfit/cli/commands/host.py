@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wheelfit.cli.hosts import Host
     from wheelfit.cli.output import Output
     from wheelfit.core.host_difference import Difference
     from wheelfit.core.host_file import HostInterpreter
     from wheelfit.core.target import Target
+    from wheelfit.operations.hosts import Host
     from wheelfit.platforms.preset_parts import PresetLine
 
 _ACTIONS = ("list", "show", "diff", "new")
@@ -78,7 +78,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 
 def _list(words: Sequence[str], output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.hosts import hosts_folder, own_hosts
+    from wheelfit.operations.hosts import hosts_folder, own_hosts
     from wheelfit.platforms.presets import preset_lines
 
     def wanted(*texts: str) -> bool:
@@ -140,8 +140,8 @@ def _preset_table(lines: Sequence[PresetLine]) -> Iterator[str]:
 
 def _about(path: str) -> str:
     """Say in one line what a host file describes."""
-    from wheelfit.cli.hosts import load_host_file
     from wheelfit.errors import WheelfitError
+    from wheelfit.operations.hosts import load_host_file
 
     try:
         file = load_host_file(path)
@@ -165,7 +165,7 @@ def _current(environ: Mapping[str, str]) -> Target:
 
 def _open(name: str, current: Target, output: Output, environ: Mapping[str, str]) -> Host:
     """Return a machine by its name, and say what the user should know of it."""
-    from wheelfit.cli.hosts import open_host
+    from wheelfit.operations.hosts import open_host
 
     if name == _THIS:
         return _this(current, output, environ)
@@ -179,8 +179,8 @@ def _open(name: str, current: Target, output: Output, environ: Mapping[str, str]
 
 def _this(current: Target, output: Output, environ: Mapping[str, str]) -> Host:
     from wheelfit import __version__
-    from wheelfit.cli.hosts import Host
     from wheelfit.core.host_file import HostFile
+    from wheelfit.operations.hosts import Host
     from wheelfit.platforms.discovery import Machine
 
     machine = Machine(environ=environ, architecture=current.architecture)
@@ -304,8 +304,8 @@ def _lines(one: Difference, names: tuple[str, str], output: Output) -> Iterator[
 
 def _new(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     from wheelfit.cli.files import write_atomically
-    from wheelfit.cli.hosts import host_text
     from wheelfit.errors import UsageError
+    from wheelfit.operations.hosts import host_text
 
     if bool(arguments.output) == bool(arguments.save):
         raise UsageError("`wheelfit host new` needs either -o FILE or --save NAME")
@@ -332,8 +332,8 @@ def _new(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> in
 
 def _own_path(name: str, environ: Mapping[str, str]) -> str:
     """Return where a host file of the user's own goes; its folder exists then."""
-    from wheelfit.cli.hosts import hosts_folder
     from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.operations.hosts import hosts_folder
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name) or name.endswith(".toml"):
         raise UsageError(
@@ -353,8 +353,8 @@ def _own_path(name: str, environ: Mapping[str, str]) -> str:
 
 def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
     """Return the machine that names and options describe."""
-    from wheelfit.cli.hosts import open_host, preset_host
     from wheelfit.errors import UsageError
+    from wheelfit.operations.hosts import open_host, preset_host
     from wheelfit.platforms.presets import compose, is_preset
     from wheelfit.resolve.preset_hosts import platforms_of_preset
 

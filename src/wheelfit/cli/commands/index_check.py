@@ -41,8 +41,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.check.indexes import Demands
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import check_options, deliver, exit_code
-    from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.cli.whole_index import is_remote
+    from wheelfit.operations.indexes import open_indexes, read_settings
 
     check_options(arguments)
     arguments.targets = [arguments.index]
@@ -65,8 +65,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 def _machines(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Machines:
     """Return what yields the machines that may be asked about a document."""
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.overviews import onlookers
+    from wheelfit.operations.environments import open_environment_of
 
     current = open_environment_of(arguments, environ).target()
 
@@ -83,14 +83,13 @@ def _local(
 ) -> Report:
     del environ
     from wheelfit.check.indexes import check_index_folder
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.whole_index import existing_folder
     from wheelfit.errors import UsageError
 
     folder = existing_folder(arguments.index)
     if arguments.only:
         raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
-    with Bar(output, "checking") as bar:
+    with output.work("checking") as bar:
         return check_index_folder(folder, demands, progress=bar)
 
 
@@ -102,7 +101,6 @@ def _remote(
     from wheelfit.check import checks
     from wheelfit.check.findings import Count, Place, Report, Unchecked
     from wheelfit.check.indexes import check_index
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.whole_index import open_whole_index
     from wheelfit.errors import ProjectNotFound, UserError
     from wheelfit.sources.urls import redact
@@ -119,7 +117,7 @@ def _remote(
         for name in names if arguments.only else ():
             if repository.project(name) is None:
                 raise ProjectNotFound(f"the index has no project {name}", where=redact(url))
-        with Bar(output, "checking") as bar:
+        with output.work("checking") as bar:
             report = check_index(repository, names, demands, now=datetime.now(UTC), progress=bar)
     place = Place(redact(url))
     if report.count == Count() and not report.unchecked:

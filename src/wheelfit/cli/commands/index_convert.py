@@ -38,7 +38,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.cli.check_report import FAULTS
     from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import UsageError
     from wheelfit.server.generate.conversion import convert_project, publish_converted
@@ -52,7 +52,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
         repository, names = _open(arguments, output, environ, stack)
-        bar = stack.enter_context(Bar(output, "converting"))
+        bar = stack.enter_context(output.work("converting"))
         bar.start(len(names))
         for name in names:
             page = repository.project(name)

@@ -105,11 +105,10 @@ def _generate(
     generated = last_run.still_stands(target)
     if generated is not None:
         return generated
-    from wheelfit.cli.check_report import Bar
     from wheelfit.server.generate.generation import generate
     from wheelfit.server.generate.memory import Memory
 
-    with Bar(output, "reading") as bar:
+    with output.work("reading") as bar:
         return generate(
             folder,
             target,

@@ -269,7 +269,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     for label, spaces in edits.variants.items():
         properties = PropertySet.from_mapping(spaces)
         faults += [
-            replace(fault, path=f"variant.{fault.path}")
+            fault._replace(path=f"variant.{fault.path}")
             for fault in vocabulary_faults(Label(label), properties, vocabulary)
         ]
     if faults:

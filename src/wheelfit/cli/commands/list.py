@@ -21,7 +21,7 @@ OPTIONS = (LIST, ENVIRONMENT)
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """List what is installed."""
     from wheelfit.cli.columns import columns
-    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.operations.environments import open_environment_of
 
     environment = open_environment_of(arguments, environ)
     scan = environment.scan()

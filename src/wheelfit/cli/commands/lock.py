@@ -117,12 +117,12 @@ class _Opening:
 
         from packaging.utils import canonicalize_name
 
-        from wheelfit.cli.asked import choice_policy
-        from wheelfit.cli.environments import open_environment_of
-        from wheelfit.cli.indexes import open_indexes, read_settings
-        from wheelfit.cli.pip_rules import check_choice, read_rules
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
+        from wheelfit.operations.asked import choice_policy
+        from wheelfit.operations.environments import open_environment_of
+        from wheelfit.operations.indexes import open_indexes, read_settings
+        from wheelfit.operations.pip_rules import check_choice, read_rules
 
         if arguments.hosts and (arguments.platform or arguments.python_version):
             raise UsageError(
@@ -226,10 +226,10 @@ class _Opening:
         from argparse import Namespace
         from dataclasses import replace
 
-        from wheelfit.cli.machine import choose_machine
         from wheelfit.lock.environments import LockEnvironment
         from wheelfit.lock.hosts import NamedMachine
         from wheelfit.lock.selection import LockCandidates
+        from wheelfit.operations.machine import choose_machine
         from wheelfit.resolve.candidates import Candidates
 
         arguments = Namespace(**{**vars(self._arguments), "host": name})
@@ -291,7 +291,7 @@ def _old_lock(path: Path) -> Lock | None:
         if not path.parent.is_dir():
             raise FileProblem("there is no folder for the lock", where=str(path.parent))
         return None
-    from wheelfit.cli.locks import load_lock
+    from wheelfit.operations.locks import load_lock
 
     try:
         return load_lock(path)
@@ -306,9 +306,9 @@ def _request(
     """Return what the lock is for, the files that may name sources, and URLs with logins."""
     from dataclasses import replace
 
-    from wheelfit.cli.asked import limited, read_wanted
-    from wheelfit.cli.projects import project_request, works_on_project
     from wheelfit.lock.request import LockRequest, Root
+    from wheelfit.operations.asked import limited, read_wanted
+    from wheelfit.operations.projects import project_request, works_on_project
 
     is_project = works_on_project(arguments)
     wanted = read_wanted(arguments, environ, or_project=is_project)

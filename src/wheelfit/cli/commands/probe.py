@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.provider_steps import Plugins
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.features import Detection
 
 
@@ -34,10 +34,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Probe the machine."""
     from wheelfit.cli.detections import detection_mapping, print_detections, warn_of_detection
     from wheelfit.cli.files import write_atomically
-    from wheelfit.cli.machine import choose_machine
-    from wheelfit.cli.plugins import plugins_by_themselves
     from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
+    from wheelfit.operations.machine import choose_machine
+    from wheelfit.operations.plugins import plugins_by_themselves
 
     printed = arguments.output == "-"
     if printed and arguments.json:
@@ -136,8 +136,8 @@ def _ask_plugin(namespace: str, machine: ChosenMachine, plugins: Plugins) -> Det
 
 def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:
     from wheelfit import __version__
-    from wheelfit.cli.hosts import host_text
     from wheelfit.core.host_file import HostFile
+    from wheelfit.operations.hosts import host_text
     from wheelfit.platforms.scrubbing import Scrubber
     from wheelfit.platforms.surroundings import Surroundings
 

@@ -40,9 +40,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Serve until interrupted."""
     import re
 
-    from wheelfit.cli.indexes import read_settings
     from wheelfit.cli.proxying import open_proxy
     from wheelfit.errors import InvalidConfiguration
+    from wheelfit.operations.indexes import read_settings
     from wheelfit.server.proxy.mounting import Guarded
     from wheelfit.sources.urls import is_loopback
 

@@ -42,12 +42,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.publishing.outgoing import collect
     from wheelfit.build.publishing.refusals import REFUSALS
     from wheelfit.check.findings import Count, Report, Severity
-    from wheelfit.cli.check_report import Bar, check_ignored, exit_code
+    from wheelfit.cli.check_report import check_ignored, exit_code
     from wheelfit.cli.publish_destinations import Index, limits_of, open_destination
     from wheelfit.cli.publishing import documents_of
 
     check_ignored(arguments.ignore, REFUSALS)
-    with Bar(output, "reading") as bar:
+    with output.work("reading") as bar:
         outgoing = collect([Path(path) for path in arguments.paths], bar)
     destination = open_destination(arguments, environ, output)
     projects = sorted({name for name, _ in outgoing.releases})
@@ -98,13 +98,12 @@ def _judged(
     from wheelfit.build.publishing.forecast import forecast
     from wheelfit.check.findings import Count, Report
     from wheelfit.check.profile import Profile
-    from wheelfit.cli.check_report import Bar
     from wheelfit.cli.publishing import judge, project_in
 
     profiles = frozenset(map(Profile, arguments.profile))
     if destination.is_public:
         profiles |= {Profile.PYPI}
-    with Bar(output, "checking") as bar:
+    with output.work("checking") as bar:
         report = judge(outgoing, profiles, bar)
     compared = compare(
         outgoing.files, {file.filename: file for files in there.values() for file in files}
@@ -134,7 +133,6 @@ def _send(
     from wheelfit.build.publishing.acts import Act, publish_as_one, publish_in_order
     from wheelfit.build.publishing.completeness import compare
     from wheelfit.build.publishing.wire import WireSender
-    from wheelfit.cli.check_report import Bar
 
     def sender(url: str) -> WireSender:
         return WireSender(url, index.login, index.context)
@@ -147,7 +145,7 @@ def _send(
             return Act(there=tuple(one.filename for one in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.context)
-        with Bar(output, "sending") as bar:
+        with output.work("sending") as bar:
             return publish_as_one(
                 outgoing.files,
                 stages,
@@ -155,7 +153,7 @@ def _send(
                 lambda: _by_name(index.there(list(there), environ, output)),
                 bar,
             )
-    with Bar(output, "sending") as bar:
+    with output.work("sending") as bar:
         act = publish_in_order(
             outgoing.files,
             {} if index.base else index_files,  # one of ours makes them itself
@@ -220,10 +218,10 @@ def _lay(
     """Put files and pages of a static index in their place."""
     from wheelfit.build.publishing.acts import Act
     from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.cli.check_report import FAULTS
     from wheelfit.cli.publishing import publish_static
 
-    with Bar(output, "writing") as bar:
+    with output.work("writing") as bar:
         written, refused = publish_static(place, outgoing, there, bar)
     if refused:
         told.tell(report + Report.of(refused, (), Count()))

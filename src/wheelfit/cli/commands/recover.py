@@ -26,9 +26,9 @@ OPTIONS = (RECOVER, ENVIRONMENT)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Undo or finish what was interrupted."""
-    from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
-    from wheelfit.cli.scratch import clear_abandoned
     from wheelfit.install.mending import find_interruption, mend
+    from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.operations.scratch import clear_abandoned
 
     environment = open_environment_of(arguments, environ, tags=False)
     tell_unnamed_environment(arguments, environ, environment, output)

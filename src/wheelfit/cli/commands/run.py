@@ -32,12 +32,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     import secrets
     from pathlib import Path
 
-    from wheelfit.cli.configuration import home
-    from wheelfit.cli.indexes import read_settings
     from wheelfit.cli.installers import installers_of, read_command
     from wheelfit.cli.proxying import open_proxy, serving
     from wheelfit.cli.stand_in import run_in_our_place
     from wheelfit.errors import UsageError
+    from wheelfit.operations.indexes import read_settings
+    from wheelfit.operations.user_folders import home
     from wheelfit.server.proxy.environment import environment_for
     from wheelfit.server.proxy.mounting import Guarded
 

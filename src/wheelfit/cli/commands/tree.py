@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.lock.tree import Tree
+    from wheelfit.operations.machine import ChosenMachine
 
 
 OPTIONS = (LOCK_FILE, TREE, ENVIRONMENT, SOURCES, MACHINE, VARIANTS)
@@ -62,9 +62,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 def _of_all(arguments: Namespace, output: Output) -> Tree:
     from pathlib import Path
 
-    from wheelfit.cli.locks import load_lock
     from wheelfit.errors import UsageError
     from wheelfit.lock.tree import tree_of_all
+    from wheelfit.operations.locks import load_lock
 
     if arguments.extra or arguments.group is not None:
         raise UsageError(
@@ -80,8 +80,8 @@ def _of_all(arguments: Namespace, output: Output) -> Tree:
 def _of_one(
     arguments: Namespace, output: Output, environ: Mapping[str, str]
 ) -> tuple[Tree, ChosenMachine]:
-    from wheelfit.cli.locks import open_lock
     from wheelfit.lock.tree import tree_of_one
+    from wheelfit.operations.locks import open_lock
 
     opened = open_lock(arguments, environ, output)
     with opened.repository:

@@ -21,15 +21,15 @@ OPTIONS = (UNINSTALL, ENVIRONMENT)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Remove what was named."""
-    from wheelfit.cli.environments import (
+    from wheelfit.install.plan import plan_uninstall
+    from wheelfit.install.uninstall import uninstall
+    from wheelfit.operations.environments import (
         mend_first,
         open_environment_of,
         tell_interruption,
         tell_unnamed_environment,
     )
-    from wheelfit.cli.pip_rules import check_changes, read_rules
-    from wheelfit.install.plan import plan_uninstall
-    from wheelfit.install.uninstall import uninstall
+    from wheelfit.operations.pip_rules import check_changes, read_rules
 
     environment = open_environment_of(arguments, environ)
     if arguments.dry_run:
@@ -40,7 +40,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         mend_first(environment, output)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
-    from wheelfit.cli.own_modules import check_own_requirements, settle_modules, touches_us
+    from wheelfit.operations.own_modules import check_own_requirements, settle_modules, touches_us
 
     plan, _ = plan_uninstall(names, environment.installed())
     check_own_requirements(plan, environment)

@@ -236,9 +236,9 @@ def _wheels(
 
     :param called: gets the URLs of those.
     """
-    from wheelfit.cli.targets import named_project
     from wheelfit.cli.wheel_work import find_wheels
     from wheelfit.errors import UsageError
+    from wheelfit.operations.targets import named_project
 
     releases = []
     for text in arguments.wheels:
@@ -268,11 +268,11 @@ def _fetched(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from wheelfit.cli.downloads import several_at_once
-    from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.cli.progress import Bars
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.errors import InvalidFilename, ProjectNotFound
+    from wheelfit.operations.downloads import several_at_once
+    from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.sources.urls import redact
 
     arguments.no_bridges = True  # every project as what it is

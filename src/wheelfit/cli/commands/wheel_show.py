@@ -68,8 +68,8 @@ def _shown(
 def _remote(
     arguments: Namespace, urls: list[str], output: Output, environ: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.sources.page import File
     from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import TooLarge
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.cli.changes import Decided
-    from wheelfit.cli.output import Output
+    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.context import Reporter
+    from wheelfit.operations.requests import BoundOptions
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.size import FileSize
@@ -21,24 +21,24 @@ _SHOWN = 5
 
 
 def check_bounds(
-    arguments: Namespace, decision: Decided, candidates: Candidates, output: Output
+    request: BoundOptions, decision: Decided, candidates: Candidates, reporter: Reporter
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
-    :param arguments: the options of `options.table.environment.BOUNDS`.
+    :param request: the options of `options.table.environment.BOUNDS`.
     :param decision: what would be done.
     :param candidates: what there is, and who reads it.
-    :param output: told what cannot be judged.
+    :param reporter: told what cannot be judged.
     :raises NoAccelerator: a build would use no accelerator, though others do.
     :raises TooLarge: more would be downloaded than is allowed.
     """
-    if arguments.require_accelerator:
-        _check_accelerators(decision.resolution, candidates, output)
-    if arguments.max_download is not None:
-        _check_download(arguments.max_download, decision.planned.install, candidates, output)
+    if request.require_accelerator:
+        _check_accelerators(decision.resolution, candidates, reporter)
+    if request.max_download is not None:
+        _check_download(request.max_download, decision.planned.install, candidates, reporter)
 
 
-def _check_accelerators(resolution: Resolution, candidates: Candidates, output: Output) -> None:
+def _check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
     from wheelfit.resolve.acceleration import accelerations, refusal
 
     found = list(accelerations(resolution, candidates))
@@ -46,20 +46,20 @@ def _check_accelerators(resolution: Resolution, candidates: Candidates, output: 
     if refused is not None:
         raise refused
     if not found:
-        tell_unconcerned(output)
+        tell_unconcerned(reporter)
 
 
-def tell_unconcerned(output: Output) -> None:
+def tell_unconcerned(reporter: Reporter) -> None:
     """Say that no package comes in builds for accelerators, so that none was required."""
-    output.warn(
+    reporter.warn(
         "--require-accelerator concerns nothing here: no package comes in variants that use one"
     )
 
 
 def _check_download(
-    most: int, fetched: Sequence[Pin], candidates: Candidates, output: Output
+    most: int, fetched: Sequence[Pin], candidates: Candidates, reporter: Reporter
 ) -> None:
-    from wheelfit.cli.sizes import sizes_of, unknown_sizes
+    from wheelfit.operations.sizes import sizes_of, unknown_sizes
 
     sizes = sizes_of(fetched, candidates.repository, unpacked=False)
     check_download(
@@ -69,7 +69,7 @@ def _check_download(
         "for accelerators; install --dry-run shows every size",
     )
     for line in unknown_sizes(sizes):
-        output.warn(f"{line}; it counts for --max-download as it comes")
+        reporter.warn(f"{line}; it counts for --max-download as it comes")
 
 
 def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
@@ -80,8 +80,8 @@ def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> No
     :param hint: what would help.
     :raises TooLarge: it would be more; what nobody knows does not count here.
     """
-    from wheelfit.cli.sizes import largest_first
     from wheelfit.core.sizes import size_in_words
+    from wheelfit.operations.sizes import largest_first
 
     total = sum(one.download or 0 for one in sizes.values())
     if total <= most:

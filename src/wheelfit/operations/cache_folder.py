@@ -9,8 +9,9 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms.cache_folder import cache_folder_of
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping
+
+    from wheelfit.operations.requests import CacheOptions
 
 
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
@@ -22,20 +23,19 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
     return Path(named or cache_folder_of(environ))
 
 
-def cache_folder_in_use(arguments: Namespace, environ: Mapping[str, str]) -> Path | None:
+def cache_folder_in_use(request: CacheOptions, environ: Mapping[str, str]) -> Path | None:
     """Return where things are kept; None where nothing may be.
 
-    :param arguments: of any command; those without options for the cache use the usual one.
+    :param request: of any command; those without options for the cache use the usual one.
     :param environ: the environment of the process.
     """
-    from wheelfit.cli.pip_rules import pip_surroundings
+    from wheelfit.operations.pip_rules import pip_surroundings
     from wheelfit.sources.pip_configuration import read_pip_configuration
 
-    known = vars(arguments)
-    if known.get("no_cache_dir"):
+    if request.no_cache_dir:
         return None
     try:
         configured = read_pip_configuration(pip_surroundings(environ, None))
     except InvalidConfiguration:
         return None  # whoever needs the configuration says what is wrong with it
-    return cache_folder(known.get("cache_dir"), environ) if configured.cache else None
+    return cache_folder(request.cache_dir, environ) if configured.cache else None

@@ -1,4 +1,4 @@
-"""The project that a command works on, opened from its arguments."""
+"""The project that a command works on, opened from its request."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.configuration import refuse_pipe
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.operations.user_folders import refuse_pipe
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Collection, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
     from wheelfit.lock.request import LockRequest
+    from wheelfit.operations.requests import ProjectOptions, ProjectRequirements
     from wheelfit.resolve.project_file import ProjectFile
     from wheelfit.resolve.request import Asked
 
@@ -72,18 +72,18 @@ def group_of(text: str) -> Sequence[Asked]:
     return project.groups[_known(name, project.groups, "dependency group", f"--group {text}")]
 
 
-def works_on_project(arguments: Namespace) -> bool:
+def works_on_project(request: ProjectRequirements) -> bool:
     """Say whether a command works on a project: it is named, or nothing else is.
 
-    :param arguments: the options of ``requirements.REQUIREMENTS`` and ``add_project``.
+    :param request: the options of ``requirements.REQUIREMENTS`` and ``add_project``.
     """
-    return arguments.project is not None or not (arguments.requirements or arguments.requirement)
+    return request.project is not None or not (request.requirements or request.requirement)
 
 
-def project_request(arguments: Namespace) -> LockRequest:
+def project_request(request: ProjectOptions) -> LockRequest:
     """Return what a lock is made for because of a project.
 
-    :param arguments: the options of ``add_project``.
+    :param request: the options of ``add_project``.
     :raises FileProblem: its file cannot be read.
     :raises InvalidProject: something in it cannot be understood.
     :raises UsageError: it has no such extra or group.
@@ -91,9 +91,9 @@ def project_request(arguments: Namespace) -> LockRequest:
     """
     from wheelfit.lock.request import LockRequest, Root
 
-    project = open_project(arguments.project or _NAME)
-    extras = _narrowed(project.extras, arguments.extra, arguments.no_extra, "extra")
-    groups = _narrowed(project.groups, arguments.group, arguments.no_group, "dependency group")
+    project = open_project(request.project or _NAME)
+    extras = _narrowed(project.extras, request.extra, request.no_extra, "extra")
+    groups = _narrowed(project.groups, request.group, request.no_group, "dependency group")
     roots = [Root(asked.requirement, asked.where) for asked in project.dependencies]
     roots += [
         Root(asked.requirement, asked.where, extra=name)
@@ -110,7 +110,7 @@ def project_request(arguments: Namespace) -> LockRequest:
         requires_python=project.requires_python,
         extras=tuple(extras),
         groups=tuple(groups),
-        default_groups=tuple(_defaults(arguments.default_groups, project, groups)),
+        default_groups=tuple(_defaults(request.default_groups, project, groups)),
     )
 
 

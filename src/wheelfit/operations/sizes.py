@@ -72,42 +72,16 @@ def _to_mapping(size: FileSize) -> dict[str, object]:
     }
 
 
-def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
-    """Return the lines of a table: every package, the largest download first, and the sums.
-
-    :param pins: what would be installed.
-    :param sizes: of each.
-    """
-    from wheelfit.cli.columns import columns
-
-    by_name = {pin.name: pin for pin in pins}
-    rows = [
-        (str(by_name[name]), _download(by_name[name], sizes[name]), _words(sizes[name].unpacked))
-        for name in _sorted(sizes)
-    ]
-    known = sizes.values()
-    download = size_in_words(sum(one.download or 0 for one in known))
-    disk = size_in_words(sum(one.unpacked or 0 for one in known))
-    more = [
-        " or more" if any(value is None for value in values) else ""
-        for values in ([one.download for one in known], [one.unpacked for one in known])
-    ]
-    total = ("together", download + more[0], disk + more[1])
-    return columns(("package", "download", "on disk"), [*rows, total] if len(rows) > 1 else rows)
-
-
 def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
     """Return what would be downloaded, a line for each, the largest first.
 
     :param sizes: by what it is called.
     """
     return [
-        f"{name}: {_words(sizes[name].file)}" for name in _sorted(sizes) if not sizes[name].is_here
+        f"{name}: {size_words(sizes[name].file)}"
+        for name in by_size(sizes)
+        if not sizes[name].is_here
     ]
-
-
-def _sorted(sizes: Mapping[Name, FileSize]) -> list[Name]:
-    return sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))
 
 
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
@@ -122,11 +96,11 @@ def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
     ]
 
 
-def _download(pin: Pin, size: FileSize) -> str:
-    if size.is_here:
-        return "local" if pin.file.is_local else "cached"
-    return _words(size.file)
+def by_size(sizes: Mapping[Name, FileSize]) -> list[Name]:
+    """Return names, the largest download first."""
+    return sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))
 
 
-def _words(size: int | None) -> str:
+def size_words(size: int | None) -> str:
+    """Return a size in words."""
     return "unknown" if size is None else size_in_words(size)

@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.configuration import home
 from wheelfit.errors import PolicyRefusal
+from wheelfit.operations.user_folders import home
 from wheelfit.sources.pip_configuration import Surroundings, read_pip_rules
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping
 
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.requests import EnvironmentOptions
     from wheelfit.sources.pip_configuration import InstallRules
 
 
@@ -60,14 +60,14 @@ def check_choice(rules: InstallRules) -> None:
         )
 
 
-def check_place(rules: InstallRules, arguments: Namespace) -> None:
+def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
     """Refuse to install where pip, as it is configured, would not install.
 
     :param rules: what `read_rules` returned.
-    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
+    :param request: the options of `options.table.environment.ENVIRONMENT`.
     :raises PolicyRefusal: the configuration names another place, and the user named none.
     """
-    if arguments.target or arguments.prefix or arguments.root:
+    if request.target or request.prefix or request.root:
         return
     for name in ("target", "prefix", "root"):
         if place := rules.others.get(name):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wheelfit.cli.configuration import configuration_file, home
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
+from wheelfit.operations.user_folders import configuration_file, home
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Change an environment as was decided: what ``install`` and ``sync`` have in common."""
+"""Changes of an environment: what ``install`` and ``sync`` have in common."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.cli.environments import (
-    mend_first,
-    tell_interruption,
-    tell_unnamed_environment,
-)
-from wheelfit.cli.pip_rules import check_changes, check_place
-from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
 from wheelfit.errors import (
     EnvironmentBusy,
     NoCompatibleWheel,
@@ -20,36 +13,62 @@ from wheelfit.errors import (
     UsageError,
     VariantChangeRefused,
 )
-from wheelfit.install.breakage import breakages
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
-from wheelfit.install.variant_change import PLAIN, variant_changes
-from wheelfit.resolve.acceleration import unwished_libraries
+from wheelfit.install.variant_change import variant_changes
+from wheelfit.operations.environments import (
+    mend_first,
+    tell_interruption,
+    tell_unnamed_environment,
+)
+from wheelfit.operations.pip_rules import check_changes, check_place
+from wheelfit.operations.requests import (
+    AttestationOptions,
+    BoundOptions,
+    ChangeOptions,
+    ConsentOptions,
+    EnvironmentOptions,
+    MachineOptions,
+    SourceOptions,
+    VariantOptions,
+)
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
 
     from wheelfit.check.installed import Judged
-    from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output
-    from wheelfit.cli.progress import Bars
     from wheelfit.install.builds.building import Building
     from wheelfit.install.choice import Circumstances
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
     from wheelfit.install.variant_change import VariantChange
+    from wheelfit.operations.context import Context, Reporter, Transfers
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
-    from wheelfit.sources.size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeRequest(
+    ChangeOptions,
+    ConsentOptions,
+    BoundOptions,
+    AttestationOptions,
+    EnvironmentOptions,
+    SourceOptions,
+    MachineOptions,
+    VariantOptions,
+):
+    """A request that changes an environment."""
+
 
 _LOOKS = 10
 """How often an environment is looked at while others change it."""
@@ -116,37 +135,35 @@ class Decided:
 
 
 def check_ground(
-    arguments: Namespace,
-    environ: Mapping[str, str],
+    request: ChangeRequest,
     environment: Environment,
     rules: InstallRules,
-    output: Output,
+    context: Context,
 ) -> None:
     """Refuse, before anything is fetched, what may or can not be changed.
 
-    :param arguments: of the command.
-    :param environ: the environment of the process.
+    :param request: of the command.
     :param environment: what would be changed.
     :param rules: what pip is told about installing.
-    :param output: told which environment it is, if nobody has named it.
+    :param context: told which environment it is, if nobody has named it.
     :raises PolicyRefusal: it may not be changed.
     :raises EnvironmentReadOnly: it cannot be changed.
     :raises UserError: an option about attestations names nothing.
     """
-    check_place(rules, arguments)
-    if arguments.require_attestations or arguments.trusted_publisher:
-        from wheelfit.cli.attesting import demands
+    check_place(rules, request)
+    if request.require_attestations or request.trusted_publisher:
+        from wheelfit.operations.attestations import demands
 
-        demands(arguments)
-    if arguments.dry_run:
-        tell_interruption(environment, output)
+        demands(request)
+    if request.dry_run:
+        tell_interruption(environment, context.reporter)
     else:
         # Before anything is fetched: a download in vain helps nobody.
         check_changes(rules, environment)
-        environment.check_allowed(break_system_packages=arguments.break_system_packages)
+        environment.check_allowed(break_system_packages=request.break_system_packages)
         environment.check_writable()
-        mend_first(environment, output)
-    tell_unnamed_environment(arguments, environ, environment, output)
+        mend_first(environment, context.reporter)
+    tell_unnamed_environment(request, environment, context)
 
 
 def decided(
@@ -173,7 +190,7 @@ def decided(
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
     if planned:
-        from wheelfit.cli.own_modules import check_own_requirements
+        from wheelfit.operations.own_modules import check_own_requirements
 
         check_own_requirements(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
@@ -305,8 +322,8 @@ def _check_platform(planned: Plan, ground: Ground) -> None:
 def carry_out(
     decision: Decided,
     decide: Callable[[], Decided],
-    arguments: Namespace,
-    output: Output,
+    request: ChangeRequest,
+    reporter: Reporter,
     ground: Ground,
 ) -> Decided:
     """Download and install; return what was done in the end.
@@ -317,31 +334,30 @@ def carry_out(
 
     :param decision: what to do.
     :param decide: decides anew.
-    :param arguments: of the command.
-    :param output: told how it goes.
+    :param request: of the command.
+    :param reporter: told how it goes.
     :param ground: where, and by what.
     """
     if not decision.planned:
         return decision
-    from wheelfit.cli.building import build_planned
-    from wheelfit.cli.own_modules import settle_modules, touches_us
-    from wheelfit.cli.progress import Bars
-    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.install.startup_files import StartupFiles
+    from wheelfit.operations.own_modules import settle_modules, touches_us
+    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.source_builds import build_planned
     from wheelfit.wheels.linking import Linker, LinkMode
 
     wheels: dict[str, UnpackedWheel] = {}
     left = PLANS
-    with scratch_folder() as folder, Bars(output, ground.repository.cut) as bars:
+    with scratch_folder() as folder, reporter.transfers(ground.repository.cut) as transfers:
         while decision.planned:
             if build_planned(decision.planned, ground.building, ground.candidates):
                 decision = decide()
                 continue
-            if not _fetch(decision.planned, wheels, folder, ground, output, bars):
+            if not _fetch(decision.planned, wheels, folder, ground, reporter, transfers):
                 decision = decide()
                 continue
-            _attest(decision.planned, wheels, arguments, ground, output)
+            _attest(decision.planned, wheels, request, ground, reporter)
             left -= 1
             coming = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
             unsettle = None
@@ -352,14 +368,14 @@ def carry_out(
                     decision.planned,
                     ground.environment,
                     coming,
-                    progress=bars.transfer(
+                    progress=transfers.transfer(
                         count_of(len(decision.planned.install), "wheel"), "unpacked", is_sum=True
                     ),
-                    replace=arguments.replace_files,
-                    compile_bytecode=arguments.compile,
-                    startup_files=StartupFiles(arguments.startup_files),
-                    linker=Linker(LinkMode(arguments.link_mode)),
-                    break_system_packages=arguments.break_system_packages,
+                    replace=request.replace_files,
+                    compile_bytecode=request.compile,
+                    startup_files=StartupFiles(request.startup_files),
+                    linker=Linker(LinkMode(request.link_mode)),
+                    break_system_packages=request.break_system_packages,
                     circumstances=_circumstances(ground.machine),
                 )
             except (PlanOutdated, WheelGone) as error:
@@ -368,14 +384,14 @@ def carry_out(
                 if not left:
                     raise
                 if isinstance(error, WheelGone):
-                    output.say(f"note: {error.message}; unpacking again", "dim")
+                    reporter.note(f"note: {error.message}; unpacking again")
                     wheels.clear()
                     continue
-                output.say("note: another process changed the environment; planning anew", "dim")
+                reporter.note("note: another process changed the environment; planning anew")
                 decision = decide()
                 continue
             for note in applied.notes:
-                output.say(f"note: {note}", "dim")
+                reporter.note(f"note: {note}")
             break
     return decision
 
@@ -383,20 +399,20 @@ def carry_out(
 def _attest(
     planned: Plan,
     wheels: dict[str, UnpackedWheel],
-    arguments: Namespace,
+    request: ChangeRequest,
     ground: Ground,
-    output: Output,
+    reporter: Reporter,
 ) -> None:
     """Verify what publishers signed, if the options ask for it."""
     asked = (
-        arguments.verify_attestations,
-        arguments.require_attestations,
-        arguments.trusted_publisher,
+        request.verify_attestations,
+        request.require_attestations,
+        request.trusted_publisher,
     )
     if any(asked):
-        from wheelfit.cli.attesting import verify_attestations
+        from wheelfit.operations.attestations import verify_attestations
 
-        verify_attestations(planned.install, wheels, ground.repository, arguments, output)
+        verify_attestations(planned.install, wheels, ground.repository, request, reporter)
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
@@ -411,170 +427,20 @@ def _fetch(
     wheels: dict[str, UnpackedWheel],
     folder: Path,
     ground: Ground,
-    output: Output,
-    bars: Bars,
+    reporter: Reporter,
+    transfers: Transfers,
 ) -> bool:
     """Fetch what is not there yet; return whether every wheel is what it was chosen for.
 
     :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
-    from wheelfit.cli.downloads import unpacked
+    from wheelfit.operations.downloads import unpacked
 
     missing = [pin for pin in planned.install if pin.file.url not in wheels]
-    found, refused = unpacked(missing, ground.candidates, folder, bars)
+    found, refused = unpacked(missing, ground.candidates, folder, transfers)
     wheels |= {pin.file.url: found[pin.name] for pin in missing if pin.name in found}
     for pin, reason in refused:
         # The warning comes with what is taken instead, one line per release (F-136).
-        output.detail(f"{pin.filename.text} is not taken: {reason}")
+        reporter.detail(f"{pin.filename.text} is not taken: {reason}")
         ground.candidates.reject(pin.filename, reason)
     return not refused
-
-
-# --- what was done ---------------------------------------------------------------------------
-
-
-def report(
-    decision: Decided, arguments: Namespace, output: Output, ground: Ground, *, otherwise: str
-) -> None:
-    """Say what was done or would be, for people and for programs.
-
-    :param decision: what.
-    :param arguments: of the command.
-    :param output: where to say it.
-    :param ground: where, and by what.
-    :param otherwise: why there was nothing to do, if there was nothing.
-    """
-    planned, resolution = decision.planned, decision.resolution
-    interpreter = ground.environment.interpreter
-    unmet = breakages(planned, decision.present.installed, interpreter.environment)
-    # What belongs to the result was resolved with it, or locked: whoever did that meant it.
-    broken = [
-        one
-        for one in unmet
-        if one.requirement.name not in resolution.replaced and one.needing not in planned.keep
-    ]
-    meant = [f"{one}, as was decided" for one in unmet if one not in broken]
-    sizes: Mapping[NormalizedName, FileSize] = {}
-    if arguments.dry_run:
-        sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
-    output.result_json(
-        {
-            "version": 1,
-            "dry_run": arguments.dry_run,
-            **ground.machine.to_mapping(),
-            **sized(planned.to_mapping(), sizes, dry_run=arguments.dry_run),
-            "keep": [_kept(entry, resolution) for entry in planned.keep],
-            "variant_changes": [one.to_mapping() for one in decision.changes],
-            "misfits": [_misfit(one) for one in decision.misfits],
-            "agreements": [one.to_mapping() for one in resolution.held],
-            "breaks": [one.to_mapping() for one in broken],
-            "plugins": _plugins(resolution),
-            "degradations": [
-                {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
-                for pin in resolution.pins
-                for one in pin.choice.degradations
-            ],
-        }
-    )
-    unwished = unwished_libraries(resolution, ground.candidates.policy.preferences)
-    for note in (*resolution.notes, *unwished, *broken):
-        output.warn(str(note))
-    for one in decision.misfits:
-        remedy = "wheelfit install --refit exchanges it"
-        output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
-    for text in (*resolution.unmet, *meant):
-        output.say(f"note: {text}", "dim")
-    for held in resolution.held:
-        if held.forced.because:
-            output.say(f"note: {held}")
-    for change in decision.changes:
-        output.say(f"note: {change}")
-    for pin in resolution.pins:
-        if (better := pin.choice.selection.better) is not None:
-            output.say(
-                f"note: {pin.name} stays {pin.label}, though {better.label or PLAIN} would fit "
-                "better (--allow-variant-change takes it)"
-            )
-    for pin in planned.install:
-        for remark in pin.choice.remarks:
-            output.say(f"note: {remark}", "dim")
-        for remark in pin.choice.metadata.notes:
-            output.detail(remark)
-    for detail in resolution.details:
-        output.detail(detail)
-    _tell_plan(planned, output, dry_run=arguments.dry_run)
-    if sizes:
-        for line in size_table(planned.install, sizes):
-            output.result(line)
-        for line in unknown_sizes(sizes):
-            output.warn(line)
-    if not planned:
-        output.result(f"nothing to do: {otherwise}")
-    _warn_of_idle_labels(decision, ground, output)
-
-
-def _warn_of_idle_labels(decision: Decided, ground: Ground, output: Output) -> None:
-    """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
-    names = {pin.name for pin in decision.planned.install}
-    names |= {entry.name for entry in decision.planned.keep}
-    for name, label in ground.candidates.policy.preferences.labels.items():
-        if name not in names:
-            output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
-
-
-def _tell_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
-    old = {entry.name: entry for entry in planned.remove}
-    for pin in planned.install:
-        gone = old.pop(pin.name, None)
-        replaced = ""
-        if gone is not None:
-            newer = "the newer " if gone.version > pin.version else ""
-            replaced = f", replacing {newer}{gone.version}"
-        if gone is not None and gone.label != pin.label:
-            replaced += f" ({gone.label or PLAIN})"
-        # One line for each package that had a choice; for the others there is nothing to say.
-        had_choice = pin.label is not None or any(
-            verdict.filename.label for verdict in pin.choice.selection.verdicts
-        )
-        why = f": {pin.reason}" if had_choice else ""
-        if pin.file.origin is not None:
-            replaced += f", {'to be ' if dry_run else ''}built from {pin.file.origin.name}"
-        output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
-    for entry in old.values():
-        output.result(f"{'would remove' if dry_run else 'removed'} {entry}")
-    for entry in planned.keep:
-        if output.verbosity > 0:
-            output.result(f"kept {entry}")
-
-
-def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
-    pin = resolution.pin(entry.name)
-    better = None if pin is None else pin.choice.selection.better
-    return {
-        "name": entry.name,
-        "version": str(entry.version),
-        "label": entry.label,
-        "better": None if better is None else better.label,
-    }
-
-
-def _misfit(one: Judged) -> dict[str, object]:
-    variant = one.variant
-    return {
-        "name": variant.name,
-        "version": str(variant.version),
-        "label": variant.label,
-        "because": one.reason,
-    }
-
-
-def _plugins(resolution: Resolution) -> list[dict[str, object]]:
-    """Return the plugins that were asked about packages of the result, each once (P-21)."""
-    asked = {
-        detection.namespace: detection.plugin
-        for pin in resolution.pins
-        if pin.choice.support is not None
-        for detection in pin.choice.support.detections.values()
-        if detection.plugin is not None
-    }
-    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]

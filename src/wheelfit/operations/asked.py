@@ -1,4 +1,4 @@
-"""What the user asked for, read from arguments and requirements files."""
+"""What the user asked for, read from request and requirements files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.cli.projects import group_of, is_project_file, open_project
 from wheelfit.core.agreements import named, with_own
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.operations.projects import group_of, is_project_file, open_project
 from wheelfit.patterns import pattern
 from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.resolve.release_metadata import MetadataPolicy
@@ -32,7 +32,6 @@ from wheelfit.sources.hashes import KNOWN_HASHES
 from wheelfit.sources.urls import last_segment, redact
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterable, Mapping
 
     from packaging.utils import NormalizedName
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.provider_steps import ProviderPolicy
     from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.requests import RequirementOptions, VariantOptions
     from wheelfit.resolve.candidates import ChoicePolicy
     from wheelfit.resolve.listing import AllowedHashes
 
@@ -84,36 +84,36 @@ class Wanted:
 
 
 def read_wanted(
-    arguments: Namespace, environ: Mapping[str, str], *, or_project: bool = False
+    request: RequirementOptions, environ: Mapping[str, str], *, may_be_empty: bool = False
 ) -> Wanted:
     """Read what was asked for.
 
-    :param arguments: the options of `options.table.requirements.REQUIREMENTS`.
+    :param request: the options of `options.table.requirements.REQUIREMENTS`.
     :param environ: values of variables in requirements files.
     :param or_project: whether a project is worked on, so that nothing need be named.
     :raises UsageError: nothing was asked for, not even in a file.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
     """
-    projects = [name for name in arguments.requirement if is_project_file(name)]
+    projects = [name for name in request.requirement if is_project_file(name)]
     files = [
         read_requirements_file(name, _read, environ)
-        for name in arguments.requirement
+        for name in request.requirement
         if name not in projects
     ]
     limits = [
         read_requirements_file(name, _read, environ, as_constraints=True)
-        for name in arguments.constraint
+        for name in request.constraint
     ]
-    lines = [RequirementLine(text, "") for text in arguments.requirements]
-    lines += [RequirementLine(text, "", editable=True) for text in arguments.editable]
+    lines = [RequirementLine(text, "") for text in request.requirements]
+    lines += [RequirementLine(text, "", editable=True) for text in request.editable]
     lines += [line for file in files for line in file.requirements]
-    is_named = lines or files or projects or arguments.of_group
-    if not (is_named or or_project or getattr(arguments, "refit", False)):
+    is_named = lines or files or projects or request.of_group
+    if not (is_named or may_be_empty):
         raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
-    overrides, replacing = _overrides(arguments, environ)
+    overrides, replacing = _overrides(request, environ)
     requirements = [asked for name in projects for asked in open_project(name).dependencies]
-    requirements += [asked for text in arguments.of_group for asked in group_of(text)]
+    requirements += [asked for text in request.of_group for asked in group_of(text)]
     wheels: list[GivenWheel] = []
     sources: list[GivenSource] = [
         source for asked in requirements if (source := source_of(asked)) is not None
@@ -132,7 +132,7 @@ def read_wanted(
         if line.hashes:
             hashes.setdefault(found.requirement.name, set()).update(line.hashes)
     constraints = [line for file in (*files, *limits) for line in file.constraints]
-    constraints += arguments.constraints
+    constraints += request.constraints
     return Wanted(
         tuple(requirements),
         tuple(wheels),
@@ -140,7 +140,7 @@ def read_wanted(
         {name: frozenset(digests) for name, digests in hashes.items()},
         (*files, *limits, *replacing),
         overrides,
-        frozenset(map(_name, (*arguments.exclude, *arguments.excludes))),
+        frozenset(map(_name, (*request.exclude, *request.excludes))),
         tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
         any(line.hashes for line in lines),
@@ -148,7 +148,7 @@ def read_wanted(
 
 
 def _overrides(
-    arguments: Namespace, environ: Mapping[str, str]
+    request: RequirementOptions, environ: Mapping[str, str]
 ) -> tuple[tuple[Asked, ...], list[RequirementsFile]]:
     """Return the overrides, and the files they are read from.
 
@@ -156,7 +156,7 @@ def _overrides(
     """
     lines: list[RequirementLine] = []
     files = []
-    for text in arguments.override:
+    for text in request.override:
         head = text.partition(";")[0]
         if not _NAMED_URL.match(text) and ("/" in head or "\\" in head or _LISTED.search(head)):
             files.append(read_requirements_file(text, _read, environ, as_constraints=True))
@@ -165,7 +165,7 @@ def _overrides(
             lines.append(RequirementLine(text, "--override"))
     said = [Asked(_requirement(line), line.where) for line in lines]
     heard = {asked.requirement.name for asked in said}
-    settings = [Asked(_requirement(line), line.where) for line in arguments.overrides]
+    settings = [Asked(_requirement(line), line.where) for line in request.overrides]
     said += [asked for asked in settings if asked.requirement.name not in heard]
     return tuple(said), files
 
@@ -389,17 +389,17 @@ def _requirement(line: RequirementLine) -> Requirement:
         raise
 
 
-def read_preferences(arguments: Namespace) -> Preferences:
+def read_preferences(request: VariantOptions) -> Preferences:
     """Read the wishes about variants.
 
-    :param arguments: the options of `options.table.variants.VARIANTS`.
+    :param request: the options of `options.table.variants.VARIANTS`.
     :raises InvalidProperty: a wish is none.
     :raises InvalidLabel: what stands after ``=`` is no label.
     :raises UsageError: a label is given without a name, or wishes contradict each other.
     :raises UnknownShorthand: a word stands for nothing.
     """
     labels: dict[str, Label] = {}
-    for text in arguments.label:
+    for text in request.label:
         name, equals, label = text.partition("=")
         if not name.strip() or not equals:
             raise UsageError(
@@ -410,18 +410,18 @@ def read_preferences(arguments: Namespace) -> Preferences:
         if labels.setdefault(project, wanted) != wanted:
             raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
     wishes = Preferences(
-        prefer=_wishes(arguments.prefer),
-        require=_wishes(arguments.require),
-        forbid=_wishes(arguments.forbid),
+        prefer=_wishes(request.prefer),
+        require=_wishes(request.require),
+        forbid=_wishes(request.forbid),
         labels=labels,
-        variants=not arguments.no_variants,
+        variants=not request.no_variants,
     )
-    if not arguments.variant:
+    if not request.variant:
         return wishes
     from wheelfit.core.shorthands import combined, find_shorthand  # few need its table
 
-    own = arguments.shorthands
-    return combined([find_shorthand(name, own) for name in arguments.variant], wishes)
+    own = request.shorthands
+    return combined([find_shorthand(name, own) for name in request.variant], wishes)
 
 
 def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
@@ -429,39 +429,39 @@ def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
 
 
 def choice_policy(
-    arguments: Namespace,
+    request: VariantOptions,
     providers: ProviderPolicy,
     hashes: Mapping[NormalizedName, AllowedHashes] = MappingProxyType({}),
 ) -> ChoicePolicy:
     """Return what wheels are chosen by.
 
-    :param arguments: the options of `options.table.variants.VARIANTS`.
+    :param request: the options of `options.table.variants.VARIANTS`.
     :param providers: how providers are asked; the options of ``machine.MACHINE`` have a say in it.
     :param hashes: allowed digests by project.
     :raises InvalidProperty: what may be mixed is no feature, or none that must be agreed on.
     """
     from wheelfit.resolve.candidates import ChoicePolicy  # check-env and doctor choose nothing
 
-    agreements = with_own(arguments.agreement_table)
-    mixed = [named(text, agreements) for text in arguments.allow_mixed]
+    agreements = with_own(request.agreement_table)
+    mixed = [named(text, agreements) for text in request.allow_mixed]
     return ChoicePolicy(
         providers=providers,
-        preferences=read_preferences(arguments),
-        metadata=_metadata_policy(arguments),
+        preferences=read_preferences(request),
+        metadata=_metadata_policy(request),
         hashes=hashes,
         agreements=agreements,
         mixed=frozenset().union(*mixed),
     )
 
 
-def _metadata_policy(arguments: Namespace) -> MetadataPolicy:
+def _metadata_policy(request: VariantOptions) -> MetadataPolicy:
     """Read how metadata of variants is judged."""
-    bounds = dict(arguments.limit)
+    bounds = dict(request.limit)
     lookups = bounds.pop("lookups", None)
     policy = MetadataPolicy(
-        strict=arguments.strict,
-        read_unlisted=arguments.read_unlisted,
+        strict=request.strict,
+        read_unlisted=request.read_unlisted,
         limits=replace(DEFAULT_LIMITS, **bounds),
-        accept_unknown_drafts=arguments.accept_unknown_drafts,
+        accept_unknown_drafts=request.accept_unknown_drafts,
     )
     return policy if lookups is None else replace(policy, most_labels=lookups)

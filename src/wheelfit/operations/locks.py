@@ -1,32 +1,50 @@
-"""The lock file that a command works from, opened from its arguments."""
+"""The lock file that a command works from, opened from its request."""
 
 from __future__ import annotations
 
-import argparse
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import choice_policy
-from wheelfit.cli.configuration import refuse_pipe
-from wheelfit.cli.environments import open_environment_of
-from wheelfit.cli.indexes import open_indexes, read_settings
-from wheelfit.cli.machine import choose_machine
 from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
+from wheelfit.operations.asked import choice_policy
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.requests import (
+    BoundOptions,
+    EnvironmentOptions,
+    LockFileOptions,
+    MachineOptions,
+    SourceOptions,
+    VariantOptions,
+)
+from wheelfit.operations.user_folders import refuse_pipe
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
     from wheelfit.lock.document import Lock
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromLock(
+    LockFileOptions,
+    BoundOptions,
+    EnvironmentOptions,
+    SourceOptions,
+    MachineOptions,
+    VariantOptions,
+):
+    """A request that takes its packages from a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +60,8 @@ class OpenedLock:
     """Reads and downloads the files that the lock names; close it at the end."""
     settings: SourceSettings
     """What it was opened with."""
-    arguments: Namespace
-    environ: Mapping[str, str]
-    output: Output
+    request: FromLock
+    context: Context
 
     def machine(self, host: str | None) -> ChosenMachine:
         """Return a machine to choose for, and say which overrides are in effect.
@@ -52,8 +69,8 @@ class OpenedLock:
         :param host: a host file or preset as the user calls it; None: this machine.
         :raises UnknownHost: there is nothing of that name.
         """
-        arguments = argparse.Namespace(**{**vars(self.arguments), "host": host})
-        return choose_machine(arguments, self.environment.target(), self.environ, self.output)
+        request = replace(self.request, host=host)
+        return choose_machine(request, self.environment.target(), self.context)
 
     def candidates(self, machine: ChosenMachine) -> LockCandidates:
         """Return what chooses from the lock for a machine.
@@ -62,20 +79,18 @@ class OpenedLock:
         :raises UserError: the lock was not made for an extra or group that is asked for.
         :raises NoFit: the lock was not made for the machine.
         """
-        arguments = self.arguments
+        request = self.request
         return LockCandidates(
             self.lock,
             machine.target,
             machine.detector,
-            choice_policy(arguments, machine.policy),
+            choice_policy(request, machine.policy),
             user_lists=machine.user_lists,
-            plugins=machine.plugins(
-                self.environment, self.repository, self.settings, arguments, self.output
-            ),
+            plugins=machine.plugins(self.environment, self.repository, self.settings, request),
             files=self.repository,
             folder=self.path.absolute().parent,
-            extras=arguments.extra,
-            groups=arguments.group,
+            extras=request.extra,
+            groups=request.group,
         )
 
 
@@ -92,25 +107,25 @@ def naming(name: str) -> Iterator[None]:
         raise
 
 
-def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) -> OpenedLock:
+def open_lock(request: FromLock, context: Context) -> OpenedLock:
     """Open the lock that the options name; no source is asked and nothing is detected yet.
 
-    :param arguments: the options of `LOCK_FILE`, `ENVIRONMENT`, `SOURCES`,
-        `MACHINE` and `VARIANTS` in `options.table`.
-    :param environ: the environment of the process.
-    :param output: told of everything that deserves notice.
+    :param request: the lock, and what it is read for.
+    :param context: told of everything that deserves notice.
     :raises FileProblem: the file cannot be read.
     :raises InvalidLock: it is no lock, or broken.
     """
-    path = Path(arguments.lock)
-    lock = load_lock(path, strict=arguments.strict)
+    path = Path(request.lock)
+    lock = load_lock(path, strict=request.strict)
     for note in lock.notes:
-        output.warn(note)
-    environment = open_environment_of(arguments, environ, may_be_new=True)
-    settings = read_settings(arguments, environ, prefix=environment.interpreter.prefix)
+        context.reporter.warn(note)
+    environment = open_environment_of(request, context.environ, may_be_new=True)
+    settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.
-    repository = open_indexes(arguments, settings, environ, output, by_content=True)
-    return OpenedLock(lock, path, environment, repository, settings, arguments, environ, output)
+    repository = open_indexes(
+        request, settings, context, by_content=True, most=request.max_download
+    )
+    return OpenedLock(lock, path, environment, repository, settings, request, context)
 
 
 def load_lock(path: Path, *, strict: bool = False) -> Lock:

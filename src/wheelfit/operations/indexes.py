@@ -5,33 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.cache_folder import cache_folder
-from wheelfit.cli.configuration import home
-from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.operations.cache_folder import cache_folder
+from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.user_folders import home
 from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.requests import SourceOptions
     from wheelfit.resolve.requirements_file import RequirementsFile
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
 
 def read_settings(
-    arguments: Namespace,
+    request: SourceOptions,
     environ: Mapping[str, str],
     files: Iterable[RequirementsFile] = (),
     prefix: Path | None = None,
 ) -> SourceSettings:
     """Put together where files come from; what comes later counts more.
 
-    :param arguments: the options of `options.table.sources.SOURCES`.
+    :param request: the options of `options.table.sources.SOURCES`.
     :param environ: the environment of the process.
     :param files: requirements files that name sources themselves.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
@@ -39,18 +39,18 @@ def read_settings(
     """
     settings = read_pip_configuration(pip_surroundings(environ, prefix))
     settings = settings.with_options(
-        index_url=arguments.index_url,
-        extra_index_urls=arguments.extra_index_url or (),
-        find_links=arguments.find_links or (),
-        no_index=arguments.no_index,
-        cert=arguments.cert,
-        client_cert=arguments.client_cert,
-        proxy=arguments.proxy,
-        trusted_hosts=arguments.trusted_host or (),
-        timeout=arguments.timeout,
-        retries=arguments.retries,
-        connections=arguments.connections,
-        cache=not arguments.no_cache_dir,
+        index_url=request.index_url,
+        extra_index_urls=request.extra_index_url or (),
+        find_links=request.find_links or (),
+        no_index=request.no_index,
+        cert=request.cert,
+        client_cert=request.client_cert,
+        proxy=request.proxy,
+        trusted_hosts=request.trusted_host or (),
+        timeout=request.timeout,
+        retries=request.retries,
+        connections=request.connections,
+        cache=not request.no_cache_dir,
     )
     for file in files:
         # As in pip, a file's index replaces even the one given as an option.
@@ -61,53 +61,54 @@ def read_settings(
             no_index=file.no_index,
             trusted_hosts=file.trusted_hosts,
         )
-    return replace(settings, compare_sources=arguments.compare_sources)
+    return replace(settings, compare_sources=request.compare_sources)
 
 
 def open_indexes(
-    arguments: Namespace,
+    request: SourceOptions,
     settings: SourceSettings,
-    environ: Mapping[str, str],
-    output: Output,
+    context: Context,
     given_urls: Iterable[str] = (),
     *,
     by_content: bool = False,
+    most: int | None = None,
 ) -> Remembered:
     """Open the sources; nobody is asked yet.
 
-    :param arguments: the options of `options.table.sources.SOURCES`, maybe with `BOUNDS`.
+    :param request: the options of `options.table.sources.SOURCES`.
     :param settings: what `read_settings` returned.
-    :param environ: the environment of the process.
-    :param output: told what people should know about the sources.
+    :param context: told what people should know about the sources.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
+    :param most: bytes that may be downloaded in all; None: any number.
     """
     # Looked at here, and not by each that is opened, so that its faults are told once.
     kept_in = usable_cache_folder(
-        cache_folder(arguments.cache_dir, environ) if settings.cache else None, output.warn
+        cache_folder(request.cache_dir, context.environ) if settings.cache else None,
+        context.reporter.warn,
     )
 
     def opened(own: SourceSettings) -> Remembered:
         return open_sources(
             own,
             cache_folder=kept_in,
-            environ=environ,
+            environ=context.environ,
             home=home(),
             given_urls=given_urls,
-            offline=arguments.offline,
-            note=output.warn,
-            most=getattr(arguments, "max_download", None),
+            offline=request.offline,
+            note=context.reporter.warn,
+            most=most,
             by_content=by_content,
         )
 
     repository = opened(settings)
-    if arguments.no_bridges:
+    if request.no_bridges:
         return repository
-    return _bridged(arguments, settings, repository, opened)
+    return _bridged(request, settings, repository, opened)
 
 
 def _bridged(
-    arguments: Namespace,
+    request: SourceOptions,
     settings: SourceSettings,
     repository: Remembered,
     opened: Callable[[SourceSettings], Remembered],
@@ -132,4 +133,4 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    return Remembered(Bridged(repository, Shelf(arguments.bridge), open_index), close, cut)
+    return Remembered(Bridged(repository, Shelf(request.bridge), open_index), close, cut)

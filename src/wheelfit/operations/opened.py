@@ -1,30 +1,51 @@
-"""What a command that chooses wheels works with, opened from its arguments."""
+"""What a command that chooses wheels works with, opened from its request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.cli.asked import choice_policy, limited, read_wanted
-from wheelfit.cli.environments import open_environment_of
-from wheelfit.cli.indexes import open_indexes, read_settings
-from wheelfit.cli.machine import choose_machine
-from wheelfit.cli.pip_rules import check_choice, read_rules
+from wheelfit.operations.asked import choice_policy, limited, read_wanted
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.pip_rules import check_choice, read_rules
+from wheelfit.operations.requests import (
+    BoundOptions,
+    BuildingOptions,
+    EnvironmentOptions,
+    MachineOptions,
+    RequirementOptions,
+    VariantOptions,
+)
 from wheelfit.resolve.candidates import Candidates
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping
     from types import TracebackType
 
-    from wheelfit.cli.asked import Wanted
-    from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output
     from wheelfit.install.builds.building import Building
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.asked import Wanted
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.request import GivenWheel
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromRequirements(
+    RequirementOptions,
+    BoundOptions,
+    EnvironmentOptions,
+    BuildingOptions,
+    MachineOptions,
+    VariantOptions,
+):
+    """A request that resolves what is asked for."""
+
+    require_hashes: bool = False
+    refit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,48 +94,42 @@ class Opened:
         )
 
 
-def open_for_choice(
-    arguments: Namespace, environ: Mapping[str, str], output: Output, *, changes: bool
-) -> Opened:
+def open_for_choice(request: FromRequirements, context: Context, *, changes: bool) -> Opened:
     """Open what the options name; no source is asked and nothing is detected yet.
 
-    :param arguments: every group of options of `wheelfit.cli.options`.
-    :param environ: the environment of the process.
-    :param output: told of everything that deserves notice.
+    :param request: what to choose, and for which machine.
+    :param context: told of everything that deserves notice.
     :param changes: whether something will be installed. Otherwise code of a project is run only
         with ``--allow-source`` for its name.
     """
-    wanted = read_wanted(arguments, environ)
-    environment = open_environment_of(arguments, environ, may_be_new=True)
-    rules = read_rules(environ, environment.interpreter.prefix)
+    wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
+    environment = open_environment_of(request, context.environ, may_be_new=True)
+    rules = read_rules(context.environ, environment.interpreter.prefix)
     check_choice(rules)
     if rules.constraints:
-        wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
-    machine = choose_machine(arguments, environment.target(), environ, output)
+        wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
+    machine = choose_machine(request, environment.target(), context)
     environment = environment.to_be_taken_to(machine.target)
-    policy = choice_policy(arguments, machine.policy, wanted.hashes)
+    policy = choice_policy(request, machine.policy, wanted.hashes)
     settings = read_settings(
-        arguments, environ, wanted.files, prefix=environment.interpreter.prefix
+        request, context.environ, wanted.files, prefix=environment.interpreter.prefix
     )
-    requires_hashes = (
-        getattr(arguments, "require_hashes", False) or rules.require_hashes
-    ) or wanted.requires_hashes
+    requires_hashes = (request.require_hashes or rules.require_hashes) or wanted.requires_hashes
     repository = open_indexes(
-        arguments,
+        request,
         settings,
-        environ,
-        output,
+        context,
         wanted.given_urls,
         by_content=requires_hashes or wanted.has_promises,
+        most=request.max_download,
     )
     building = None
-    if wanted.sources or arguments.allow_source:  # the user agreed that something is built
-        from wheelfit.cli.building import open_building
+    if wanted.sources or request.allow_source:  # the user agreed that something is built
+        from wheelfit.operations.source_builds import open_building
 
         building = open_building(
-            arguments,
-            environ,
-            output,
+            request,
+            context,
             repository,
             settings,
             environment,
@@ -131,9 +146,9 @@ def open_for_choice(
         machine.detector,
         policy,
         user_lists=machine.user_lists,
-        plugins=machine.plugins(environment, repository, settings, arguments, output),
+        plugins=machine.plugins(environment, repository, settings, request),
     )
-    prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
+    prereleases = request.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(
         environment,
         machine,

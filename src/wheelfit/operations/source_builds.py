@@ -1,4 +1,4 @@
-"""Building from source for one command: opened from its arguments, when something may be built."""
+"""Building from source for one command: opened from its request, when something may be built."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import UsageError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.cli.asked import Wanted
-    from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output
     from wheelfit.install.builds.building import Building
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.install.environment import Environment
     from wheelfit.install.plan import Plan
+    from wheelfit.operations.asked import Wanted
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.requests import BuildingOptions
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 
 def open_building(
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    output: Output,
+    request: BuildingOptions,
+    context: Context,
     repository: Repository,
     settings: SourceSettings,
     environment: Environment,
@@ -40,9 +39,8 @@ def open_building(
 ) -> Building:
     """Return the sources, with what may be built of them.
 
-    :param arguments: the options of `options.table.requirements.SOURCE_BUILDS` and others.
-    :param environ: the environment of the process.
-    :param output: told what is being done.
+    :param request: the options of `options.table.requirements.SOURCE_BUILDS` and others.
+    :param context: told what is being done.
     :param repository: the sources.
     :param settings: what they were opened by.
     :param environment: whose interpreter builds.
@@ -54,10 +52,10 @@ def open_building(
     :param builds_named: whether naming a project is consent to build it.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
-    from wheelfit.cli.cache_folder import cache_folder
-    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
+    from wheelfit.operations.cache_folder import cache_folder
+    from wheelfit.operations.scratch import scratch_folder
     from wheelfit.sources.cache import Store
 
     interpreter, target = environment.interpreter, environment.target()
@@ -67,8 +65,8 @@ def open_building(
             hint="leave out --for, or build a wheel there and name that",
         )
     places = open_places(
-        arguments,
-        environ,
+        request,
+        context.environ,
         lambda: building,
         environment,
         machine,
@@ -77,33 +75,33 @@ def open_building(
         requires_hashes=requires_hashes,
         hashes_required_by=hashes_required_by,
     )
-    folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
+    folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None
     building = Building(
         repository,
         places,
         BuiltWheels(Store(folder)),  # the sources, which have the same one, tell of its faults
         BuildPolicy(
-            frozenset(_project(name, "--allow-source") for name in arguments.allow_source),
-            settings=read_config_settings(arguments.config_settings),
+            frozenset(_project(name, "--allow-source") for name in request.allow_source),
+            settings=read_config_settings(request.config_settings),
             target=(
                 interpreter.implementation,
                 *map(str, (*interpreter.version, interpreter.tags[0])),
             ),
-            never=frozenset(_project(name, "--only-binary") for name in _never(arguments, wanted)),
+            never=frozenset(_project(name, "--only-binary") for name in _never(request, wanted)),
             requires_hashes=requires_hashes,
-            offline=arguments.offline,
+            offline=request.offline,
             builds_named=builds_named,
         ),
-        environ=environ,
+        environ=context.environ,
         scratch=scratch_folder,
-        tell=lambda text: output.say(text, "dim"),
-        echo=output.say if arguments.debug or output.verbosity > 0 else None,
+        tell=context.reporter.note,
+        echo=context.reporter.say if context.reporter.wants_details else None,
     )
     return building
 
 
 def open_places(
-    arguments: Namespace,
+    request: BuildingOptions,
     environ: Mapping[str, str],
     repository: Callable[[], Repository],
     environment: Environment,
@@ -117,7 +115,7 @@ def open_places(
 ) -> IsolatedPlaces | OwnPlaces:
     """Return what makes the places in which build backends run.
 
-    :param arguments: the options of `options.table.requirements.SOURCE_BUILDS`.
+    :param request: the options of `options.table.requirements.SOURCE_BUILDS`.
     :param environ: the environment of the process.
     :param repository: returns where what building needs comes from.
     :param environment: whose interpreter builds.
@@ -132,7 +130,7 @@ def open_places(
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Request
 
-    if arguments.no_build_isolation:
+    if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
     # A wish is about what gets installed; how builds are told apart holds here too.
     rule = ChoicePolicy(providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes)
@@ -155,10 +153,10 @@ def open_places(
     )
 
 
-def _never(arguments: Namespace, wanted: Wanted) -> list[str]:
+def _never(request: BuildingOptions, wanted: Wanted) -> list[str]:
     """Return what is wanted as wheels only, with pip's words for all and for none."""
     names: list[str] = []
-    for text in (*wanted.only_binary, *arguments.only_binary):
+    for text in (*wanted.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):
             names = [] if name == ":none:" else [*names, name]
     return [name for name in names if name]

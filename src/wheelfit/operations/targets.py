@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.requests import SourceOptions
 
 _PREFIX = "project:"
 """Marks a word as the name of a project, whatever it looks like."""
@@ -27,7 +26,7 @@ _ENDINGS = (
 
 
 def named_project(
-    text: str, arguments: Namespace, *, versions_suffice: bool = False
+    text: str, request: SourceOptions, *, versions_suffice: bool = False
 ) -> Requirement | None:
     """Return the project that a target names; None if it is a path.
 
@@ -36,7 +35,7 @@ def named_project(
     slash or the ending of a file, or is a usual name of a folder.
 
     :param text: as the user wrote it.
-    :param arguments: the options of `options.table.sources.SOURCES`.
+    :param request: the options of `options.table.sources.SOURCES`.
     :param versions_suffice: whether versions, as in ``torch==2.8.0``, serve in place of an index.
     :raises UsageError: it is a requirement, but with more than versions; or names no project.
     """
@@ -47,7 +46,7 @@ def named_project(
 
     is_named = text.startswith(_PREFIX)
     name = text.removeprefix(_PREFIX)
-    has_index = arguments.index_url or arguments.extra_index_url or arguments.find_links
+    has_index = request.index_url or request.extra_index_url or request.find_links
     has_versions = any(sign in text for sign in "=<>!~")
     if not is_named and (
         not (has_index or (versions_suffice and has_versions))

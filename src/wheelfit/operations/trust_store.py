@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.configuration import VARIABLE as CONFIGURATION_VARIABLE
-from wheelfit.cli.configuration import configuration_file, site_folder
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
 from wheelfit.errors import EnvironmentBusy, FileProblem, InvalidConfiguration, UnusablePolicy
+from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
+from wheelfit.operations.user_folders import configuration_file, site_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,10 +10,10 @@ from wheelfit.errors import AttestationProblem, UserError
 from wheelfit.sources.page import File
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Reporter
+    from wheelfit.operations.requests import AttestationOptions
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _LARGEST = 4 << 20  # bytes of a provenance document
 
 
-def demands(arguments: Namespace) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
+def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
     """Return which packages need attestations, ``:all:`` for every one, and by whom.
 
-    :param arguments: with the options of `options.table.environment.ATTESTATIONS`.
+    :param request: with the options of `options.table.environment.ATTESTATIONS`.
     :raises UserError: an option names no package or no publisher.
     """
-    trusted = _trusted(arguments.trusted_publisher or ())
-    named = arguments.require_attestations or ()
+    trusted = _trusted(request.trusted_publisher or ())
+    named = request.require_attestations or ()
     required = (name if name == ":all:" else _project(name) for name in named)
     return frozenset((*required, *trusted)), trusted
 
@@ -37,27 +37,27 @@ def verify_attestations(
     pins: Iterable[Pin],
     wheels: Mapping[str, UnpackedWheel],
     repository: Repository,
-    arguments: Namespace,
-    output: Output,
+    request: AttestationOptions,
+    reporter: Reporter,
 ) -> None:
     """Verify what the index has of each wheel, as far as the options ask for it.
 
     :param pins: what will be installed.
     :param wheels: the wheels by the URL in the plan.
     :param repository: where provenance comes from.
-    :param arguments: with the options of `options.table.environment.ATTESTATIONS`.
-    :param output: told who published what.
+    :param request: with the options of `options.table.environment.ATTESTATIONS`.
+    :param reporter: told who published what.
     :raises AttestationProblem: something does not hold, or is missing and required.
     :raises UserError: the library is not installed, or an option is none.
     """
-    required, trusted = demands(arguments)
-    if not required and not arguments.verify_attestations:
+    required, trusted = demands(request)
+    if not required and not request.verify_attestations:
         return
     from wheelfit.sources.attestations import verify_provenance
 
     for pin in pins:
         is_required = bool({":all:", pin.name} & required)
-        if not is_required and not arguments.verify_attestations:
+        if not is_required and not request.verify_attestations:
             continue
         name = pin.filename.text
         url = _provenance_url(pin, repository)
@@ -68,13 +68,13 @@ def verify_attestations(
                     where=name,
                     hint="nothing was installed; the index has no provenance of this file",
                 )
-            output.detail(f"{name}: the index has no attestations of it")
+            reporter.detail(f"{name}: the index has no attestations of it")
             continue
         provenance = repository.read(File(f"{name}.provenance", url), limit=_LARGEST)
         signers = verify_provenance(
             provenance, name, wheels[pin.file.url].sha256, trusted=trusted.get(pin.name, ())
         )
-        output.say(f"{name}: published by {', '.join(signers)}", "dim")
+        reporter.note(f"{name}: published by {', '.join(signers)}")
 
 
 def _provenance_url(pin: Pin, repository: Repository) -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.cli.plugins import OnDemandPlugins, read_rules_about_plugins
-from wheelfit.cli.trust_store import read_policies
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import support_for
 from wheelfit.core.trust import PluginRules
+from wheelfit.operations.context import Context
+from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugins
+from wheelfit.operations.trust_store import read_policies
 from wheelfit.platforms import override_names, overrides
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.children import RealProcesses
@@ -20,22 +21,24 @@ from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.hosts import Host
-    from wheelfit.cli.output import Output
     from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.provider_steps import Detector
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.hosts import Host
+    from wheelfit.operations.requests import MachineOptions
     from wheelfit.platforms.baseline import Baseline
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
+
+
+_Request = TypeVar("_Request", bound="MachineOptions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ class ChosenMachine:
     options as they were given or configured."""
     plugin_rules: PluginRules = PluginRules()
     """What decides whether a plugin may be asked (P-14)."""
-    environ: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The environment of the process, without overrides where they do not count."""
+    context: Context = field(default_factory=Context, hash=False)
+    """The surroundings, without overrides where they do not count."""
     words: str = ""
     """What is to be said of the machine instead of interpreter and platform."""
     host: Host | None = None
@@ -119,171 +122,162 @@ class ChosenMachine:
         environment: Environment,
         repository: Repository,
         settings: SourceSettings,
-        arguments: Namespace,
-        output: Output,
+        request: MachineOptions,
     ) -> OnDemandPlugins:
         """Return who asks plugins about the machine.
 
         :param environment: whose interpreter runs them.
         :param repository: where they come from.
         :param settings: what it was opened with.
-        :param arguments: the options of `MACHINE` and `SOURCES` in `options.table`.
-        :param output: told what people should know.
+        :param request: the options of `MACHINE` and `SOURCES` in `options.table`.
         """
         return OnDemandPlugins(
             self.plugin_rules,
             environment.interpreter,
             environment.target(),
             lambda: repository,
-            arguments=arguments,
-            environ=self.environ,
-            output=output,
+            request=request,
+            context=self.context,
             keep=lambda: settings.cache,
         )
 
 
 def choose_machine(
-    arguments: Namespace,
+    request: MachineOptions,
     current: Target,
-    environ: Mapping[str, str],
-    output: Output,
+    context: Context,
     *,
     recall: bool = True,
 ) -> ChosenMachine:
     """Open the machine that the options name, and say which overrides are in effect.
 
-    :param arguments: the options of `options.table.machine.MACHINE`.
+    :param request: the options of `options.table.machine.MACHINE`.
     :param current: the target of the interpreter in use.
-    :param environ: the environment of the process.
-    :param output: told of the host file and the overrides in use (P-44, P-73).
+    :param context: told of the host file and the overrides in use (P-44, P-73).
     :param recall: whether an answer of a driver may be one that it gave before (P-22).
     :raises PolicyRefusal: a policy forbids an option, or cannot be understood.
     """
-    site = read_policies(environ)
-    rules = read_rules_about_plugins(arguments, environ, site, output)
-    if arguments.no_env_override or site.no_env_override is not None:
-        said_by = "--no-env-override" if arguments.no_env_override else site.no_env_override
-        replacing = {OVERRIDE, *override_names.names_in(environ)}
-        for name in sorted(replacing & environ.keys()):
-            output.detail(f"{name} of the environment is ignored ({said_by})")
-        environ = {name: value for name, value in environ.items() if name not in replacing}
-    arguments = _with_decisions(arguments, rules)
-    policy = _policy(arguments, environ, rules, output)
-    chosen = _choose(arguments, current, environ, output, policy, recall=recall)
-    return replace(chosen, plugin_rules=rules, environ=environ)
+    site = read_policies(context.environ)
+    rules = read_rules_about_plugins(request, site, context)
+    if request.no_env_override or site.no_env_override is not None:
+        said_by = "--no-env-override" if request.no_env_override else site.no_env_override
+        replacing = {OVERRIDE, *override_names.names_in(context.environ)}
+        for name in sorted(replacing & context.environ.keys()):
+            context.reporter.detail(f"{name} of the environment is ignored ({said_by})")
+        kept = {name: value for name, value in context.environ.items() if name not in replacing}
+        context = replace(context, environ=kept)
+    request = _with_decisions(request, rules)
+    policy = _policy(request, rules, context)
+    chosen = _choose(request, current, context, policy, recall=recall)
+    return replace(chosen, plugin_rules=rules, context=context)
 
 
-def _with_decisions(arguments: Namespace, rules: PluginRules) -> Namespace:
+def _with_decisions(request: _Request, rules: PluginRules) -> _Request:
     """Add what is switched for good to what is switched for this command (P-10)."""
-    lists = {
-        "enable_provider": rules.trust.enabled,
-        "disable_provider": rules.trust.disabled,
-        "ignore_static": rules.policy.ignore_static,
-    }
-    given = vars(arguments)
-    more = {key: [*given[key], *sorted(names)] for key, names in lists.items()}
-    return type(arguments)(**{**given, **more})
+    return replace(
+        request,
+        enable_provider=(*request.enable_provider, *sorted(rules.trust.enabled)),
+        disable_provider=(*request.disable_provider, *sorted(rules.trust.disabled)),
+        ignore_static=(*request.ignore_static, *sorted(rules.policy.ignore_static)),
+    )
 
 
-def _policy(
-    arguments: Namespace, environ: Mapping[str, str], rules: PluginRules, output: Output
-) -> ProviderPolicy:
+def _policy(request: MachineOptions, rules: PluginRules, context: Context) -> ProviderPolicy:
     return ProviderPolicy(
-        enabled=frozenset(arguments.enable_provider),
-        disabled=frozenset(arguments.disable_provider),
+        enabled=frozenset(request.enable_provider),
+        disabled=frozenset(request.disable_provider),
         forbidden=rules.policy.disabled,
-        ignore_static=_without_list(arguments.ignore_static),
-        table=(*arguments.provider_table, *EMULATED_PLUGINS),
-        device_policy=arguments.devices,
-        abi_dependency=not arguments.no_abi_dependency,
-        abi_versions=_declared_versions(environ, output),
+        ignore_static=_without_list(request.ignore_static),
+        table=(*request.provider_table, *EMULATED_PLUGINS),
+        device_policy=request.devices,
+        abi_dependency=not request.no_abi_dependency,
+        abi_versions=_declared_versions(context),
     )
 
 
 def _choose(
-    arguments: Namespace,
+    request: MachineOptions,
     current: Target,
-    environ: Mapping[str, str],
-    output: Output,
+    context: Context,
     policy: ProviderPolicy,
     *,
     recall: bool,
 ) -> ChosenMachine:
-    same_major = arguments.rocm_compat == "same-major"
+    same_major = request.rocm_compat == "same-major"
     here = Machine(
-        environ=environ,
+        environ=context.environ,
         architecture=current.architecture,
         rocm_same_major=same_major,
-        tpu_generation=arguments.tpu_generation,
+        tpu_generation=request.tpu_generation,
         processes=RememberingProcesses(
             RealProcesses(),
-            lambda: _memory(arguments, environ),
-            Surroundings(environ=environ, architecture=current.architecture),
+            lambda: _memory(request, context.environ),
+            Surroundings(environ=context.environ, architecture=current.architecture),
             recall=recall,
         ),
     )
-    options = options_in_effect(arguments)
+    options = options_in_effect(request)
     if options:
-        output.say(f"in effect: {', '.join(options)}", "dim")
-    declared = tuple(f"{OVERRIDE}={environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
-    if arguments.host is None:
-        in_effect = (*_overrides(here, environ, output), *declared, *options)
+        context.reporter.note(f"in effect: {', '.join(options)}")
+    declared = tuple(f"{OVERRIDE}={context.environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
+    if request.host is None:
+        in_effect = (*_overrides(here, context), *declared, *options)
         return ChosenMachine(
             "this machine", current, here, None, policy, here.namespaces, in_effect
         )
     # What only another machine needs takes as long to import as all of its detection.
-    from wheelfit.cli.hosts import open_host
     from wheelfit.core.host_file import HostDetector
+    from wheelfit.operations.hosts import open_host
     from wheelfit.platforms.baseline import Baseline
 
-    host = open_host(arguments.host, environ, rocm_same_major=same_major)
+    host = open_host(request.host, context.environ, rocm_same_major=same_major)
     file = host.file
     if host.kind == "preset":
-        output.say(f"choosing for preset {host.name}: {host.words}")
+        context.reporter.say(f"choosing for preset {host.name}: {host.words}")
     else:
-        output.say(f"choosing for the machine in {arguments.host}")
+        context.reporter.say(f"choosing for the machine in {request.host}")
     for note in (*host.notes, *file.notes):
-        output.say(f"  {note}", "dim")
-    for name in override_names.names_in(environ) if not arguments.allow_incomplete else ():
-        if overrides.value_of(environ, name) is not None:  # P-70
-            output.say(f"  {name} of the environment counts for this machine only", "dim")
+        context.reporter.note(f"  {note}")
+    for name in override_names.names_in(context.environ) if not request.allow_incomplete else ():
+        if overrides.value_of(context.environ, name) is not None:  # P-70
+            context.reporter.note(f"  {name} of the environment counts for this machine only")
     for override in file.overrides:  # P-73
-        output.warn(f"{host.name} was written while detection was overridden: {override}")
+        context.reporter.warn(f"{host.name} was written while detection was overridden: {override}")
     named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
     target = file.target(current, host.name)
     described = HostDetector(file, host.name, host.kind)
     asked: Machine | Baseline | None = None
     in_effect = (*declared, *options)
     namespaces = named
-    if arguments.allow_incomplete:
+    if request.allow_incomplete:
         # P-65: of another platform this machine knows nothing but what all machines have there.
         asked = Baseline(target.architecture) if _elsewhere(target, current) else here
         namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
-        in_effect = (*_overrides(asked, environ, output), *in_effect)
+        in_effect = (*_overrides(asked, context), *in_effect)
     return ChosenMachine(
         host.name, target, asked, described, policy, namespaces, in_effect, host=host
     )
 
 
-def _memory(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
+def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
     """Return the folder for what drivers answered; None where nothing may be kept (P-22)."""
-    from wheelfit.cli.cache_folder import cache_folder_in_use
+    from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.platforms.cache_folder import unsafe_cache_folder
 
-    folder = cache_folder_in_use(arguments, environ)
+    folder = cache_folder_in_use(request, environ)
     if folder is None or unsafe_cache_folder(str(folder)):
         return None
     return str(folder / "probes")
 
 
-def options_in_effect(arguments: Namespace) -> tuple[str, ...]:
+def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
     """Return the options that change what is detected or chosen, as they can be typed.
 
     Whether they were typed or come from the configuration file does not matter.
 
-    :param arguments: of any command; options that it does not have are not in effect.
+    :param request: of any command; options that it does not have are not in effect.
     """
-    known = vars(arguments)
+    known = vars(request)
     found = [
         f"{option} {value}" for option, key in _REPEATED.items() for value in known.get(key) or ()
     ]
@@ -327,24 +321,24 @@ def _elsewhere(target: Target, current: Target) -> bool:
     )
 
 
-def _declared_versions(
-    environ: Mapping[str, str], output: Output
-) -> Mapping[NormalizedName, KnownVersion]:
+def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion]:
     """Return the versions that the environment declares for builds to fit (P-57)."""
-    versions, ignored = read_override(environ.get(OVERRIDE, ""))
+    versions, ignored = read_override(context.environ.get(OVERRIDE, ""))
     for reason in ignored:
-        output.warn(f"{OVERRIDE}: {reason}")
+        context.reporter.warn(f"{OVERRIDE}: {reason}")
     for name, known in versions.items():
-        output.warn(f"the environment overrides versions: {name} {known.version} {known.how}")
+        context.reporter.warn(
+            f"the environment overrides versions: {name} {known.version} {known.how}"
+        )
     return versions
 
 
-def _overrides(
-    machine: Machine | Baseline, environ: Mapping[str, str], output: Output
-) -> tuple[str, ...]:
+def _overrides(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:
     in_effect = machine.overrides_in_effect()
     for override in in_effect:  # P-73
-        output.warn(f"the environment overrides detection: {override}")
-    for name in override_names.strays_in(environ, machine.namespaces):
-        output.warn(f"{name} changes nothing: no provider of wheelfit has a namespace like that")
+        context.reporter.warn(f"the environment overrides detection: {override}")
+    for name in override_names.strays_in(context.environ, machine.namespaces):
+        context.reporter.warn(
+            f"{name} changes nothing: no provider of wheelfit has a namespace like that"
+        )
     return in_effect

@@ -38,7 +38,7 @@ _PACKAGES = frozenset(
 """What wheelfit may import beside the standard library while something is installed."""
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """The projects that have it."""
-_FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "cli")
+_FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "operations", "cli")
 """Of which floors something may be needed once the environment is changed."""
 _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 """Folders of these floors of which nothing is."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.progress import Bars
+    from wheelfit.operations.context import Transfers
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -29,19 +29,21 @@ _AT_ONCE = 4
 
 
 def download(
-    pins: Sequence[Pin], candidates: Candidates, folder: Path, bars: Bars
+    pins: Sequence[Pin], candidates: Candidates, folder: Path, transfers: Transfers
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
     """Fetch wheels as they are.
 
     :param pins: what to fetch.
     :param candidates: where from, and what each must agree with.
     :param folder: where to put them.
-    :param bars: shows how it gets on.
+    :param transfers: shows how it gets on.
     :returns: the paths by name, and the wheels that are not what they were chosen for with the
         reason (F-93).
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
-    results = several_at_once(pins, lambda pin: _fetch(pin, candidates, folder, bars), bars)
+    results = several_at_once(
+        pins, lambda pin: _fetch(pin, candidates, folder, transfers), transfers
+    )
     paths = {}
     refused = []
     for pin, result in zip(pins, results, strict=True):
@@ -53,19 +55,19 @@ def download(
 
 
 def unpacked(
-    pins: Sequence[Pin], candidates: Candidates, folder: Path, bars: Bars
+    pins: Sequence[Pin], candidates: Candidates, folder: Path, transfers: Transfers
 ) -> tuple[dict[NormalizedName, UnpackedWheel], list[tuple[Pin, str]]]:
     """Fetch wheels and unpack them, unless a cache has them.
 
     :param pins: what to fetch.
     :param candidates: where from, and what each must agree with.
     :param folder: where what no cache keeps may lie.
-    :param bars: shows how it gets on.
+    :param transfers: shows how it gets on.
     :returns: the wheels by name, and those that are not what they were chosen for with the
         reason (F-93).
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
-    wheels = bars.wheels(pin.file.size for pin in pins)
+    wheels = transfers.wheels(pin.file.size for pin in pins)
 
     def fetch(pin: Pin) -> UnpackedWheel | str:
         progress = wheels.wheel(str(pin), pin.file.size)
@@ -79,7 +81,7 @@ def unpacked(
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
     found = {}
     refused = []
-    for pin, result in zip(ordered, several_at_once(ordered, fetch, bars), strict=True):
+    for pin, result in zip(ordered, several_at_once(ordered, fetch, transfers), strict=True):
         if isinstance(result, str):
             refused.append((pin, result))
         else:
@@ -87,15 +89,17 @@ def unpacked(
     return found, refused
 
 
-def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:
+def several_at_once(
+    things: Sequence[_T], fetch: Callable[[_T], _R], transfers: Transfers
+) -> list[_R]:
     """Fetch wheels, a few at the same time; the first failure ends it all.
 
     :param things: what to fetch.
     :param fetch: fetches one; called from several threads.
-    :param bars: ends what is under way.
+    :param transfers: ends what is under way.
     :returns: what ``fetch`` returned, in the order of the things.
     """
-    return at_once(things, fetch, most=_AT_ONCE, cancel=bars.cancel)
+    return at_once(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
 
 
 @contextmanager
@@ -114,8 +118,8 @@ def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -
         raise
 
 
-def _fetch(pin: Pin, candidates: Candidates, folder: Path, bars: Bars) -> Path | str:
-    path = candidates.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
+def _fetch(pin: Pin, candidates: Candidates, folder: Path, transfers: Transfers) -> Path | str:
+    path = candidates.repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
     if pin.label is None:
         return path
     # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27) and

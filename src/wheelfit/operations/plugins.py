@@ -7,17 +7,16 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.configuration import home
-from wheelfit.cli.trust_store import read_trust_file, trust_file
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import PolicyRefusal
+from wheelfit.operations.requests import CacheOptions, MachineOptions, SourceOptions
+from wheelfit.operations.trust_store import read_trust_file, trust_file
+from wheelfit.operations.user_folders import home
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.cli.output import Output
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
     from wheelfit.core.trust import SitePolicy
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.install.plugins.asking import TrustedPlugins
     from wheelfit.install.plugins.environments import PluginEnvironments
+    from wheelfit.operations.context import Context
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.repository import Repository
@@ -32,42 +32,42 @@ if TYPE_CHECKING:
 
 
 def read_rules_about_plugins(
-    arguments: Namespace,
-    environ: Mapping[str, str],
+    request: MachineOptions,
     site: SitePolicy,
-    output: Output,
+    context: Context,
     *,
     system: str = os.name,
 ) -> PluginRules:
     """Return what decides whether a plugin may be asked.
 
-    :param arguments: the options of `options.table.machine.MACHINE`.
-    :param environ: the environment of the process.
+    :param request: the options of `options.table.machine.MACHINE`.
     :param site: what the site allows.
-    :param output: told when everything is trusted, and when the user's file does not count.
+    :param context: told when everything is trusted, and when the user's file does not count.
     :param system: as ``os.name``.
     :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
     :raises InvalidConfiguration: the user's file cannot be understood.
     """
-    trust = read_trust_file(trust_file(environ, sys.platform, home()), output.warn)
+    trust = read_trust_file(
+        trust_file(context.environ, sys.platform, home()), context.reporter.warn
+    )
     off = None
     if system != "posix":  # nothing would be gained by installing one
         off = "plugins are not run on this system, which cannot confine them"
-    if arguments.host is not None:
+    if request.host is not None:
         off = "no plugin is asked about another machine"
-    if arguments.no_plugins:
+    if request.no_plugins:
         off = "plugins are switched off (no-plugins)"
-    if arguments.trust_all_plugins and off is None:
+    if request.trust_all_plugins and off is None:
         forbidden = site.forbids_trust_all
         if forbidden is not None:
             where, key = forbidden
             raise PolicyRefusal(
                 "--trust-all-plugins is forbidden by a policy", where=where, note=f"it says {key}"
             )
-        output.warn(
+        context.reporter.warn(
             "--trust-all-plugins: code of any package that some wheel names is installed and run"
         )
-    return PluginRules(trust, site, everything=arguments.trust_all_plugins, off=off)
+    return PluginRules(trust, site, everything=request.trust_all_plugins, off=off)
 
 
 class OnDemandPlugins:
@@ -77,10 +77,8 @@ class OnDemandPlugins:
     :param interpreter: which Python plugins are installed for.
     :param target: the same, as the resolver sees it.
     :param open_sources: opens where wheels come from.
-    :param arguments: the options of `options.table.machine.MACHINE`; those of
-        `options.table.sources.SOURCES` count if they are there.
-    :param environ: the environment of the process.
-    :param output: told what people should know.
+    :param request: how they are asked, and where things are kept.
+    :param context: the surroundings; its variables are those of the plugins.
     :param keep: whether what is installed is kept for the next command.
     """
 
@@ -91,18 +89,16 @@ class OnDemandPlugins:
         target: Target,
         open_sources: Callable[[], Repository],
         *,
-        arguments: Namespace,
-        environ: Mapping[str, str],
-        output: Output,
+        request: MachineOptions,
+        context: Context,
         keep: Callable[[], bool] = lambda: True,
     ) -> None:
         self._rules = rules
         self._interpreter = interpreter
         self._target = target
         self._open_sources = open_sources
-        self._arguments = arguments
-        self._environ = environ
-        self._output = output
+        self._request = request
+        self._context = context
         self._keep = keep
         self._plugins: TrustedPlugins | None = None
 
@@ -121,72 +117,66 @@ class OnDemandPlugins:
                 self._target,
                 self._open_sources,
                 self._environments,
-                environ=self._environ,
-                deadline=self._arguments.plugin_deadline,
-                note=self._output.warn,
-                tell=lambda text: self._output.say(text, "dim"),
+                environ=self._context.environ,
+                deadline=self._request.plugin_deadline,
+                note=self._context.reporter.warn,
+                tell=self._context.reporter.note,
             )
         return self._plugins.ask(question)
 
     def _environments(self) -> PluginEnvironments:
         from wheelfit.install.plugins.environments import PluginEnvironments
 
-        folder = plugin_folder(self._arguments, self._environ) if self._keep() else None
-        return PluginEnvironments(folder, self._environ, self._output.warn)
+        folder = plugin_folder(self._request, self._context.environ) if self._keep() else None
+        return PluginEnvironments(folder, self._context.environ, self._context.reporter.warn)
 
 
-def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
+def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
     """Return where plugins are installed, whether it exists or not.
 
-    :param arguments: the options of `options.table.sources.SOURCES`, if the command has them.
+    :param request: where things are kept.
     :param environ: the environment of the process.
     """
-    from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.install.plugins.environments import FOLDER
+    from wheelfit.operations.cache_folder import cache_folder
 
-    return cache_folder(getattr(arguments, "cache_dir", None), environ).absolute() / FOLDER
+    return cache_folder(request.cache_dir, environ).absolute() / FOLDER
 
 
 @contextmanager
 def plugins_by_themselves(
     rules: PluginRules,
     environment: Environment,
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    output: Output,
+    request: MachineOptions,
+    context: Context,
 ) -> Iterator[OnDemandPlugins]:
     """Give who asks plugins for a command that has no sources; pip's configuration has them.
 
     :param rules: what is trusted and allowed.
     :param environment: whose interpreter runs the plugins.
-    :param arguments: the options of `options.table.machine.MACHINE`.
-    :param environ: the environment of the process.
-    :param output: told what people should know.
+    :param request: the options of `options.table.machine.MACHINE`.
+    :param context: told what people should know.
     """
     with ExitStack() as stack:
+        options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)
 
-        def settings() -> tuple[Namespace, SourceSettings]:
+        def settings() -> SourceSettings:
             # Imported when a plugin is asked, which hardly ever happens.
-            from wheelfit.cli.indexes import read_settings
-            from wheelfit.cli.options.arguments import OptionParser
-            from wheelfit.cli.options.table.sources import SOURCES
+            from wheelfit.operations.indexes import read_settings
 
-            defaults = OptionParser("plugins", (SOURCES,)).parse_args([])
-            prefix = environment.interpreter.prefix
-            return defaults, read_settings(defaults, environ, prefix=prefix)
+            return read_settings(options, context.environ, prefix=environment.interpreter.prefix)
 
         def sources() -> Remembered:
-            from wheelfit.cli.indexes import open_indexes
+            from wheelfit.operations.indexes import open_indexes
 
-            return stack.enter_context(open_indexes(*settings(), environ, output))
+            return stack.enter_context(open_indexes(options, settings(), context))
 
         yield OnDemandPlugins(
             rules,
             environment.interpreter,
             environment.target(),
             sources,
-            arguments=arguments,
-            environ=environ,
-            output=output,
-            keep=lambda: settings()[1].cache,
+            request=request,
+            context=context,
+            keep=lambda: settings().cache,
         )

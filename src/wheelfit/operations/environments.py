@@ -10,16 +10,16 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.places import Places
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping
 
-    from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.requests import EnvironmentOptions
     from wheelfit.sources.cache import Store
 
 
 def open_environment_of(
-    arguments: Namespace,
+    request: EnvironmentOptions,
     environ: Mapping[str, str],
     *,
     may_be_new: bool = False,
@@ -27,7 +27,7 @@ def open_environment_of(
 ) -> Environment:
     """Open the environment that the options name.
 
-    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
+    :param request: the options of `options.table.environment.ENVIRONMENT`.
     :param environ: the environment of the process.
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
@@ -36,8 +36,8 @@ def open_environment_of(
     """
     if not may_be_new:
         # Below a root, the prefix is a folder of that.
-        prefix = None if arguments.root else arguments.prefix
-        for named in (arguments.target, prefix, arguments.root):
+        prefix = None if request.root else request.prefix
+        for named in (request.target, prefix, request.root):
             if named and not Path(named).exists():
                 raise FileProblem(
                     "there is no such folder", where=named, hint="name one that exists"
@@ -47,45 +47,44 @@ def open_environment_of(
         return Path(name) if name else None
 
     return open_environment(
-        arguments.python,
+        request.python,
         environ=environ,
-        prefix=folder(arguments.prefix),
-        root=folder(arguments.root),
-        target=folder(arguments.target),
-        store=lambda: _store(arguments, environ),
+        prefix=folder(request.prefix),
+        root=folder(request.root),
+        target=folder(request.target),
+        store=lambda: _store(request, environ),
         tags=tags,
     )
 
 
-def _store(arguments: Namespace, environ: Mapping[str, str]) -> Store:
+def _store(request: EnvironmentOptions, environ: Mapping[str, str]) -> Store:
     """Return where is kept what interpreters said of themselves."""
-    from wheelfit.cli.cache_folder import cache_folder_in_use
+    from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.sources.cache import Store
 
     # Who keeps more than this says why nothing can be kept.
-    return Store(cache_folder_in_use(arguments, environ))
+    return Store(cache_folder_in_use(request, environ))
 
 
 def tell_unnamed_environment(
-    arguments: Namespace, environ: Mapping[str, str], environment: Environment, output: Output
+    request: EnvironmentOptions, environment: Environment, context: Context
 ) -> None:
     """Say what will be changed, if the user has neither named nor activated it.
 
-    :param arguments: the options of `options.table.environment.ENVIRONMENT`.
-    :param environ: the environment of the process; ``VIRTUAL_ENV`` counts.
+    :param request: the options of `options.table.environment.ENVIRONMENT`.
     :param environment: what was opened.
-    :param output: where to say it.
+    :param context: where to say it.
     """
-    named = (arguments.python, arguments.prefix, arguments.root, arguments.target)
-    if not any(named) and not environ.get("VIRTUAL_ENV"):
-        output.say(f"environment: {environment.name}", "dim")
+    named = (request.python, request.prefix, request.root, request.target)
+    if not any(named) and not context.environ.get("VIRTUAL_ENV"):
+        context.reporter.note(f"environment: {environment.name}")
 
 
-def mend_first(environment: Environment, output: Output) -> None:
+def mend_first(environment: Environment, reporter: Reporter) -> None:
     """Put an interrupted change right before another one is decided, and say so.
 
     :param environment: what will be changed.
-    :param output: where to say it.
+    :param reporter: where to say it.
     :raises EnvironmentUnavailable: that cannot be done now.
     """
     places = Places.of(environment.schemes, environment.seal)
@@ -95,18 +94,18 @@ def mend_first(environment: Environment, output: Output) -> None:
 
     if (recovered := mend(environment)) is not None:
         for note in (str(recovered), *recovered.notes):
-            output.say(f"note: {note}", "dim")
+            reporter.note(f"note: {note}")
 
 
-def tell_interruption(environment: Environment, output: Output) -> None:
+def tell_interruption(environment: Environment, reporter: Reporter) -> None:
     """Warn if a change was interrupted, for then what is there may be neither old nor new.
 
     :param environment: what is looked at.
-    :param output: where to say it.
+    :param reporter: where to say it.
     """
     if not Places.of(environment.schemes, environment.seal).is_changing:
         return
     from wheelfit.install.mending import find_interruption
 
     if (found := find_interruption(environment)) is not None:
-        output.warn(str(found))
+        reporter.warn(str(found))

@@ -1,0 +1,1 @@
+"""Reports of operations, as text for people or JSON for programs."""

@@ -1,0 +1,82 @@
+"""Reports of changed environments, as text or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.render.sizes import size_table
+from wheelfit.operations.sizes import unknown_sizes
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Output
+    from wheelfit.install.plan import Plan
+    from wheelfit.operations.change_reports import ChangeReport
+
+_PLAIN = "plain"
+
+
+def show_change(report: ChangeReport, output: Output) -> None:
+    """Print what was done to an environment, or would be."""
+    output.result_json(report.to_json())
+    decided = report.decided
+    planned, resolution = decided.planned, decided.resolution
+    for warning in (*report.warnings, *map(str, report.broken)):
+        output.warn(warning)
+    for one in decided.misfits:
+        remedy = "wheelfit install --refit exchanges it"
+        output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
+    for text in report.notes:
+        output.note(f"note: {text}")
+    for held in resolution.held:
+        if held.forced.because:
+            output.say(f"note: {held}")
+    for change in decided.changes:
+        output.say(f"note: {change}")
+    for pin in resolution.pins:
+        if (better := pin.choice.selection.better) is not None:
+            output.say(
+                f"note: {pin.name} stays {pin.label}, though {better.label or _PLAIN} would fit "
+                "better (--allow-variant-change takes it)"
+            )
+    for pin in planned.install:
+        for remark in pin.choice.remarks:
+            output.note(f"note: {remark}")
+        for remark in pin.choice.metadata.notes:
+            output.detail(remark)
+    for detail in resolution.details:
+        output.detail(detail)
+    _show_plan(planned, output, dry_run=report.dry_run)
+    if report.sizes:
+        for line in size_table(planned.install, report.sizes):
+            output.result(line)
+        for line in unknown_sizes(report.sizes):
+            output.warn(line)
+    if not planned:
+        output.result(f"nothing to do: {report.otherwise}")
+    for warning in report.idle_labels:
+        output.warn(warning)
+
+
+def _show_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
+    old = {entry.name: entry for entry in planned.remove}
+    for pin in planned.install:
+        gone = old.pop(pin.name, None)
+        replaced = ""
+        if gone is not None:
+            newer = "the newer " if gone.version > pin.version else ""
+            replaced = f", replacing {newer}{gone.version}"
+        if gone is not None and gone.label != pin.label:
+            replaced += f" ({gone.label or _PLAIN})"
+        # One line for each package that had a choice; for the others there is nothing to say.
+        had_choice = pin.label is not None or any(
+            verdict.filename.label for verdict in pin.choice.selection.verdicts
+        )
+        why = f": {pin.reason}" if had_choice else ""
+        if pin.file.origin is not None:
+            replaced += f", {'to be ' if dry_run else ''}built from {pin.file.origin.name}"
+        output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
+    for entry in old.values():
+        output.result(f"{'would remove' if dry_run else 'removed'} {entry}")
+    for entry in planned.keep:
+        if output.verbosity > 0:
+            output.result(f"kept {entry}")

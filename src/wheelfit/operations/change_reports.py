@@ -1,0 +1,137 @@
+"""Reports of changed environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.install.breakage import breakages
+from wheelfit.operations.sizes import sized, sizes_of
+from wheelfit.resolve.acceleration import unwished_libraries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.installed import Judged
+    from wheelfit.install.breakage import Breakage
+    from wheelfit.install.installed import Installed
+    from wheelfit.operations.changes import Decided, Ground
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.sources.size import FileSize
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """What was done to an environment, or would be."""
+
+    decided: Decided
+    machine: ChosenMachine
+    dry_run: bool
+    """Whether nothing was done."""
+    otherwise: str
+    """The reason why there was nothing to do, for the case that there was nothing."""
+    broken: tuple[Breakage, ...] = ()
+    """Requirements of installed distributions that are not met any more."""
+    notes: tuple[str, ...] = ()
+    """Remarks of little weight."""
+    warnings: tuple[str, ...] = ()
+    sizes: Mapping[NormalizedName, FileSize] = field(default_factory=dict)
+    """Sizes of what would be installed, of a dry run."""
+    idle_labels: tuple[str, ...] = ()
+    """Wishes for labels of projects that are not in the result."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        planned, resolution = self.decided.planned, self.decided.resolution
+        return {
+            "version": 1,
+            "dry_run": self.dry_run,
+            **self.machine.to_mapping(),
+            **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
+            "keep": [_kept(entry, resolution) for entry in planned.keep],
+            "variant_changes": [one.to_mapping() for one in self.decided.changes],
+            "misfits": [_misfit(one) for one in self.decided.misfits],
+            "agreements": [one.to_mapping() for one in resolution.held],
+            "breaks": [one.to_mapping() for one in self.broken],
+            "plugins": _plugins(resolution),
+            "degradations": [
+                {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
+                for pin in resolution.pins
+                for one in pin.choice.degradations
+            ],
+        }
+
+
+def report_change(
+    decided: Decided, ground: Ground, *, dry_run: bool, otherwise: str
+) -> ChangeReport:
+    """Return the report of what was done or would be.
+
+    :param decided: what.
+    :param ground: where, and by what.
+    :param dry_run: whether nothing was done; then sizes are asked for.
+    :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
+    """
+    planned, resolution = decided.planned, decided.resolution
+    environment = ground.environment.interpreter.environment
+    unmet = breakages(planned, decided.present.installed, environment)
+    # What belongs to the result was resolved with it, or locked: whoever did that meant it.
+    broken = [
+        one
+        for one in unmet
+        if one.requirement.name not in resolution.replaced and one.needing not in planned.keep
+    ]
+    meant = [f"{one}, as was decided" for one in unmet if one not in broken]
+    preferences = ground.candidates.policy.preferences
+    there = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
+    return ChangeReport(
+        decided,
+        ground.machine,
+        dry_run,
+        otherwise,
+        tuple(broken),
+        (*resolution.unmet, *meant),
+        tuple(map(str, (*resolution.notes, *unwished_libraries(resolution, preferences)))),
+        sizes_of(planned.install, ground.candidates.repository, unpacked=True) if dry_run else {},
+        tuple(
+            f"--label {name}={label} changes nothing: {name} is not needed"
+            for name, label in preferences.labels.items()
+            if name not in there
+        ),
+    )
+
+
+def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
+    pin = resolution.pin(entry.name)
+    better = None if pin is None else pin.choice.selection.better
+    return {
+        "name": entry.name,
+        "version": str(entry.version),
+        "label": entry.label,
+        "better": None if better is None else better.label,
+    }
+
+
+def _misfit(one: Judged) -> dict[str, object]:
+    variant = one.variant
+    return {
+        "name": variant.name,
+        "version": str(variant.version),
+        "label": variant.label,
+        "because": one.reason,
+    }
+
+
+def _plugins(resolution: Resolution) -> list[dict[str, object]]:
+    """Return the plugins that were asked about packages of the result, each once (P-21)."""
+    asked = {
+        detection.namespace: detection.plugin
+        for pin in resolution.pins
+        if pin.choice.support is not None
+        for detection in pin.choice.support.detections.values()
+        if detection.plugin is not None
+    }
+    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]

@@ -1,0 +1,118 @@
+"""The surroundings of an operation: variables, and the object that hears of its progress."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+
+class WheelProgress(Progress, Protocol):
+    """The progress of one wheel until it is unpacked."""
+
+    def end(self) -> None:
+        """End: the wheel is there."""
+
+
+class WheelsProgress(Protocol):
+    """The progress of several wheels that are fetched and unpacked."""
+
+    def wheel(self, what: str, size: int | None) -> WheelProgress:
+        """Return the progress of one wheel.
+
+        :param what: its name in words.
+        :param size: bytes; None where unknown.
+        """
+
+
+class Transfers(Protocol):
+    """The progress of transfers that take place at the same time."""
+
+    def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Progress:
+        """Return the progress of one transfer.
+
+        :param what: the file.
+        :param verb: the word for the finished transfer.
+        :param is_sum: whether it stands for several files together.
+        """
+
+    def wheels(self, sizes: Iterable[int | None]) -> WheelsProgress:
+        """Return the progress of several wheels.
+
+        :param sizes: bytes of each; None where unknown.
+        """
+
+    def cancel(self) -> None:
+        """End every transfer at its next sign of life."""
+
+
+class Reporter:
+    """The receiver of remarks and progress of an operation; this one is silent.
+
+    Derive from it and override what is of interest. Progress may be reported from any thread.
+    """
+
+    def warn(self, text: str) -> None:
+        """Take a warning."""
+
+    def say(self, text: str) -> None:
+        """Take a remark about what happens."""
+
+    def note(self, text: str) -> None:
+        """Take a remark of less weight."""
+
+    def detail(self, text: str) -> None:
+        """Take a remark that only a curious reader wants."""
+
+    @property
+    def wants_details(self) -> bool:
+        """Whether details, and the output of build backends, are of interest."""
+        return False
+
+    def transfers(self, cut: Callable[[], None]) -> AbstractContextManager[Transfers]:
+        """Return the progress of transfers for the length of a ``with`` block.
+
+        :param cut: ends what is under way, even where a server has fallen silent.
+        """
+        return nullcontext(_Silent(cut))
+
+    def work(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
+        """Return the progress of work for the length of a ``with`` block.
+
+        :param what: the work, in words.
+        """
+        return nullcontext(NO_PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The surroundings of an operation."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+    reporter: Reporter = field(default_factory=Reporter)
+
+
+class _Silent(NoProgress):
+    """Transfers, wheels and one wheel without a reader."""
+
+    def __init__(self, cut: Callable[[], None]) -> None:
+        self.cancel = cut
+
+    def transfer(self, what: str, verb: str = "", *, is_sum: bool = False) -> Progress:  # noqa: ARG002
+        return self
+
+    def wheels(self, sizes: Iterable[int | None]) -> WheelsProgress:  # noqa: ARG002
+        return self
+
+    def wheel(self, what: str, size: int | None) -> WheelProgress:  # noqa: ARG002
+        return self
+
+    def end(self) -> None:
+        pass

@@ -1,0 +1,224 @@
+"""Installation: packages, each in the build that fits the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.changes import (
+    ChangeRequest,
+    Present,
+    carry_out,
+    check_ground,
+    decided,
+    in_peace,
+)
+from wheelfit.operations.opened import FromRequirements, open_for_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.opened import Opened
+    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.resolution import Resolution
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallRequest(ChangeRequest, FromRequirements):
+    """What shall be installed, for which machine, and what may be changed for it."""
+
+    upgrade: bool = False
+    upgrade_package: tuple[str, ...] = ()
+    force_reinstall: bool = False
+    require_hashes: bool = False
+
+
+def install(request: InstallRequest, context: Context) -> ChangeReport:
+    """Resolve, download, check and install.
+
+    If anything fails, the environment is as it was.
+
+    :param request: what to install.
+    :param context: the surroundings.
+    :raises WheelfitError: something cannot be had, or may not be changed.
+    """
+    from wheelfit.operations.bounds import check_bounds
+    from wheelfit.operations.change_reports import report_change
+
+    with open_for_choice(request, context, changes=not request.dry_run) as opened:
+        check_ground(request, opened.environment, opened.rules, context)
+
+        def decide_once() -> Decided:
+            found = _decide(request, opened)
+            check_bounds(request, found, opened.candidates, context.reporter)
+            return found
+
+        decide = in_peace(decide_once)
+        decision = decide()
+        if not request.dry_run:
+            decision = carry_out(decision, decide, request, context.reporter, opened)
+        return report_change(
+            decision, opened, dry_run=request.dry_run, otherwise=_why_nothing(request, decision)
+        )
+
+
+def _why_nothing(request: InstallRequest, decision: Decided) -> str:
+    if decision.resolution.pins or decision.planned.keep:
+        return "what is installed meets every requirement"
+    if request.refit:
+        return "every installed variant that could be judged fits"
+    return "the files ask for nothing"
+
+
+def _decide(request: InstallRequest, opened: Opened) -> Decided:
+    """Resolve, and see that the result is what was wished and can be where it shall be."""
+    from wheelfit.install.plan import plan
+    from wheelfit.resolve.resolver import resolve
+
+    present = Present.of(opened)
+    opened.candidates.hold_on_to(_held(request, opened, present))
+    resolution = resolve(_request(request, opened, present), opened.candidates)
+    resolution = _as_requested_before(request, opened, present, resolution)
+    planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
+    return decided(planned, resolution, present, opened, _agreed(request, opened, present))
+
+
+def _request(request: InstallRequest, opened: Opened, present: Present) -> Request:
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.install.installed import by_name
+    from wheelfit.resolve.request import Asked, Request
+
+    wanted = opened.wanted
+    there = by_name(present.installed)
+    staying = {} if request.force_reinstall else there
+    upgrade_only = frozenset(canonicalize_name(name) for name in request.upgrade_package)
+    again = upgrade_only | (_named(opened) if request.upgrade else frozenset())
+    requirements = wanted.requirements
+    if _is_only_refit(request, opened):
+        requirements = tuple(Asked(Requirement(name)) for name in present.misfits)
+    return Request(
+        requirements=requirements,
+        wheels=opened.wheels(),
+        constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
+        # Where another build is needed, of the same version if there is one.
+        preferred={
+            name: entry.version
+            for name, entry in staying.items()
+            if entry.label is not None and name not in again
+        },
+        installed={name: entry.present() for name, entry in staying.items()},
+        around={name: entry.present() for name, entry in there.items()},
+        there={name: entry.version for name, entry in there.items()},
+        upgrade=request.upgrade,
+        upgrade_only=upgrade_only,
+        prereleases=opened.prereleases,
+        dependencies=not request.no_deps,
+        require_hashes=opened.requires_hashes,
+        hashes_required_by=opened.rules.said_by("require-hashes")
+        if opened.rules.require_hashes
+        else "",
+    )
+
+
+# --- variants that are installed -------------------------------------------------------------
+
+
+def _named(opened: Opened) -> frozenset[NormalizedName]:
+    """Return the projects that the user named."""
+    return frozenset(asked.requirement.name for asked in opened.wanted.requirements)
+
+
+def _is_only_refit(request: InstallRequest, opened: Opened) -> bool:
+    wanted = opened.wanted
+    return bool(request.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
+
+
+def _as_requested_before(
+    request: InstallRequest, opened: Opened, present: Present, resolution: Resolution
+) -> Resolution:
+    """Let what is only exchanged be as much asked for as it was (PEP 376)."""
+    from wheelfit.install.installed import by_name
+
+    if not _is_only_refit(request, opened):
+        return resolution
+    there = by_name(present.installed)
+    pins = [
+        replace(pin, requested=pin.name in there and there[pin.name].requested)
+        for pin in resolution.pins
+    ]
+    return replace(resolution, pins=tuple(pins))
+
+
+def _held(
+    request: InstallRequest, opened: Opened, present: Present
+) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
+    """Return the builds that newer releases shall have too, where they have them and it fits.
+
+    Not of builds for versions of other packages: those follow the other package.
+    """
+    from wheelfit.install.installed import by_name
+    from wheelfit.resolve.builds import is_bound
+
+    if request.allow_variant_change:
+        return {}
+    free = _named(opened) if request.force_reinstall else frozenset()
+    return {
+        name: (entry.label, entry.properties)
+        for name, entry in by_name(present.installed).items()
+        if entry.label is not None
+        and name not in free
+        and not is_bound(entry.document, entry.properties)
+    }
+
+
+def _agreed(
+    request: InstallRequest, opened: Opened, present: Present
+) -> Callable[[VariantChange], bool]:
+    """Return what tells whether the user asked for a change of variant.
+
+    In general, for the very package, or by naming it together with a wish that the installed
+    build does not meet.
+    """
+    misfits = present.misfits if request.refit else {}
+    named = _named(opened)
+    labels = opened.candidates.policy.preferences.labels
+
+    def agreed(change: VariantChange) -> bool:
+        name = change.old.name
+        return (
+            request.allow_variant_change
+            or change.new.is_given
+            or name in misfits
+            or name in labels
+            or (name in named and (request.force_reinstall or _is_unwanted(change, opened)))
+        )
+
+    return agreed
+
+
+def _is_unwanted(change: VariantChange, opened: Opened) -> bool:
+    """Tell whether the wishes of the user rule out the installed build."""
+    from wheelfit.core.support import Support, namespaces_used
+
+    old, candidates = change.old, opened.candidates
+    preferences = candidates.policy.preferences
+    if old.label is None:
+        support = Support()
+    elif not preferences.variants or old.document is None:
+        return not preferences.variants
+    else:
+        support = candidates.support_of(old.document, namespaces_used([old.properties]))
+    wishes = candidates.applying(old.name, old.document)
+    return wishes.objection(old.properties, support) is not None

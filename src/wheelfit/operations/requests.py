@@ -1,0 +1,191 @@
+"""Options that the requests of several operations have in common.
+
+A request derives from the classes of the options that it has, and adds its own. Each field has
+the name, the default and the meaning of the row in the table of options of the command line
+(`docs/reference/commands.md`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.provider_table import EmulatedPlugin
+    from wheelfit.core.shorthands import Shorthand
+    from wheelfit.resolve.requirements_file import RequirementLine
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheOptions:
+    """Where things are kept between two runs."""
+
+    cache_dir: str | None = None
+    no_cache_dir: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(CacheOptions):
+    """Where files come from; what is not given comes from the configuration of pip."""
+
+    index_url: str | None = None
+    extra_index_url: tuple[str, ...] = ()
+    compare_sources: bool = False
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+    bridge: tuple[str, ...] = ()
+    no_bridges: bool = False
+    proxy: str | None = None
+    cert: str | None = None
+    client_cert: str | None = None
+    trusted_host: tuple[str, ...] = ()
+    timeout: float | None = None
+    retries: int | None = None
+    connections: int = 4
+    offline: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentOptions(CacheOptions):
+    """The environment that is read or changed; by default the active one."""
+
+    python: str | None = None
+    prefix: str | None = None
+    target: str | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineOptions(CacheOptions):
+    """The machine to choose for; by default this one."""
+
+    host: str | None = None
+    allow_incomplete: bool = False
+    devices: Literal["all", "highest", "lowest", "any"] = "all"
+    rocm_compat: Literal["exact", "same-major"] = "exact"
+    tpu_generation: bool = False
+    enable_provider: tuple[str, ...] = ()
+    disable_provider: tuple[str, ...] = ()
+    ignore_static: tuple[str, ...] = ()
+    no_env_override: bool = False
+    no_plugins: bool = False
+    trust_all_plugins: bool = False
+    plugin_deadline: float = 10.0
+    no_abi_dependency: bool = False
+    provider_table: tuple[EmulatedPlugin, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantOptions:
+    """Wishes about variants, and how their metadata is judged."""
+
+    variant: tuple[str, ...] = ()
+    prefer: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    allow_mixed: tuple[str, ...] = ()
+    no_variants: bool = False
+    strict: bool = False
+    accept_unknown_drafts: bool = False
+    read_unlisted: bool = False
+    limit: tuple[tuple[str, int], ...] = ()
+    agreement_table: tuple[Agreement, ...] = ()
+    shorthands: tuple[Shorthand, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequirementOptions:
+    """What is asked for."""
+
+    requirements: tuple[str, ...] = ()
+    requirement: tuple[str, ...] = ()
+    constraint: tuple[str, ...] = ()
+    override: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    editable: tuple[str, ...] = ()
+    pre: bool = False
+    no_deps: bool = False
+    constraints: tuple[RequirementLine, ...] = ()
+    overrides: tuple[RequirementLine, ...] = ()
+    excludes: tuple[str, ...] = ()
+    of_group: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceBuildOptions:
+    """What may be built from source, and how."""
+
+    allow_source: tuple[str, ...] = ()
+    only_binary: tuple[str, ...] = ()
+    config_settings: tuple[str, ...] = ()
+    no_build_isolation: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildingOptions(SourceBuildOptions, SourceOptions):
+    """What is needed to build from source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectOptions:
+    """The project that is worked on."""
+
+    project: str | None = None
+    extra: tuple[str, ...] = ()
+    no_extra: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    no_group: tuple[str, ...] = ()
+    default_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectRequirements(ProjectOptions, RequirementOptions):
+    """What is asked for by name, by files, or by a project."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockFileOptions:
+    """The lock that is read, and what is taken from it."""
+
+    lock: str = "pylock.toml"
+    extra: tuple[str, ...] = ()
+    group: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundOptions:
+    """Bounds that no result may exceed."""
+
+    require_accelerator: bool = False
+    max_download: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsentOptions:
+    """The consent to exchange installed variants."""
+
+    allow_variant_change: bool = False
+    refit: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttestationOptions:
+    """The attestations that are verified."""
+
+    verify_attestations: bool = False
+    require_attestations: tuple[str, ...] = ()
+    trusted_publisher: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """How files get into an environment."""
+
+    dry_run: bool = False
+    compile: bool = False
+    replace_files: bool = False
+    link_mode: Literal["auto", "reflink", "hardlink", "copy"] = "auto"
+    startup_files: Literal["warn", "allow", "deny"] = "warn"
+    break_system_packages: bool = False

@@ -1,0 +1,148 @@
+"""Synchronisation: an environment made equal to a lock, each package in the build that fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.operations.changes import (
+    ChangeRequest,
+    Present,
+    carry_out,
+    check_ground,
+    decided,
+    in_peace,
+)
+from wheelfit.operations.locks import FromLock, open_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.install.builds.building import Building
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.lock.selection import LockCandidates
+    from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.sources.remembered import Remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncRequest(FromLock, ChangeRequest):
+    """The lock, the environment, and what may be changed there."""
+
+    inexact: bool = False
+
+
+def sync(request: SyncRequest, context: Context) -> ChangeReport:
+    """Choose from a lock, download, check, install and remove.
+
+    If anything fails, the environment is as it was.
+
+    :param request: the lock, and the environment.
+    :param context: the surroundings.
+    :raises WheelfitError: something cannot be had, or may not be changed.
+    """
+    from wheelfit.operations.bounds import check_bounds
+    from wheelfit.operations.change_reports import report_change
+    from wheelfit.operations.pip_rules import read_rules
+
+    opened = open_lock(request, context)
+    with opened.repository:
+        rules = read_rules(context.environ, opened.environment.interpreter.prefix)
+        check_ground(request, opened.environment, rules, context)
+        machine = opened.machine(request.host)
+        choosing = opened.candidates(machine)
+        environment = opened.environment.to_be_taken_to(machine.target)
+        ground = _Ground(environment, machine, choosing.candidates, opened.repository)
+
+        def decide_once() -> Decided:
+            found = _decide(request, ground, choosing)
+            check_bounds(request, found, choosing.candidates, context.reporter)
+            return found
+
+        decide = in_peace(decide_once)
+        decision = decide()
+        if request.refit:
+            _tell_unlisted(decision, choosing, context.reporter)
+        if not request.dry_run:
+            decision = carry_out(decision, decide, request, context.reporter, ground)
+        otherwise = "the environment is as the lock wants it"
+        if request.refit:
+            otherwise = "every installed variant of the lock that could be judged fits"
+        return report_change(decision, ground, dry_run=request.dry_run, otherwise=otherwise)
+
+
+class _Ground(NamedTuple):
+    """Hold what the change is made with."""
+
+    environment: Environment
+    machine: ChosenMachine
+    candidates: Candidates
+    repository: Remembered
+    building: Building | None = None
+
+
+def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> Decided:
+    """Choose, and see that the result may be and can be where it shall be."""
+    from wheelfit.install.installed import by_name
+    from wheelfit.install.plan import plan_sync
+    from wheelfit.install.spared import spared
+
+    present = Present.of(ground)
+    held = _held(request, present)
+    choosing.candidates.hold_on_to(held)
+    staying = None
+    if not (request.refit or request.inexact):
+        staying = spared(present.installed, ground.environment.interpreter.environment)
+    only = present.misfits.keys() & choosing.packages if request.refit else None
+
+    def takes_part(name: NormalizedName) -> bool:
+        # What keeps its build, or stays beside the lock, has a say in what all agree on.
+        if only is not None:
+            return name not in only
+        if name in choosing.packages:
+            return name in held
+        return staying is None or name in staying
+
+    there = by_name(present.installed)
+    taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
+    resolution = choosing.select(installed=taking_part, only=only).resolution()
+    planned = plan_sync(resolution, present.installed, spared=staying)
+    labels = choosing.candidates.policy.preferences.labels
+    misfits = present.misfits if request.refit else {}
+
+    def agreed(change: VariantChange) -> bool:
+        name = change.old.name
+        return request.allow_variant_change or name in misfits or name in labels
+
+    return decided(planned, resolution, present, ground, agreed)
+
+
+def _held(
+    request: SyncRequest, present: Present
+) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
+    """Return the installed builds; each stays where the lock lists it and it fits."""
+    from wheelfit.install.installed import by_name
+
+    if request.allow_variant_change:
+        return {}
+    return {
+        name: (entry.label, entry.properties)
+        for name, entry in by_name(present.installed).items()
+        if entry.label is not None
+    }
+
+
+def _tell_unlisted(decision: Decided, choosing: LockCandidates, reporter: Reporter) -> None:
+    """Warn of variants that do not fit and that the lock cannot exchange."""
+    for name in decision.present.misfits:
+        if name not in choosing.packages:
+            reporter.warn(f"{name} is not in the lock; wheelfit install --refit exchanges it")
