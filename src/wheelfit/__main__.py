@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from wheelfit.cli.main import run
+import sys
+
+from wheelfit.cli.main import main
 
 if __name__ == "__main__":
-    run()
+    sys.exit(main())

@@ -6,14 +6,13 @@ feature.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import gc
 import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from wheelfit import __version__
 from wheelfit.errors import FileProblem, UsageError, WheelfitError
@@ -130,20 +129,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
     )
-
-
-def run() -> NoReturn:
-    """Run the command line as a process of its own, and end it.
-
-    Python would look for cycles in all there is, and take it apart piece by piece: a tenth of a
-    short command.
-    """
-    code = main()
-    atexit._run_exitfuncs()  # noqa: SLF001 - nobody else calls them then
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()  # nobody else does that, either; a result has arrived already
-    os._exit(code)
 
 
 def _end_orderly() -> None:
