@@ -78,6 +78,13 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the documentation site into ``site``, with its search."""
+    prepare(session, "docs")
+    session.run("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "docs", "site")
+
+
+@nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Look for inputs that break a parser; see ``docs/how-to/fuzz.md`` for the arguments."""
     prepare(session, "test", "fuzz")

@@ -53,6 +53,17 @@ def test_tables_of_options_are_as_they_would_be_written() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.integration
+def test_site(tmp_path: Path) -> None:
+    """The site is built without a warning, and its search knows the words of the pages."""
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--quiet"]
+    done = subprocess.run(
+        [*command, REPOSITORY / "docs", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "variant-shorthands" in (tmp_path / "searchindex.js").read_text()
+
+
 @pytest.mark.parametrize("command", every_command())
 def test_every_command_is_in_the_reference(command: str) -> None:
     """``docs/reference/commands.md`` has a section for each command, with its options."""
