@@ -37,7 +37,7 @@ print(code, *sys.modules, file=sys.stderr)
 """
 
 NEVER = {
-    "asyncio", "ctypes", "dataclasses", "email", "http", "http.client", "multiprocessing",
+    "asyncio", "ctypes", "email", "http", "http.client", "multiprocessing",
     "unittest", "xml", "sqlite3", "importlib.metadata", "pkg_resources", "setuptools", "zipfile",
     "rich", "truststore", "urllib3", "tomli_w", "installer", "ssl", "socket", "pydoc",
     "hashlib", "isal", "shlex",

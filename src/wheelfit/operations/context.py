@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -94,8 +95,9 @@ class Reporter:
 class Context:
     """The surroundings of an operation."""
 
-    environ: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables."""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """Environment variables; by default those of this process. Nothing else of this package reads
+    them."""
     reporter: Reporter = field(default_factory=Reporter)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
+from wheelfit.operations.context import Context
 from wheelfit.operations.user_folders import configuration_file, home
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Hold a machine that is described and not looked at."""
+    """A machine that is described and not looked at."""
 
     name: str
     """As the user calls it."""
@@ -35,6 +36,19 @@ class Host:
     """What a preset stands for."""
     notes: tuple[str, ...] = ()
     """What the user should know about how the name was understood."""
+
+    @classmethod
+    def load(cls, name: str, context: Context | None = None) -> Host:
+        """Return the machine of a host file or preset.
+
+        :param name: a path, the name of one of the user's host files, or a preset as
+            ``cuda-12.8-sm90``.
+        :param context: the surroundings; default: those of this process.
+        :raises UnknownHost: there is no such machine.
+        :raises FileProblem: the file cannot be read.
+        :raises InvalidHostFile: the file is none of a host.
+        """
+        return open_host(name, (context or Context()).environ)
 
     @property
     def record(self) -> str:

@@ -1,0 +1,170 @@
+"""Write ``docs/reference/api.md`` from the docstrings of the public names of wheelfit.
+
+``--check`` writes nothing and fails where the page would change.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+import textwrap
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import wheelfit
+from wheelfit.cli.main import COMMANDS, module_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.cli.options.option import Option
+
+PAGE = Path(__file__).with_name("api.md")
+HEAD = """# Python API
+
+`import wheelfit` offers what the commands do: functions from a request and a context to a report.
+
+```python
+from wheelfit import Context, InstallRequest, install
+
+report = install(InstallRequest(requirements=("numpy",), dry_run=True), Context())
+print([str(pin) for pin in report.decided.planned.install])
+```
+
+Every request has the options of its [command](commands.md), by the same names: `--find-links` is
+`find_links`. Lists are tuples. An operation raises a `WheelfitError`, whose `reference` is a row of
+[errors](errors.md); a report has `to_json()`, the object that the command prints with
+[`--json`](json.md). Settings of files and of `WHEELFIT_*` variables count on the command line only.
+The names on this page, their fields and their parameters change only with a new major version.
+[A tutorial](../tutorial/use-from-python.md) leads through it.
+
+<!-- From here on written by write_api.py. -->
+"""
+_TABLE = ("| Field | Type | Default | Meaning |", "| --- | --- | --- | --- |")
+_BAR = "\\|"
+"""A bar in a cell."""
+_FIELD = re.compile(r":(param|raises|returns?) ?(\w*):")
+
+
+def main() -> int:
+    """Write the page, or compare it; return the exit code."""
+    text = "\n".join((HEAD, *_sections()))
+    if "--check" not in sys.argv:
+        PAGE.write_text(text)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == text:
+        return 0
+    sys.stderr.write(f"{PAGE} is not up to date: run {Path(__file__).name}\n")
+    return 1
+
+
+def _sections() -> Iterator[str]:
+    """Yield operations, then their requests, then everything else."""
+    names = sorted(wheelfit.__all__)
+    kinds = {
+        "Operations": [name for name in names if name[0].islower()],
+        "Requests": [name for name in names if name.endswith("Request")],
+    }
+    kinds["Values"] = [name for name in names if not any(name in one for one in kinds.values())]
+    for title, members in kinds.items():
+        yield f"## {title}\n"
+        for name in members:
+            yield from _described(name, getattr(wheelfit, name))
+
+
+def _described(name: str, thing: Any) -> Iterator[str]:
+    if inspect.isfunction(thing):
+        yield from _function(name, thing, "###")
+        return
+    yield f"### {name}\n"
+    yield f"{_text(inspect.getdoc(thing))}\n"
+    if dataclasses.is_dataclass(thing):
+        yield from _fields(thing)
+    for key, one in vars(thing).items():
+        if key.startswith("_"):
+            continue
+        if isinstance(one, classmethod | staticmethod):
+            yield from _function(f"{name}.{key}", one.__func__, "####")
+        elif inspect.isfunction(one):
+            yield from _function(f"{name}.{key}", one, "####")
+        elif isinstance(one, property):
+            yield f"#### {name}.{key}\n\n{_text(inspect.getdoc(one))}\n"
+
+
+def _function(name: str, function: Any, level: str) -> Iterator[str]:
+    names = [one for one in inspect.signature(function).parameters if one not in ("self", "cls")]
+    yield f"{level} {name}({', '.join(names)})\n"
+    text, *fields = _lines(inspect.getdoc(function))
+    yield f"{_text(text)}\n"
+    for one in fields:
+        match = _FIELD.match(one)
+        if match is None:
+            continue
+        words = _text(one[match.end() :])
+        kind, of = match.groups()
+        said = {"param": f"`{of}`", "raises": f"raises `{of}`"}.get(kind, "returns")
+        yield f"- {said}: {words}"
+    if fields:
+        yield ""
+
+
+def _lines(doc: str | None) -> list[str]:
+    """Return the text of a docstring, and each of its fields as one line."""
+    head, *fields = re.split(r"\n(?=:\w)", doc or "")
+    return [head.strip(), *(" ".join(one.split()) for one in fields)]
+
+
+def _text(words: str | None) -> str:
+    """Return words of a docstring as Markdown."""
+    return re.sub(r"``([^`]*)``", r"`\1`", (words or "").strip())
+
+
+def _fields(thing: type) -> Iterator[str]:
+    rows = []
+    for one in dataclasses.fields(thing):  # type: ignore[arg-type]
+        default = ""
+        if one.default is not dataclasses.MISSING:
+            default = f"`{one.default!r}`"
+        meaning = _meanings(thing).get(one.name) or _row_help(thing, one.name)
+        cells = (f"`{one.name}`", f"`{one.type}`", default, meaning)
+        rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
+    yield "\n".join((*_TABLE, *rows, ""))
+
+
+def _row_help(thing: type, name: str) -> str:
+    row = _rows(thing.__name__).get(name)
+    return "" if row is None else row.help
+
+
+def _meanings(thing: type) -> dict[str, str]:
+    """Return what stands below each field of a class or of those that it derives from."""
+    found: dict[str, str] = {}
+    for one in reversed(thing.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
+        lines = body.body if isinstance(body, ast.ClassDef) else []
+        for field, below in pairwise(lines):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                match below:
+                    case ast.Expr(ast.Constant(str() as words)):
+                        found[field.target.id] = " ".join(_text(words).split())
+    return found
+
+
+@cache
+def _rows(request: str) -> dict[str, Option]:
+    """Return the rows of the table of options for the command of a request, by their fields."""
+    command = request.removesuffix("Request").lower()
+    if command not in COMMANDS:
+        command = "install"
+    groups = import_module(module_of(command)).OPTIONS
+    return {option.destination: option for group in groups for option in group.options}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
