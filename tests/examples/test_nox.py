@@ -1,0 +1,41 @@
+"""The helper for nox installs into the environment of a session."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.testing.wheels import build_wheel
+
+HELPER = Path(__file__).parents[2] / "examples/nox/wheelfit_nox.py"
+NOXFILE = """
+import nox
+from wheelfit_nox import install_fitting
+
+@nox.session(venv_backend="venv")
+def tests(session):
+    install_fitting(session, "spam", find_links=({folder!r},), no_index=True)
+    session.run("python", "-c", "from importlib.metadata import version; print(version('spam'))")
+"""
+
+
+@pytest.mark.integration
+def test_session(tmp_path: Path) -> None:
+    """A session has what was installed, and its log the reason of the choice."""
+    build_wheel(tmp_path / "wheels", "spam", "1.0")
+    shutil.copy(HELPER, tmp_path)
+    (tmp_path / "noxfile.py").write_text(NOXFILE.format(folder=str(tmp_path / "wheels")))
+    done = subprocess.run(
+        [sys.executable, "-m", "nox", "--no-color"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "installed spam 1.0: the only wheel that fits" in done.stdout + done.stderr
+    assert "\n1.0\n" in done.stdout

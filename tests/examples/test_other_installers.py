@@ -1,0 +1,51 @@
+"""The example of a choice for another installer does what its page says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.server.loopback import LoopbackIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+CHOOSE = Path(__file__).parents[2] / "examples/other-installers/choose.py"
+DOCUMENT = release_document(
+    {"v3": {"x86_64": {"level": ["v3"]}}, "cuda": {"nvidia": {"sm_arch": ["90_real"]}}},
+    namespaces=["nvidia", "x86_64"],
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "label"),
+    [("cuda-12.8-sm90", "cuda"), ("cpu-x86_64-v3", "v3"), ("cpu-x86_64-v2", None)],
+)
+def test_the_best_wheel_for_a_host(tmp_path: Path, host: str, label: str | None) -> None:
+    """The URL of the wheel that fits best is printed, and the others have a reason."""
+    for name in (None, "v3", "cuda"):
+        build_wheel(tmp_path, "spam", "1.0", label=name, document=DOCUMENT)
+    build_wheel(tmp_path, "spam", "0.9")
+    (tmp_path / "spam-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    with LoopbackIndex(tmp_path) as index:
+        done = subprocess.run(
+            [sys.executable, CHOOSE, index.url, "spam", host],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    ending = f"any-{label}.whl" if label else "any.whl"
+    assert done.stdout.strip().rpartition("/")[2] == f"spam-1.0-py3-none-{ending}"
+    assert len(done.stderr.splitlines()) == 3
+
+
+def test_nothing_fits(tmp_path: Path) -> None:
+    """Where nothing fits, the exit code says so."""
+    build_wheel(tmp_path, "spam", "1.0", tag="py3-none-win_arm64")
+    with LoopbackIndex(tmp_path) as index:
+        command = [sys.executable, CHOOSE, index.url, "spam", "cuda-12.8-sm90"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "no wheel of spam fits\n")
