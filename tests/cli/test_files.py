@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.cli.files import write_atomically
 from wheelfit.errors import FileProblem
+from wheelfit.operations.files import write_atomically
 
 
 def test_written_like_any_other_file(tmp_path: Path) -> None:

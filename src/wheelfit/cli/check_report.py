@@ -92,7 +92,7 @@ def deliver(report: Report, arguments: Namespace, output: Output) -> None:
     elif arguments.output:
         text = "\n".join([*(output.styled(line, "plain") for line, _ in lines), ""])
     if arguments.output:
-        from wheelfit.cli.files import write_atomically
+        from wheelfit.operations.files import write_atomically
 
         write_atomically(arguments.output, text.encode("utf-8", "replace"))
     elif arguments.sarif:

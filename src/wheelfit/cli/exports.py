@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
-from wheelfit.cli.files import new_folder
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
 from wheelfit.cli.source_date import source_date_epoch
@@ -24,6 +23,7 @@ from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
 from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
+from wheelfit.operations.files import new_folder
 from wheelfit.operations.locks import naming, open_lock
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite

@@ -281,7 +281,7 @@ def _places(work: Sequence[tuple[Path, Act]], arguments: Namespace, stack: ExitS
     """Return the folder for the result of each wheel."""
     from pathlib import Path
 
-    from wheelfit.cli.files import new_folder
+    from wheelfit.operations.files import new_folder
 
     if arguments.output is None:
         return [source.parent for source, _ in work]

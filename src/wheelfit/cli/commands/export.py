@@ -31,7 +31,7 @@ OPTIONS = (LOCK_FILE, EXPORT, ENVIRONMENT, SOURCES, MACHINES, VARIANTS)
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Write an export for each machine."""
     from wheelfit.cli.exports import Exporting
-    from wheelfit.cli.files import write_atomically
+    from wheelfit.operations.files import write_atomically
 
     with Exporting(arguments, environ, output).exports() as exports:
         for export in exports:

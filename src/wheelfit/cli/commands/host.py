@@ -303,8 +303,8 @@ def _lines(one: Difference, names: tuple[str, str], output: Output) -> Iterator[
 
 
 def _new(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.files import write_atomically
     from wheelfit.errors import UsageError
+    from wheelfit.operations.files import write_atomically
     from wheelfit.operations.hosts import host_text
 
     if bool(arguments.output) == bool(arguments.save):

@@ -335,7 +335,7 @@ def _finish(
 ) -> None:
     from difflib import unified_diff
 
-    from wheelfit.cli.files import write_atomically
+    from wheelfit.operations.files import write_atomically
 
     old, new = (
         data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (before, after)

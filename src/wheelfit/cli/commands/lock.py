@@ -41,9 +41,9 @@ OPTIONS = (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, MACHINES, VARIA
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve for every environment or machine, and write the lock."""
-    from wheelfit.cli.files import write_atomically
     from wheelfit.errors import LockOutdated
     from wheelfit.lock.document import write_lock
+    from wheelfit.operations.files import write_atomically
 
     opened = _Opening(arguments, environ, output)
     with opened.repository, _followed(output) as report:

@@ -33,9 +33,9 @@ OPTIONS = (PROBE, MACHINE)
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Probe the machine."""
     from wheelfit.cli.detections import detection_mapping, print_detections, warn_of_detection
-    from wheelfit.cli.files import write_atomically
     from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
+    from wheelfit.operations.files import write_atomically
     from wheelfit.operations.machine import choose_machine
     from wheelfit.operations.plugins import plugins_by_themselves
 
