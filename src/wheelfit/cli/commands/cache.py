@@ -22,7 +22,6 @@ from wheelfit.cli.typed import check_action
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
-    from pathlib import Path
 
     from wheelfit.cli.output import Output
 
@@ -35,62 +34,45 @@ _OPTIONS = {
     "keep_damaged": ("verify",),
 }
 """Which options belong to which actions."""
+DAMAGED = 4
+"""The exit code where bytes are not what was promised."""
 
 
 OPTIONS = (CACHE, REMOVED, VERIFIED)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Do what ACTION says."""
+    """Look into the cache, or remove some of it."""
     _check(arguments)
-    from pathlib import Path
+    from wheelfit.cli.render import cache as render
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations import cache
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.requests import CacheOptions
 
-    from wheelfit.platforms.cache_folder import cache_folder_of
-
-    folder = Path(arguments.cache_dir or cache_folder_of(environ)).absolute()
-    if arguments.action == "dir":
-        return _dir(folder, output)
-    _check_safe(folder, arguments, output)
-    from wheelfit.cli import cache_report
-    from wheelfit.sources.inventory import Inventory
-
-    inventory = Inventory(folder)
+    context = Context(environ, output)
     match arguments.action:
+        case "dir":
+            folder = str(cache.named_cache_folder(request_of(CacheOptions, arguments), context))
+            output.result_json({"version": 1, "action": "dir", "folder": folder})
+            output.result(folder)
         case "info":
-            return cache_report.info(inventory, output)
+            contents = cache.inspect_cache(request_of(CacheOptions, arguments), context)
+            render.show_contents(contents, output)
         case "list":
-            return cache_report.show(inventory, arguments.names, output)
+            kept = cache.list_cached_wheels(request_of(cache.ListRequest, arguments), context)
+            render.show_wheels(kept, output, of_names=bool(arguments.names))
         case "remove":
-            return cache_report.remove(inventory, arguments, output)
+            gone = cache.remove_from_cache(request_of(cache.RemoveRequest, arguments), context)
+            render.show_removal(gone, output)
         case "prune":
-            return cache_report.prune(inventory, arguments, output)
+            gone = cache.prune_cache(request_of(cache.PruneRequest, arguments), context)
+            render.show_removal(gone, output)
         case _:
-            return cache_report.verify(inventory, output, keep=arguments.keep_damaged)
-
-
-def _dir(folder: Path, output: Output) -> int:
-    output.result_json({"version": 1, "action": "dir", "folder": str(folder)})
-    output.result(str(folder))
+            found = cache.verify_cache(request_of(cache.VerifyRequest, arguments), context)
+            render.show_verification(found, output)
+            return DAMAGED if found.damaged else 0
     return 0
-
-
-def _check_safe(folder: Path, arguments: Namespace, output: Output) -> None:
-    """Refuse to remove files from a folder that another user can write to; warn otherwise.
-
-    :raises FileProblem: another user could put a link in it meanwhile, which leads elsewhere.
-    """
-    from wheelfit.errors import FileProblem
-    from wheelfit.platforms.cache_folder import unsafe_cache_folder
-
-    found = unsafe_cache_folder(str(folder))
-    if found is None:
-        return
-    if arguments.action in ("info", "list") or arguments.keep_damaged or arguments.dry_run:
-        output.warn(f"the cache {found}")
-        return
-    raise FileProblem(
-        f"nothing is removed from the cache, as {found.reason}", where=found.path, hint=found.remedy
-    )
 
 
 def _check(arguments: Namespace) -> None:

@@ -1,0 +1,372 @@
+"""The cache: its contents, and the removal of what is old, unwanted or damaged.
+
+Other processes may use it meanwhile. A wheel that one of them is installing is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import FileProblem, UserError
+from wheelfit.operations.cache_folder import cache_folder
+from wheelfit.operations.cache_reports import (
+    WHEELS,
+    CacheContents,
+    DamagedEntry,
+    KeptWheel,
+    KeptWheels,
+    Removal,
+    RemovedEntry,
+    Total,
+    Verification,
+)
+from wheelfit.operations.requests import CacheOptions
+from wheelfit.sources.inventory import LAYOUT, Inventory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.inventory import Entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListRequest(CacheOptions):
+    """The wheels to list."""
+
+    names: tuple[str, ...] = ()
+    """Names of packages; empty: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveRequest(CacheOptions):
+    """What to remove."""
+
+    names: tuple[str, ...] = ()
+    """As ``NAME`` or ``NAME==VERSION``."""
+    all: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneRequest(CacheOptions):
+    """What to remove beside leftovers."""
+
+    max_size: int | None = None
+    older_than: int | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest(CacheOptions):
+    """What to do with damaged entries."""
+
+    keep_damaged: bool = False
+
+
+def named_cache_folder(request: CacheOptions, context: Context) -> Path:
+    """Return the folder of the cache, absolute, whether it exists or not."""
+    return cache_folder(request.cache_dir, context.environ).absolute()
+
+
+def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
+    """Return how much is kept of what."""
+    inventory = _inventory(request, context, removes=False)
+    entries: dict[tuple[str, int], list[Entry]] = {key: [] for key in inventory.layouts()}
+    for entry in inventory.entries(others=True):
+        entries.setdefault((entry.kind, entry.layout), []).append(entry)
+    return CacheContents(
+        inventory.folder,
+        inventory.folder.is_dir(),
+        LAYOUT,
+        {key: Total.of(some) for key, some in entries.items()},
+        tuple(inventory.others()),
+        tuple(one.size for one in inventory.leftovers()),
+        tuple(inventory.strangers()),
+        _link_mode(inventory.folder),
+    )
+
+
+def list_cached_wheels(request: ListRequest, context: Context) -> KeptWheels:
+    """Return the wheels that are kept.
+
+    :raises UserError: a text does not have the form of a name.
+    """
+    inventory = _inventory(request, context, removes=False)
+    wanted = {_parsed(name)[0] for name in request.names}
+    wheels = tuple(
+        one
+        for one in _wheels(inventory)
+        if not wanted or (one.which is not None and one.which.name in wanted)
+    )
+    return KeptWheels(inventory.folder, wheels)
+
+
+def remove_from_cache(request: RemoveRequest, context: Context) -> Removal:
+    """Remove the wheels of some packages, or everything.
+
+    :raises UserError: a text does not have the form of a name.
+    :raises FileProblem: nothing is kept of one of the packages; nothing is removed then.
+    """
+    removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
+    inventory = removing.inventory
+    if not request.all:
+        for entry in _entries_named(inventory, request.names):
+            removing.entry(entry, _ASKED)
+        return removing.report("remove")
+    for entry in list(inventory.entries()):
+        removing.entry(entry, _ASKED)
+    removing.layouts()
+    for name, files, size in inventory.others():
+        removing.count(name, _ASKED, files, size)
+        if not request.dry_run:
+            inventory.remove_other(name)
+    removing.leftovers()
+    return removing.report("remove")
+
+
+def prune_cache(request: PruneRequest, context: Context) -> Removal:
+    """Remove leftovers, what other versions kept, what is old, and what is too much."""
+    import time
+
+    removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
+    removing.leftovers()
+    removing.layouts()
+    entries = sorted(removing.inventory.entries(), key=lambda one: one.used)
+    left = sum(one.size for one in entries)
+    limit = float("-inf") if request.older_than is None else time.time() - request.older_than
+    for entry in entries:
+        reason = ""
+        if entry.used < limit:
+            reason = "old"
+        elif request.max_size is not None and left > request.max_size:
+            reason = "too much"
+        if reason and removing.entry(entry, reason):
+            left -= entry.size
+    return removing.report("prune", left, request.max_size)
+
+
+def verify_cache(request: VerifyRequest, context: Context) -> Verification:
+    """Read every entry again, and remove what is damaged."""
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    inventory = _inventory(request, context, removes=not request.keep_damaged)
+    entries = list(inventory.entries())
+    damaged: list[tuple[Entry, str]] = []
+    with (
+        context.reporter.transfers(lambda: None) as transfers,
+        ThreadPoolExecutor(os.cpu_count() or 1, "verify") as pool,
+    ):
+        transfer = transfers.transfer(f"{len(entries)} entries", "read", is_sum=True)
+        transfer.start(sum(one.size for one in entries))
+        look = _looking(inventory, transfer.advance)
+        try:
+            for entry, reason in zip(entries, pool.map(look, entries), strict=True):
+                if reason is not None:
+                    damaged.append((entry, reason))
+        except BaseException:
+            transfers.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        transfer.done()
+    rows = []
+    for entry, reason in damaged:
+        which = inventory.label(entry) if entry.kind in WHEELS else None
+        removed = not request.keep_damaged and inventory.remove(entry)
+        rows.append(DamagedEntry(entry, which, reason, removed))
+    size = sum(one.size for one in entries)
+    return Verification(inventory.folder, len(entries), size, tuple(rows))
+
+
+def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inventory:
+    """Open the cache; warn where another user can write to it.
+
+    :param removes: whether files will be removed.
+    :raises FileProblem: files will be removed, and another user could put a link into the folder
+        meanwhile, which leads elsewhere.
+    """
+    from wheelfit.platforms.cache_folder import unsafe_cache_folder
+
+    folder = named_cache_folder(request, context)
+    found = unsafe_cache_folder(str(folder))
+    if found is not None and removes:
+        raise FileProblem(
+            f"nothing is removed from the cache, as {found.reason}",
+            where=found.path,
+            hint=found.remedy,
+        )
+    if found is not None:
+        context.reporter.warn(f"the cache {found}")
+    return Inventory(folder)
+
+
+def _link_mode(cache: Path) -> str | None:
+    """Return how the file system of the cache can give files a second place; None: unknown."""
+    import tempfile
+    from pathlib import Path
+
+    from wheelfit.wheels.native_file_system import NATIVE
+
+    try:
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=cache) as folder:
+            source = Path(folder) / "source"
+            source.write_bytes(b"wheelfit")
+            for name, way in (("hardlink", NATIVE.link), ("reflink", NATIVE.reflink)):
+                try:
+                    way(source, Path(folder) / name)
+                except OSError:
+                    continue
+                return name
+    except OSError:
+        return None
+    return "copy"
+
+
+def _wheels(inventory: Inventory) -> list[KeptWheel]:
+    archives = {one.key: one for one in inventory.entries(["wheels"])}
+    trees = {one.key: one for one in inventory.entries(["unpacked"])}
+    wheels = []
+    for sha256 in archives.keys() | trees.keys():
+        archive, tree = archives.get(sha256), trees.get(sha256)
+        names = (inventory.label(one) for one in (tree, archive) if one is not None)
+        which = next((one for one in names if one is not None), None)
+        wheels.append(KeptWheel(sha256, which, archive, tree))
+    return sorted(wheels, key=lambda one: (one.which is None, str(one.which), one.sha256))
+
+
+def _parsed(text: str) -> tuple[NormalizedName, str | None]:
+    """Return the name and the version in ``NAME`` or ``NAME==VERSION``.
+
+    :raises UserError: it has neither form.
+    """
+    from packaging.utils import canonicalize_name
+
+    name, sign, version = text.partition("==")
+    if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", name) or (
+        sign and not version
+    ):
+        raise UserError(f"{text!r} is no name of a package", hint="write NAME or NAME==VERSION")
+    return canonicalize_name(name), version or None
+
+
+_ASKED = "asked for"
+
+
+@dataclass(slots=True)
+class _Removing:
+    """A removal under way; nothing is removed in a dry run."""
+
+    inventory: Inventory
+    dry_run: bool
+    wheels: list[RemovedEntry] = field(default_factory=list)
+    others: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    in_use: list[RemovedEntry] = field(default_factory=list)
+    freed: int = 0
+    still_linked: int = 0
+
+    def entry(self, entry: Entry, reason: str) -> bool:
+        """Remove an entry; return whether it is gone."""
+        is_wheel = entry.kind in WHEELS
+        row = RemovedEntry(entry, self.inventory.label(entry) if is_wheel else None, reason)
+        if not self.dry_run and not self.inventory.remove(entry):
+            self.in_use.append(row)
+            return False
+        if is_wheel:
+            self.wheels.append(row)
+        else:
+            self._add(entry.kind, reason, 1, entry.size)
+        self.freed += entry.size - entry.linked
+        self.still_linked += entry.linked
+        return True
+
+    def count(self, kind: str, reason: str, entries: int, freed: int) -> None:
+        """Count what is not an entry."""
+        self._add(kind, reason, entries, freed)
+        self.freed += freed
+
+    def _add(self, kind: str, reason: str, entries: int, size: int) -> None:
+        before, size_before = self.others.get((kind, reason), (0, 0))
+        self.others[kind, reason] = (before + entries, size_before + size)
+
+    def leftovers(self) -> None:
+        """Remove what killed processes left."""
+        for leftover in list(self.inventory.leftovers()):
+            self.count("leftovers", "left by killed processes", 1, leftover.size)
+            if not self.dry_run:
+                self.inventory.sweep(leftover)
+
+    def layouts(self) -> None:
+        """Remove what other versions of wheelfit kept."""
+        for kind, layout in self.inventory.layouts():
+            if layout == LAYOUT:
+                continue
+            entries = [
+                one for one in self.inventory.entries([kind], others=True) if one.layout == layout
+            ]
+            freed = sum(one.size - one.linked for one in entries)
+            self.count(kind, f"layout {layout}", len(entries), freed)
+            if not self.dry_run:
+                self.inventory.remove_layout(kind, layout)
+
+    def report(self, action: str, left: int | None = None, limit: int | None = None) -> Removal:
+        """Return what was removed; the arguments are those of the report."""
+        return Removal(
+            action,
+            self.inventory.folder,
+            self.dry_run,
+            tuple(self.wheels),
+            self.others,
+            tuple(self.in_use),
+            self.freed,
+            self.still_linked,
+            left,
+            limit,
+        )
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two texts are the same version, as 1.0 and 1.0.0 are (PEP 440)."""
+    from packaging.version import InvalidVersion
+
+    from wheelfit.core.versions import parse_version
+
+    try:
+        return parse_version(one) == parse_version(other)
+    except InvalidVersion:
+        return one == other
+
+
+def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
+    """Return the entries of some packages.
+
+    :raises FileProblem: there is nothing of one of them.
+    """
+    wheels = _wheels(inventory)
+    found: dict[str, KeptWheel] = {}
+    for text in names:
+        name, version = _parsed(text)
+        some = [
+            one
+            for one in wheels
+            if one.which is not None
+            and one.which.name == name
+            and (version is None or _is_same(version, one.which.version))
+        ]
+        if not some:
+            raise FileProblem(
+                f"nothing of {text} is kept in the cache, so nothing was removed",
+                where=str(inventory.folder),
+                hint="wheelfit cache list shows what is kept",
+            )
+        found |= {one.sha256: one for one in some}
+    return [entry for one in found.values() for entry in one.entries]
+
+
+def _looking(inventory: Inventory, advance: Callable[[int], None]) -> Callable[[Entry], str | None]:
+    return lambda entry: inventory.damage(entry, advance=advance)

@@ -1,0 +1,265 @@
+"""Reports about the cache."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from wheelfit.sources.inventory import Entry, KeptName
+
+WHEELS = ("wheels", "unpacked")
+"""The kinds of entries that are wheels, packed and unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of some entries."""
+
+    entries: int = 0
+    size: int = 0
+    linked: int = 0
+    """Bytes that environments share with the cache."""
+    oldest: float | None = None
+    """When the least recently used one was used, in seconds since 1970."""
+    newest: float | None = None
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Total:
+        """Add up entries."""
+        some = list(entries)
+        used = [one.used for one in some]
+        return cls(
+            len(some),
+            sum(one.size for one in some),
+            sum(one.linked for one in some),
+            min(used, default=None),
+            max(used, default=None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CacheContents:
+    """How much is kept of what."""
+
+    folder: Path
+    exists: bool
+    layout: int
+    """The number of the layout that this version of wheelfit writes."""
+    kinds: Mapping[tuple[str, int], Total]
+    """The sums by kind and layout."""
+    others: tuple[tuple[str, int, int], ...]
+    """Folders without entries: name, files and bytes of each."""
+    leftovers: tuple[int, ...]
+    """The sizes of what killed processes left."""
+    unknown: tuple[str, ...]
+    """Names of what wheelfit did not put there."""
+    links: str | None
+    """How files of the cache get a second place: ``hardlink``, ``reflink`` or ``copy``."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        kinds = sum(one.size for one in self.kinds.values())
+        return sum(self.leftovers) + kinds + sum(size for _, _, size in self.others)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "info",
+            "folder": str(self.folder),
+            "exists": self.exists,
+            "layout": self.layout,
+            "links": self.links,
+            "size": self.size,
+            "linked_size": sum(one.linked for one in self.kinds.values()),
+            "kinds": [
+                {
+                    "kind": kind,
+                    "layout": layout,
+                    "entries": one.entries,
+                    "size": one.size,
+                    "linked_size": one.linked,
+                    "oldest": _stamp(one.oldest),
+                    "newest": _stamp(one.newest),
+                }
+                for (kind, layout), one in self.kinds.items()
+            ],
+            "others": [
+                {"name": name, "files": files, "size": size} for name, files, size in self.others
+            ],
+            "leftovers": {"entries": len(self.leftovers), "size": sum(self.leftovers)},
+            "unknown": list(self.unknown),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWheel:
+    """One wheel of the cache."""
+
+    sha256: str
+    which: KeptName | None
+    """Its name, version and label; None where they cannot be read."""
+    archive: Entry | None
+    tree: Entry | None
+    """The unpacked wheel."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries it consists of."""
+        return [one for one in (self.archive, self.tree) if one is not None]
+
+    @property
+    def used(self) -> float:
+        """When it was last used, in seconds since 1970."""
+        return max(one.used for one in self.entries)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            **_name_json(self.which),
+            "sha256": self.sha256,
+            "packed_size": self.archive.size if self.archive else None,
+            "unpacked_size": self.tree.size if self.tree else None,
+            "files": self.tree.files if self.tree else None,
+            "linked_size": sum(one.linked for one in self.entries),
+            "last_used": _stamp(self.used),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWheels:
+    """The wheels of the cache."""
+
+    folder: Path
+    wheels: tuple[KeptWheel, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "list",
+            "folder": str(self.folder),
+            "wheels": [one.to_json() for one in self.wheels],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedEntry:
+    """An entry that was removed, or would be."""
+
+    entry: Entry
+    which: KeptName | None
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "kind": self.entry.kind,
+            **_name_json(self.which),
+            "sha256": self.entry.key,
+            "size": self.entry.size,
+            "last_used": _stamp(self.entry.used),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What was removed, or would be."""
+
+    action: str
+    """``remove`` or ``prune``."""
+    folder: Path
+    dry_run: bool
+    wheels: tuple[RemovedEntry, ...]
+    others: Mapping[tuple[str, str], tuple[int, int]]
+    """The number and bytes of everything else, by kind and reason."""
+    in_use: tuple[RemovedEntry, ...]
+    """What could not be removed, as another process uses it."""
+    freed: int
+    """Bytes."""
+    still_linked: int
+    """Bytes that environments keep."""
+    left: int | None = None
+    """Bytes that are left; None where they were not counted."""
+    limit: int | None = None
+    """The bytes that should be left at most; None: any number."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": self.action,
+            "folder": str(self.folder),
+            "dry_run": self.dry_run,
+            "removed": [one.to_json() for one in self.wheels],
+            "others": [
+                {"kind": kind, "reason": reason, "entries": entries, "size": size}
+                for (kind, reason), (entries, size) in self.others.items()
+            ],
+            "in_use": [one.to_json() for one in self.in_use],
+            "freed_size": self.freed,
+            "linked_size": self.still_linked,
+            **({} if self.left is None else {"left_size": self.left}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedEntry:
+    """An entry with other bytes than it had."""
+
+    entry: Entry
+    which: KeptName | None
+    reason: str
+    is_removed: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "kind": self.entry.kind,
+            **_name_json(self.which),
+            "path": str(self.entry.path),
+            "reason": self.reason,
+            "removed": self.is_removed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of reading every entry again."""
+
+    folder: Path
+    entries: int
+    size: int
+    """Bytes that were read."""
+    damaged: tuple[DamagedEntry, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "verify",
+            "folder": str(self.folder),
+            "entries": self.entries,
+            "size": self.size,
+            "damaged": [one.to_json() for one in self.damaged],
+        }
+
+
+def _name_json(which: KeptName | None) -> dict[str, object]:
+    return {
+        "name": which.name if which else None,
+        "version": which.version if which else None,
+        "label": which.label if which else None,
+    }
+
+
+def _stamp(when: float | None) -> str | None:
+    """Return a time in UTC, as ISO 8601."""
+    return None if when is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
