@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.detections import shortened
+from wheelfit.cli.render.detections import shortened
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint

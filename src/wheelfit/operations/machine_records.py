@@ -1,4 +1,4 @@
-"""Records of machines: written for a bug report, and looked at by whoever gets one."""
+"""Records of machines, written for bug reports and replayed elsewhere."""
 
 from __future__ import annotations
 
@@ -8,68 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.provider_steps import ProviderPolicy
-from wheelfit.errors import FileProblem, UsageError
+from wheelfit.errors import FileProblem
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from wheelfit.cli.output import Output
     from wheelfit.operations.machine import ChosenMachine
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Hold what became of a record."""
+    """A record that was written or opened."""
 
     folder: str
-    """Where it lies."""
     differs: tuple[str, ...]
-    """Namespaces of which it says something else than detection does now."""
+    """Namespaces for which it differs from what detection returns now."""
     is_new: bool
     """Whether it was written just now."""
 
-    def to_mapping(self) -> dict[str, object]:
-        """Return it for results."""
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
         return {"folder": self.folder, "differs": list(self.differs)}
-
-    def tell(self, output: Output) -> None:
-        """Say what was written, and what to think of it."""
-        if self.is_new:
-            output.say(
-                f"recorded this machine in {self.folder}; look through it before you send it, "
-                f"and look at what it says: wheelfit probe --replay {self.folder}"
-            )
-        for namespace in self.differs:
-            when = "as replayed" if self.is_new else "now as when it was recorded"
-            output.warn(f"{namespace}: detection does not say the same {when}")
-
-
-def check_options(arguments: Namespace) -> None:
-    """Refuse options of `probe` that contradict each other.
-
-    :raises UsageError: they do.
-    """
-    given = [
-        option
-        for option, is_given in (
-            ("--record", arguments.record),
-            ("--replay", arguments.replay),
-            ("--for", arguments.host),
-        )
-        if is_given
-    ]
-    if len(given) > 1:
-        raise UsageError(
-            f"{' and '.join(given)} name different machines",
-            hint="--record is about this machine; --replay and --for are about another",
-        )
-    if arguments.replay and arguments.output:
-        raise UsageError(
-            "a record does not hold the interpreter that -o writes down",
-            hint="have probe -o run on the recorded machine",
-        )
 
 
 def write_record(name: str, machine: ChosenMachine) -> Record:
@@ -78,7 +37,7 @@ def write_record(name: str, machine: ChosenMachine) -> Record:
     :param name: the folder; may hold an earlier record, which is replaced.
     :raises FileProblem: the folder holds something else, or cannot be written.
     """
-    assert isinstance(machine.detector, Machine)  # noqa: S101 - check_options saw to it
+    assert isinstance(machine.detector, Machine)  # noqa: S101 - no other one has --record
     try:
         differs = recording.record(Path(name), machine.detector)
     except FileExistsError:

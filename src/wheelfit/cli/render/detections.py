@@ -1,4 +1,4 @@
-"""What is supported of a namespace, as people and programs read it."""
+"""What is supported of a namespace, as text."""
 
 from __future__ import annotations
 
@@ -22,29 +22,7 @@ _LABEL = len("decided by")
 """Columns that the names of values, of evidence and of who decided have at least."""
 
 
-def detection_mapping(detection: Detection) -> dict[str, object]:
-    """Return what is supported of a namespace as plain data, for ``--json``.
-
-    :param detection: the answer.
-    """
-    return {
-        "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
-        ],
-        "status": str(detection.status),
-        "source": detection.source,
-        "provider_version": detection.version,
-        "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
-        "warnings": list(detection.warnings),
-        "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
-        "devices": [
-            {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
-            for one in detection.devices
-        ],
-    }
-
-
-def print_detections(
+def show_detections(
     detections: Sequence[Detection], output: Output, *, versions: bool = False
 ) -> None:
     """Print what is supported of each namespace, and how that was found.
@@ -68,7 +46,7 @@ def print_detections(
 
 
 def _is_plain_nothing(detection: Detection) -> bool:
-    """Say whether one line tells all there is to tell."""
+    """Return whether one line is enough."""
     return (
         str(detection.status) == "nothing"
         and not detection.warnings
@@ -126,7 +104,7 @@ def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, s
 
 
 def warn_of_detection(detection: Detection, output: Output) -> None:
-    """Pass on the warnings of a provider.
+    """Print the warnings of a provider.
 
     :param detection: the answer.
     :param output: where to.
