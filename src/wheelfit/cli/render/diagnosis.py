@@ -1,0 +1,227 @@
+"""The result of an examination, as text or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit import __version__
+from wheelfit.cli.columns import columns
+from wheelfit.cli.output import in_one_line
+from wheelfit.cli.render.findings import finding_lines, summary_line
+from wheelfit.operations.diagnosis import libc_of
+from wheelfit.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.cli.render.findings import Line
+    from wheelfit.doctor.families import Build
+    from wheelfit.install.environment import Environment
+    from wheelfit.operations.diagnosis import Diagnosis
+    from wheelfit.platforms.features import Detection
+
+_STATUS: dict[str, Style] = {
+    "supported": "good",
+    "failed": "bad",
+    "disabled": "warning",
+}
+_WIDTH = 66
+"""How many characters of a summary are shown without ``--verbose``."""
+
+
+def show_diagnosis(found: Diagnosis, output: Output) -> None:
+    """Print the result of an examination."""
+    output.result_json(found.to_json())
+    for line, style in _lines(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
+        output.result(line, style)
+
+
+def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
+    """Return the report for people.
+
+    :param found: what was found.
+    :param verbose: with all evidence, and with notes.
+    :param quiet: findings and summary only.
+    """
+    lines: list[Line] = []
+    if not quiet:
+        lines += _head(found)
+        for title, section in (
+            ("Machine", _machine_lines(found, verbose=verbose)),
+            ("Environment", _environment_lines(found, verbose=verbose)),
+            ("Variables", _variable_lines(found)),
+            ("Process", _process_lines(found)),
+        ):
+            said = list(section)
+            if said:
+                lines += [("", "plain"), (title, "strong"), *said]
+    shown = [one for one in found.findings if verbose or one.severity != "note"]
+    if shown:
+        if lines:
+            lines += [("", "plain")]
+        lines += [("Findings", "strong")]
+        lines += [line for one in shown for line in finding_lines(one)]
+    if lines:
+        lines += [("", "plain")]
+    lines += [summary_line(found.findings, verbose=verbose)]
+    return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
+
+
+def _head(found: Diagnosis) -> Iterator[Line]:
+    words = f"wheelfit {__version__}, {found.machine}"
+    target = found.target
+    if target is not None:
+        environment = target.environment
+        python = environment.get("platform_python_implementation", "Python")
+        system = [
+            environment.get(f"platform_{name}", "") for name in ("system", "release", "machine")
+        ]
+        parts = [f"{python} {target.python_full_version}"]
+        if not found.replayed:  # the interpreter is not of that machine
+            parts += [" ".join(filter(None, system)), libc_of(target) or ""]
+        words += f": {', '.join(part for part in parts if part)}"
+    yield words, "strong"
+
+
+def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
+    width = max((len(one.namespace) for one in found.detections), default=0)
+    for one in found.detections:
+        words = _clipped(_summary_of(one), verbose=verbose)
+        style = "dim" if words == _ABSENT else _STATUS.get(one.status, "dim")
+        head = f"  {one.namespace:<{width}}  {one.status:<9}  {_time(one.seconds):>8}"
+        yield f"{head}  {words}", style
+        if not verbose:
+            continue
+        version = f", knowledge of {one.version}" if one.version else ""
+        yield f"      decided by {one.source}{version}", "dim"
+        for feature in one.features:
+            if feature.values != ("on",):
+                yield f"      {feature.name}  {', '.join(feature.values)}", "dim"
+        for device in one.devices:
+            yield (
+                f"      {device.device}: {device.feature} {', '.join(sorted(device.values))}",
+                "dim",
+            )
+        for entry in one.evidence:
+            for number, line in enumerate(entry.value.splitlines() or [""]):
+                yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
+    for asked in found.asked:
+        yield f"  asked {asked.name}: {asked}, {_time(asked.seconds)}", "dim"
+
+
+def _summary_of(detection: Detection) -> str:
+    """Say in a few words what a namespace supports, or why nothing."""
+    if detection.status != "supported":
+        said = list(detection.warnings)
+        said += [
+            one.value if one.source == "files" else f"{one.source}: {one.value}"
+            for one in detection.evidence
+        ]
+        return said[0] if said else detection.source
+    if all(feature.values == ("false",) for feature in detection.features):
+        return _ABSENT
+    flags = sum(feature.values == ("on",) for feature in detection.features)
+    words = [
+        f"{feature.name} {feature.values[0]}"
+        for feature in detection.features
+        if feature.values and feature.values != ("on",) and feature.name != _UPPER
+    ]
+    return ", ".join([*words, *([f"{flags} flags"] if flags else [])])
+
+
+_ABSENT = "not here, which is supported too"
+"""Where a provider supports a value that says that there is no device (P-150)."""
+_UPPER = "cuda_version_upper_bound"
+"""Follows from the lower one, and says nothing to people."""
+
+
+def _clipped(text: str, *, verbose: bool) -> str:
+    first, *rest = text.splitlines() or [""]
+    if verbose:
+        return first
+    return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+
+
+def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
+    environment, contents = found.environment, found.contents
+    if environment is None or contents is None:
+        return
+    interpreter = environment.interpreter
+    yield f"  {environment.name} ({_kind(environment)})", "plain"
+    variants = sum(one.installed.label is not None for one in contents.packages)
+    words = f"  {count_of(len(contents.packages), 'package')}, {count_of(variants, 'variant')}"
+    built: dict[str, int] = {}
+    for build in contents.builds:
+        for text in (
+            *(f"CUDA {major}" for major in build.cuda),
+            *(f"ROCm {v}" for v in build.rocm),
+        ):
+            built[text] = built.get(text, 0) + 1
+    words += "".join(f", {number} for {text}" for text, number in sorted(built.items()))
+    yield words, "plain"
+    if verbose:
+        yield f"  interpreter {interpreter.executable}, {len(interpreter.tags)} wheel tags", "dim"
+        for build in contents.builds:
+            for text, sign in _signs(build):
+                yield f"  {build.package} for {text}: {sign}", "dim"
+    if found.settings is not None:
+        for tool in (*found.settings.tools, *found.settings.toolkits):
+            yield (
+                f"  {tool.name:<12} {tool.path}{f'  {tool.version}' if tool.version else ''}",
+                "dim",
+            )
+
+
+def _kind(environment: Environment) -> str:
+    """Say what kind of environment it is."""
+    interpreter = environment.interpreter
+    if environment.kind != "environment":
+        return f"a folder, --{environment.kind}"
+    if interpreter.virtual:
+        return "a virtual environment"
+    managed = interpreter.externally_managed is not None
+    return "of another package manager" if managed else "no virtual environment"
+
+
+def _signs(build: Build) -> Iterator[tuple[str, str]]:
+    for major, sign in build.cuda.items():
+        yield f"CUDA {major}", sign
+    for version, sign in build.rocm.items():
+        yield f"ROCm {version}", sign
+    if build.cpu_only:
+        yield "the CPU", build.cpu_only
+
+
+def _variable_lines(found: Diagnosis) -> Iterator[Line]:
+    for one in found.variables:
+        yield f"  {one.name}={one.value or '(empty)'}  ({one.meaning})", "plain"
+
+
+def _process_lines(found: Diagnosis) -> Iterator[Line]:
+    process = found.process
+    if process is None or process.mapped.problem:
+        return
+    name = f" ({process.mapped.program})" if process.mapped.program else ""
+    number = len(process.libraries)
+    words = count_of(number, "accelerator library", "accelerator libraries")
+    yield (
+        f"  process {process.mapped.pid}{name}: {words} of {len(process.mapped.files)} files",
+        "plain",
+    )
+    rows = [
+        (
+            one.soname,
+            f"CUDA {one.cuda_major}" if one.cuda_major else one.library.kind or one.library.family,
+            one.version,
+            one.owner,
+            f"{one.path} (deleted)" if one.file.deleted else one.path,
+        )
+        for one in process.libraries
+    ]
+    for line in columns(("Library", "Of", "Version", "Owner", "File"), rows):
+        yield f"  {line}", "plain"

@@ -1,0 +1,71 @@
+"""The check of an environment: which installed variants do not fit the machine any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.agreements import binding
+from wheelfit.doctor.environment import about_contents, read_environment
+from wheelfit.install.fit import judge
+from wheelfit.operations.environments import open_environment_of, tell_interruption
+from wheelfit.operations.findings import finding_json, remedies_for, summary_json
+from wheelfit.operations.machine import choose_machine
+
+if TYPE_CHECKING:
+    from wheelfit.check.findings import Finding
+    from wheelfit.check.installed import Judged
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.findings import ExaminationRequest
+    from wheelfit.operations.machine import ChosenMachine
+
+
+@dataclass(frozen=True, slots=True)
+class FitnessReport:
+    """Which installed variants fit a machine, and what is wrong in their environment."""
+
+    machine: ChosenMachine
+    environment: str
+    variants: tuple[Judged, ...]
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "machine": self.machine.name,
+            **self.machine.to_mapping(),
+            "environment": self.environment,
+            "variants": [_variant(one) for one in self.variants],
+            "summary": summary_json(self.findings),
+            "findings": [finding_json(one) for one in self.findings],
+        }
+
+
+def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
+    """Judge every installed variant; drivers are asked anew, and nothing is changed.
+
+    :param request: the environment and the machine.
+    :param context: the surroundings.
+    :raises WheelfitError: the environment or the machine cannot be opened.
+    """
+    environment = open_environment_of(request, context.environ)
+    tell_interruption(environment, context.reporter)
+    machine = choose_machine(request, environment.target(), context, recall=False)
+    contents = read_environment(environment, machine.target)
+    judged = judge((package.installed for package in contents.packages), machine.support)
+    agreements = binding(request.agreement_table, request.allow_mixed)
+    report = about_contents(contents, machine.target, None, machine.support, agreements)
+    findings = tuple(remedies_for(report.findings, request))
+    return FitnessReport(machine, environment.name, tuple(judged), findings)
+
+
+def _variant(one: Judged) -> dict[str, object]:
+    variant = one.variant
+    return {
+        "name": variant.name,
+        "version": str(variant.version),
+        "label": variant.label,
+        "fits": one.fits,
+        "because": one.reason or None,
+    }

@@ -1,0 +1,226 @@
+"""The result of an examination, without what identifies the machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit import __version__
+from wheelfit.check.findings import Finding, Severity
+from wheelfit.doctor.diagnoses import DIAGNOSES, Area
+from wheelfit.doctor.variables import variables_in
+from wheelfit.operations.findings import faults_among, finding_json, summary_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wheelfit.core.target import Target
+    from wheelfit.doctor.environment import Contents
+    from wheelfit.doctor.process import Process
+    from wheelfit.doctor.settings import Settings
+    from wheelfit.doctor.timing import Asked
+    from wheelfit.doctor.variables import Variable
+    from wheelfit.install.environment import Environment
+    from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.scrubbing import Scrubber
+
+_LIBC = re.compile(r"(manylinux|musllinux)_([0-9]+)_([0-9]+)_")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The result of an examination."""
+
+    machine: str
+    """Which machine, in words."""
+    findings: tuple[Finding, ...]
+    scrubber: Scrubber
+    host: Mapping[str, object] | None = None
+    """Which host is judged for, as results say it; None: no other than the machine."""
+    replayed: bool = False
+    """Whether it is a captured machine, of whose interpreter nothing is known."""
+    overrides: tuple[str, ...] = ()
+    """What replaces or narrows what is detected, as ``NAME=value`` or an option."""
+    target: Target | None = None
+    environment: Environment | None = None
+    detections: tuple[Detection, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    """The child processes of detection."""
+    settings: Settings | None = None
+    """None where another machine is judged for, which has its own."""
+    contents: Contents | None = None
+    process: Process | None = None
+
+    def reduced(self, *, only: Sequence[str], ignore: Sequence[str]) -> Diagnosis:
+        """Return the same with fewer findings, in order: area, severity, place.
+
+        :param only: codes that stay; empty: all.
+        :param ignore: codes that go.
+        """
+        areas, severities = list(Area), list(Severity)
+        kept = [
+            one
+            for one in self.findings
+            if (not only or one.code in only) and one.code not in ignore
+        ]
+        kept.sort(
+            key=lambda one: (areas.index(DIAGNOSES[one.code]), severities.index(one.severity))
+        )
+        return replace(self, findings=tuple(kept))
+
+    @property
+    def variables(self) -> Sequence[Variable]:
+        """The environment variables that matter, of this process or of the one examined."""
+        if self.settings is not None:
+            return self.settings.variables
+        return () if self.process is None else variables_in(dict(self.process.mapped.environ))
+
+    def faulty_areas(self, *, strict: bool) -> set[str]:
+        """Return the areas with faults.
+
+        :param strict: whether warnings are faults too.
+        """
+        return {str(DIAGNOSES[one.code]) for one in faults_among(self.findings, strict=strict)}
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        scrub = self.scrubber.text
+        return {
+            "version": 1,
+            "wheelfit": __version__,
+            "machine": scrub(self.machine),
+            "host": self.host,
+            "overrides": [scrub(text) for text in self.overrides],
+            "interpreter": None if self.target is None else _interpreter(self.target, scrub),
+            "namespaces": {one.namespace: _detection(one, scrub) for one in self.detections},
+            "processes": [
+                {
+                    "name": one.name,
+                    "seconds": round(one.seconds, 6),
+                    "ending": str(one.ending),
+                    "code": one.code,
+                }
+                for one in self.asked
+            ],
+            "environment": _environment(self),
+            "settings": None if self.settings is None else _settings(self.settings, scrub),
+            "runtime": None if self.process is None else _process(self.process, scrub),
+            "summary": summary_json(self.findings),
+            "findings": [finding_json(one, scrub) for one in self.findings],
+        }
+
+
+def libc_of(target: Target) -> str | None:
+    """Return the C library of the wheel tags, as ``glibc 2.36``; None where they have none."""
+    for tag in target.tags:
+        if (match := _LIBC.match(tag.platform)) is not None:
+            kind = "glibc" if match[1] == "manylinux" else "musl"
+            return f"{kind} {match[2]}.{match[3]}"
+    return None
+
+
+def _interpreter(target: Target, scrub: Callable[[str], str]) -> dict[str, object]:
+    environment = target.environment
+    return {
+        "path": scrub(target.name),
+        "implementation": environment.get("implementation_name", ""),
+        "version": str(target.python_full_version),
+        "system": environment.get("platform_system", ""),
+        "release": environment.get("platform_release", ""),
+        "machine": environment.get("platform_machine", ""),
+        "architecture": target.architecture,
+        "libc": libc_of(target),
+        "tags": len(target.tags),
+    }
+
+
+def _detection(one: Detection, scrub: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "status": str(one.status),
+        "source": scrub(one.source),
+        "provider_version": one.version,
+        "seconds": round(one.seconds, 6),
+        "features": [
+            {"name": feature.name, "values": list(feature.values)} for feature in one.features
+        ],
+        "evidence": [
+            {"source": scrub(entry.source), "value": scrub(entry.value)} for entry in one.evidence
+        ],
+        "warnings": [scrub(text) for text in one.warnings],
+        "devices": [
+            {"device": scrub(d.device), "feature": d.feature, "values": sorted(d.values)}
+            for d in one.devices
+        ],
+    }
+
+
+def _environment(found: Diagnosis) -> dict[str, object] | None:
+    if found.environment is None or found.contents is None:
+        return None
+    packages = found.contents.packages
+    return {
+        "path": found.scrubber.text(found.environment.name),
+        "virtual": found.environment.interpreter.virtual,
+        "packages": len(packages),
+        "variants": [
+            {
+                "name": one.name,
+                "version": str(one.installed.version),
+                "label": one.installed.label,
+                "properties": [str(item) for item in one.installed.properties],
+            }
+            for one in packages
+            if one.installed.label is not None
+        ],
+        "builds": [
+            {
+                "name": one.package.name,
+                "version": str(one.package.installed.version),
+                "cuda": [{"major": major, "known_by": sign} for major, sign in one.cuda.items()],
+                "rocm": [
+                    {"version": version, "known_by": sign} for version, sign in one.rocm.items()
+                ],
+                "cpu_only": one.cpu_only or None,
+            }
+            for one in found.contents.builds
+            if one.cuda or one.rocm or one.cpu_only
+        ],
+    }
+
+
+def _settings(settings: Settings, scrub: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "variables": [
+            {"name": one.name, "value": scrub(one.value), "meaning": one.meaning}
+            for one in settings.variables
+        ],
+        "tools": [
+            {"name": one.name, "path": scrub(one.path), "version": one.version or None}
+            for one in (*settings.tools, *settings.toolkits)
+        ],
+    }
+
+
+def _process(process: Process, scrub: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "pid": process.mapped.pid,
+        "program": process.mapped.program or None,
+        "problem": process.mapped.problem or None,
+        "variables": [
+            {"name": one.name, "value": scrub(one.value), "meaning": one.meaning}
+            for one in variables_in(dict(process.mapped.environ))
+        ],
+        "libraries": [
+            {
+                "soname": one.soname,
+                "path": scrub(one.path),
+                "family": one.library.family,
+                "cuda_major": one.cuda_major,
+                "version": one.version or None,
+                "owner": scrub(one.owner),
+                "deleted": one.file.deleted,
+            }
+            for one in process.libraries
+        ],
+    }

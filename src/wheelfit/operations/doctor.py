@@ -1,0 +1,227 @@
+"""The examination of a machine, an environment or a process.
+
+What needs packages beside the standard library is imported inside functions, so that a report is
+possible where such a package is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Count, Place, Report
+from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
+from wheelfit.doctor.own_requirements import unmet_requirements
+from wheelfit.errors import UnusableInterpreter, UsageError, WheelfitError
+from wheelfit.operations.diagnosis import Diagnosis
+from wheelfit.operations.findings import ExaminationRequest, remedies_for
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.scrubbing import Scrubber
+from wheelfit.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.target import Target
+    from wheelfit.doctor.own_requirements import UnmetRequirement
+    from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.install.environment import Environment
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorRequest(ExaminationRequest):
+    """What to examine, and which findings are of interest."""
+
+    runtime: int | None = None
+    replay: str | None = None
+    full: bool = False
+    only: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    repair: bool = False
+
+
+def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
+    """Examine a machine and an environment, or a process.
+
+    :param request: what to examine; wheelfit itself is repaired before, if that is wanted.
+    :param context: the surroundings.
+    :raises UsageError: the request names several machines, or an unknown kind of finding.
+    """
+    _check_codes((*request.only, *request.ignore))
+    if request.replay and request.host:
+        raise UsageError("--replay and --for both name a machine", hint="choose one")
+    if request.runtime is not None and (request.replay or request.host):
+        raise UsageError("--runtime looks at a process of this machine", hint="name no other one")
+    unmet = unmet_requirements(files=True)
+    if request.repair:
+        if unmet:
+            from wheelfit.doctor.repair import repair
+
+            repair(unmet, context.environ, context.reporter.say)
+            unmet = ()
+        context.reporter.say("everything that wheelfit depends on is installed")
+    try:
+        if request.runtime is not None:
+            found = _of_process(request.runtime)
+        else:
+            found = _of_environment(request, context)
+    except WheelfitError:
+        raise
+    except Exception:
+        if not unmet:
+            raise
+        found = _of_nothing(context)
+    found = replace(found, findings=(*_about_wheelfit(unmet), *found.findings))
+    return found.reduced(only=request.only, ignore=request.ignore)
+
+
+def _check_codes(codes: Iterable[str]) -> None:
+    from difflib import get_close_matches
+
+    for code in codes:
+        if code not in DIAGNOSES:
+            close = get_close_matches(code, DIAGNOSES, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "docs/reference/doctor.md lists them"
+            raise UsageError(f"there is no kind of finding {code!r}", hint=hint)
+
+
+def _about_wheelfit(unmet: Iterable[UnmetRequirement]) -> Iterable[Finding]:
+    """Return the findings about packages that wheelfit itself depends on."""
+    return [Place("wheelfit").found(OWN_REQUIREMENT_UNMET, str(one)) for one in unmet]
+
+
+def _of_nothing(context: Context) -> Diagnosis:
+    """Return an empty result, for where wheelfit is too broken to examine anything."""
+    seen = Surroundings(environ=dict(context.environ))
+    return Diagnosis("this machine", (), _scrubber(seen, context.environ))
+
+
+def _of_process(number: int) -> Diagnosis:
+    from wheelfit.doctor.process import about_process, examine_process
+
+    surroundings = Surroundings()
+    process = examine_process(number or None, surroundings)
+    return Diagnosis(
+        "this machine",
+        Report.of(about_process(process), (), Count()).findings,
+        Scrubber.of(surroundings),
+        process=process,
+    )
+
+
+def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
+    from wheelfit.core.agreements import binding
+    from wheelfit.doctor import machine as machines
+    from wheelfit.doctor.environment import about_contents, examine_environment
+    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.doctor.settings import about_settings, read_settings
+
+    environment, unusable = _open_environment(request, context.environ)
+    machine, real, timed = _open_machine(request, environment.target(), context)
+    detections = tuple(
+        detection
+        for namespace in machine.namespaces
+        if (detection := machine.switched_off(namespace) or machine.detect(namespace))
+    )
+    contents = examine_environment(environment, machine.target, full=request.full)
+
+    windows = machine.target.environment.get("sys_platform") == "win32"
+    if request.replay:  # its interpreter is not recorded, and this one is of this machine
+        windows = real.surroundings.system == "Windows"
+    hardware = Hardware.of(detections, windows=windows)
+    agreements = binding(request.agreement_table, request.allow_mixed)
+    report = about_contents(contents, machine.target, hardware, machine.support, agreements)
+    findings = [*unusable, *report.findings]
+    settings = None
+    if request.host is None:
+        seen = real.surroundings
+        settings = read_settings(seen)
+        findings += machines.about_detections(
+            detections,
+            machines.read_nvidia_files(seen),
+            translated=machines.is_translated(seen),
+        )
+        findings += machines.about_interpreter(machine.target, seen)
+        findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
+        findings += about_settings(
+            settings,
+            detections,
+            contents.libraries,
+            contents.modules if settings.module_folders else {},
+            _scripts(environment) if seen.is_real else None,
+        )
+    return Diagnosis(
+        machine.name,
+        Report.of(remedies_for(findings, request), (), Count()).findings,
+        _scrubber(real.surroundings, context.environ),
+        host=None if machine.host is None else machine.host.to_mapping(),
+        replayed=request.replay is not None,
+        overrides=machine.overrides,
+        target=machine.target,
+        environment=environment,
+        detections=detections,
+        asked=timed.asked,
+        settings=settings,
+        contents=contents,
+    )
+
+
+def _open_environment(
+    request: DoctorRequest, environ: Mapping[str, str]
+) -> tuple[Environment, list[Finding]]:
+    """Open the environment to examine; if the active one is broken, that is a finding."""
+    from wheelfit.operations.environments import open_environment_of
+
+    try:
+        return open_environment_of(request, environ), []
+    except UnusableInterpreter as error:
+        if request.python is not None:
+            raise
+        words = f"{error.where}: {error.message}" if error.where else error.message
+        others = {name: value for name, value in environ.items() if name != "VIRTUAL_ENV"}
+        found = Place("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
+        return open_environment_of(request, others), [found]
+
+
+def _scripts(environment: Environment) -> str | None:
+    from wheelfit.install.environment import Kind
+
+    return str(environment.schemes.scripts) if environment.kind is Kind.ENVIRONMENT else None
+
+
+def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
+    """Return a scrubber of the names of the examined machine and of this one."""
+    names = dict(Scrubber.of(Surroundings(environ=dict(environ))).names)
+    names |= dict(Scrubber.of(seen).names)
+    return Scrubber(tuple(sorted(names.items(), key=lambda item: -len(item[0]))))
+
+
+def _open_machine(
+    request: DoctorRequest, current: Target, context: Context
+) -> tuple[ChosenMachine, Machine, TimedProcesses]:
+    """Return the machine to judge for, the one whose settings count, and its timed processes.
+
+    Drivers are asked anew, so that a remembered answer never hides what is wrong.
+    """
+    from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.operations.machine import choose_machine, options_in_effect
+
+    chosen = choose_machine(request, current, context, recall=False)
+    if request.replay:
+        from wheelfit.operations.machine_records import open_record
+
+        recorded, _ = open_record(request.replay, chosen)
+        options = options_in_effect(request)
+        overrides = (*recorded.overrides, *options)
+        chosen = replace(recorded, policy=chosen.policy, overrides=overrides)
+    looked = chosen.detector
+    if not isinstance(looked, Machine):
+        looked = Machine(environ=context.environ)
+    timed = TimedProcesses(looked.surroundings.processes)
+    real = Machine.over(replace(looked.surroundings, processes=timed))
+    if request.host is None:
+        chosen = replace(chosen, detector=real)
+    return chosen, real, timed
