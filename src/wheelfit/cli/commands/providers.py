@@ -14,6 +14,7 @@ Nothing is trusted by default, and nothing is installed or run by `trust` unless
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options.table.hardware import PROVIDERS, TRUST
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
+    from wheelfit.operations.trust import TrustPlan
 
 _ACTIONS = ("list", "show", "trust", "untrust", "enable", "disable")
 
@@ -34,50 +36,77 @@ OPTIONS = (PROVIDERS, TRUST, SOURCES, PROVIDER_SETTINGS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Do what ACTION says."""
+    """Show providers, or decide about them."""
+    from wheelfit.cli.requests import request_of
     from wheelfit.errors import UsageError
+    from wheelfit.operations.context import Context
 
     action = arguments.action
     check_action(action, _ACTIONS)
-    if action == "list":
-        if arguments.names:
-            raise UsageError("list takes no name", hint="wheelfit providers show NAME")
-        return _list(arguments, output, environ)
-    if not arguments.names:
+    if action == "list" and arguments.names:
+        raise UsageError("list takes no name", hint="wheelfit providers show NAME")
+    if action != "list" and not arguments.names:
         raise UsageError(f"{action} needs a name", hint="wheelfit providers --help")
-    if action == "show":
-        return _show(arguments, output, environ)
-    from wheelfit.cli import trusting
+    if action == "show" and len(arguments.names) > 1:
+        raise UsageError("show takes one name")
+    context = Context(environ, output)
+    if action in ("list", "show"):
+        from wheelfit.cli.render.providers import show_provider_facts, show_provider_list
+        from wheelfit.operations.providers import ProvidersRequest, list_providers, show_provider
+
+        known = request_of(ProvidersRequest, arguments)
+        if action == "list":
+            show_provider_list(list_providers(known, context), output)
+        else:
+            show_provider_facts(show_provider(arguments.names[0], known, context), output)
+        return 0
+    from wheelfit.cli.render import trust as render
+    from wheelfit.operations import trust
 
     if action == "trust":
-        return trusting.trust(arguments, output, environ)
-    if action == "untrust":
-        return trusting.untrust(arguments, output, environ)
-    return trusting.switch(arguments, output, environ)
-
-
-def _list(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.provider_listing import KnownProviders, print_list
-
-    known = KnownProviders.read(arguments, environ, output)
-    output.result_json(known.to_mapping())
-    print_list(known, output)
+        consent = _consent_given if arguments.yes else partial(_ask_consent, output)
+        plugin = request_of(trust.TrustRequest, arguments)
+        report = trust.trust(plugin, context, consent)
+        render.show_trust(report, output, with_plan=arguments.yes)
+    elif action == "untrust":
+        packages = request_of(trust.UntrustRequest, arguments)
+        render.show_untrust(trust.untrust(packages, context), output)
+    else:
+        namespaces = request_of(trust.SwitchRequest, arguments, on=action == "enable")
+        render.show_switch(trust.switch_providers(namespaces, context), output)
     return 0
 
 
-def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.provider_listing import KnownProviders, print_one
-    from wheelfit.errors import UsageError, UserError
+def _consent_given(plan: TrustPlan) -> None:
+    """Agree to what would be trusted."""
 
-    if len(arguments.names) > 1:
-        raise UsageError("show takes one name")
-    known = KnownProviders.read(arguments, environ, output)
-    about = known.about(arguments.names[0])
-    if about is None:
-        raise UserError(
-            f"nothing is known of {arguments.names[0]!r}",
-            hint="wheelfit providers list names every provider that is known",
+
+def _ask_consent(output: Output, plan: TrustPlan) -> None:
+    """Show what would be trusted, and ask for consent.
+
+    :raises NoConsent: the user does not agree, or no terminal is there.
+    """
+    import sys
+    from dataclasses import replace
+
+    from wheelfit.cli.render.trust import plan_lines
+    from wheelfit.errors import NoConsent
+
+    package, lines = plan.entry.package, plan_lines(plan)
+    if output.json or sys.stdin is None or not sys.stdin.isatty():
+        raise NoConsent(
+            f"nobody is there who could agree to trust {package}",
+            note="\n".join(lines),
+            hint="nothing was installed, run or written; if you agree, give --yes",
         )
-    output.result_json(about)
-    print_one(about, known, output)
-    return 0
+    speaker = replace(output, verbosity=max(output.verbosity, 0))  # even with --quiet
+    for line in lines:
+        speaker.say(line)
+    speaker.say("Code in these files will run on this machine, confined as far as the system can.")
+    sys.stderr.write("Trust exactly these files? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NoConsent(
+            f"you did not agree to trust {package}",
+            note="nothing was installed, run or written",
+        )

@@ -1,4 +1,4 @@
-"""Trust a plugin, take that back, and switch providers on and off."""
+"""Trust in plugins, and the switches of providers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.cli.render.detections import shortened
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
@@ -22,7 +21,6 @@ from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
 from wheelfit.errors import (
     HashMismatch,
-    NoConsent,
     NotInstalled,
     PolicyRefusal,
     ProjectNotFound,
@@ -35,34 +33,74 @@ from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
+from wheelfit.operations.providers import ProvidersRequest
+from wheelfit.operations.requests import MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from wheelfit.cli.output import Output
+    from packaging.utils import NormalizedName
+
     from wheelfit.core.trust import SitePolicy, Trust
     from wheelfit.install.environment import Environment
+    from wheelfit.operations.context import Context
+    from wheelfit.platforms.features import Detection
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.remembered import Remembered
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrustRequest(ProvidersRequest, SourceOptions):
+    """The plugin to trust."""
+
+    names: tuple[str, ...]
+    """One requirement."""
+    namespace: str | None = None
+    plugin_api: str | None = None
+    hash: tuple[str, ...] = ()
+    keep: bool = False
+    attempt: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntrustRequest(ProvidersRequest):
+    """The plugins not to trust any more."""
+
+    names: tuple[str, ...]
+    """Packages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchRequest(ProvidersRequest):
+    """The providers to switch on or off."""
+
+    names: tuple[str, ...]
+    """Namespaces."""
+    on: bool
+
+
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Hold one wheel that would be trusted."""
+class PluginWheel:
+    """A wheel of a plugin."""
 
     pin: Pin
     sha256: str
     is_computed: bool
     """Whether the source promised no SHA-256, so that the file was fetched to get it."""
 
-    def to_mapping(self) -> dict[str, Any]:
+    @property
+    def origin(self) -> str:
+        """The source it comes from, without credentials."""
+        return redact(self.pin.file.source) or redact(self.pin.file.url)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
         file = self.pin.file
         return {
             "name": self.pin.name,
@@ -77,88 +115,147 @@ class _Found:
         }
 
 
-def trust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Look up a plugin, show what it consists of, and trust exactly that, with consent (P-18).
+@dataclass(frozen=True, slots=True)
+class TrustPlan:
+    """What would be trusted."""
 
-    :param arguments: of ``wheelfit providers``.
-    :param output: where to show it.
-    :param environ: the environment of the process.
+    entry: TrustEntry
+    wheels: tuple[PluginWheel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustReport:
+    """What is trusted now."""
+
+    file: Path
+    plan: TrustPlan
+    warnings: tuple[str, ...]
+    answer: Detection | None
+    """The answer of the plugin; None where it was not asked."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        entry = self.plan.entry
+        return {
+            "version": 1,
+            "action": "trust",
+            "file": str(self.file),
+            "package": entry.package,
+            "versions": str(entry.versions),
+            "namespace": entry.namespace,
+            "plugin_api": entry.plugin_api,
+            "files": [one.to_json() for one in self.plan.wheels],
+            "warnings": list(self.warnings),
+            "answer": None if self.answer is None else _answer_json(self.answer),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustReport:
+    """What is not trusted any more."""
+
+    file: Path
+    packages: tuple[NormalizedName, ...]
+    removed: tuple[str, ...]
+    """The folders where the plugins were installed."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "untrust",
+            "file": str(self.file),
+            "packages": list(self.packages),
+            "removed": list(self.removed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchReport:
+    """Which providers are switched on and off."""
+
+    file: Path
+    on: bool
+    """Whether providers were switched on now."""
+    namespaces: tuple[str, ...]
+    """Those that were switched now."""
+    trust: Trust
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "enable" if self.on else "disable",
+            "file": str(self.file),
+            "enabled": sorted(self.trust.enabled),
+            "disabled": sorted(self.trust.disabled),
+        }
+
+
+def trust(
+    request: TrustRequest, context: Context, consent: Callable[[TrustPlan], None]
+) -> TrustReport:
+    """Look up a plugin, and trust exactly the files it consists of, with consent (P-18).
+
+    :param request: the plugin.
+    :param context: the surroundings.
+    :param consent: called with what would be trusted, before anything is written; raises an
+        error to refuse it.
+    :raises PolicyRefusal: a policy forbids it.
+    :raises HashMismatch: a file has another hash than the request names.
     """
-    requirement = _requirement(arguments.names)
-    namespace = parse_namespace(arguments.namespace) if arguments.namespace else None
-    plugin_api = _endpoint(arguments.plugin_api)
-    wanted = _hashes(arguments.hash)
-    site = read_policies(environ)
+    requirement = _requirement(request.names)
+    namespace = parse_namespace(request.namespace) if request.namespace else None
+    plugin_api = _endpoint(request.plugin_api)
+    wanted = _hashes(request.hash)
+    site = read_policies(context.environ)
     never = site.forbids_plugins
     if never is not None:
         raise PolicyRefusal(
             "plugins are forbidden by a policy", where=never, note='it says plugins = "never"'
         )
-    path = trust_file(environ, sys.platform, home())
-    before = read_trust_file(path, output.warn)
-    environment = open_environment(arguments.python, environ=environ)
-    settings = read_settings(arguments, environ, prefix=environment.interpreter.prefix)
-    with open_indexes(arguments, settings, environ, output) as repository:
-        found = _look_up(requirement, repository, environment)
-        _check_hashes(found, wanted)
+    path = trust_file(context.environ, sys.platform, home())
+    before = read_trust_file(path, context.reporter.warn)
+    environment = open_environment(request.python, environ=context.environ)
+    settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
+    with open_indexes(request, settings, context) as repository:
+        wheels = _look_up(requirement, repository, environment)
+        _check_hashes(wheels, wanted)
         entry = TrustEntry(
             requirement.name,
             requirement.specifier,
-            tuple(TrustedFile(one.pin.filename.text, one.sha256) for one in found),
+            tuple(TrustedFile(one.pin.filename.text, one.sha256) for one in wheels),
             namespace,
             plugin_api,
-            source=_source(found),
+            source=_source(wheels),
             added=datetime.now(UTC).date().isoformat(),
         )
         _check_lists(entry, site)
-        warnings = [*_doubts(requirement, found), *_loss(before, entry, keep=arguments.keep)]
-        plan = _plan(entry, found)
+        warnings = (*_doubts(requirement, wheels), *_loss(before, entry, keep=request.keep))
         for warning in warnings:
-            output.warn(warning)
-        if not arguments.yes:
-            _ask_consent(plan, entry, output)
-        after = change_trust(path, lambda old: _with(old, entry, keep=arguments.keep))
-        _remove_unused(before, after, plugin_folder(arguments, environ))
+            context.reporter.warn(warning)
+        plan = TrustPlan(entry, tuple(wheels))
+        consent(plan)
+        after = change_trust(path, lambda old: _with(old, entry, keep=request.keep))
+        _remove_unused(before, after, plugin_folder(request, context.environ))
         answer = None
-        if arguments.attempt:
+        if request.attempt:
+            endpoint = _entry_point(wheels[0].pin, repository)
             rules = PluginRules(after, site)
-            endpoint = _entry_point(found[0].pin, repository)
-            answer = _try(
-                arguments, output, environ, rules, environment, repository, entry, endpoint
-            )
-    output.result_json(
-        {
-            "version": 1,
-            "action": "trust",
-            "file": str(path),
-            "package": entry.package,
-            "versions": str(entry.versions),
-            "namespace": entry.namespace,
-            "plugin_api": entry.plugin_api,
-            "files": [one.to_mapping() for one in found],
-            "warnings": warnings,
-            "answer": answer,
-        }
-    )
-    if arguments.yes:
-        for line in plan:
-            output.result(line)
-    output.result(f"trusted: {entry.package}{entry.versions}; written to {path}")
-    if answer is not None:
-        _print_answer(answer, output)
-    return 0
+            answer = _ask(rules, environment, repository, request, context, entry, endpoint)
+    return TrustReport(path, plan, warnings, answer)
 
 
-def untrust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
     """Take trust back, and remove where the plugins were installed.
 
-    :param arguments: of ``wheelfit providers``.
-    :param output: where to say it.
-    :param environ: the environment of the process.
+    :param request: the packages.
+    :param context: the surroundings.
+    :raises NotInstalled: one of them is not trusted; nothing is changed then.
     """
-    path = trust_file(environ, sys.platform, home())
-    names = [canonicalize_name(name) for name in arguments.names]
-    before = read_trust_file(path, output.warn)
+    path = trust_file(context.environ, sys.platform, home())
+    names = tuple(canonicalize_name(name) for name in request.names)
+    before = read_trust_file(path, context.reporter.warn)
     for name in names:
         if not before.of(name):
             trusted = ", ".join(sorted({entry.package for entry in before.entries}))
@@ -171,24 +268,12 @@ def untrust(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
             old, entries=tuple(entry for entry in old.entries if entry.package not in names)
         ),
     )
-    removed = _remove_unused(before, after, plugin_folder(arguments, environ))
-    output.result_json(
-        {
-            "version": 1,
-            "action": "untrust",
-            "file": str(path),
-            "packages": names,
-            "removed": removed,
-        }
-    )
-    output.result(f"not trusted any more: {', '.join(names)}")
-    for folder_name in removed:
-        output.say(f"removed {folder_name}", "dim")
-    return 0
+    removed = _remove_unused(before, after, plugin_folder(request, context.environ))
+    return UntrustReport(path, names, tuple(removed))
 
 
 def _remove_unused(before: Trust, after: Trust, folder: Path) -> list[str]:
-    """Remove the environments with files that are not trusted any more, and return which."""
+    """Remove the environments with files that are not trusted any more, and return them."""
     gone = _digests(before) - _digests(after)
     removed = []
     for place in environments_holding(folder, gone):
@@ -202,49 +287,38 @@ def _digests(trust: Trust) -> set[str]:
     return {file.sha256 for entry in trust.entries for file in entry.files}
 
 
-def switch(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
     """Switch providers on or off for good (P-10).
 
-    :param arguments: of ``wheelfit providers``; ``enable`` or ``disable``.
-    :param output: where to say it.
-    :param environ: the environment of the process.
+    :param request: the namespaces.
+    :param context: the surroundings; warned of what stays off.
+    :raises PolicyRefusal: a policy switches one of them off.
     """
-    names = frozenset(parse_namespace(name) for name in arguments.names)
-    on = arguments.action == "enable"
-    path = trust_file(environ, sys.platform, home())
-    policy = read_policies(environ)
-    if on:
+    names = frozenset(parse_namespace(name) for name in request.names)
+    policy = read_policies(context.environ)
+    if request.on:
         for name in sorted(names & policy.disabled.keys()):
             raise PolicyRefusal(
                 f"{name} is switched off by a policy",
                 where=policy.disabled[name],
                 note="it is in its disable-provider",
             )
+    path = trust_file(context.environ, sys.platform, home())
     after = change_trust(
         path,
         lambda old: replace(
             old,
-            enabled=old.enabled | names if on else old.enabled - names,
-            disabled=old.disabled - names if on else old.disabled | names,
+            enabled=old.enabled | names if request.on else old.enabled - names,
+            disabled=old.disabled - names if request.on else old.disabled | names,
         ),
     )
     for name in sorted(names):
-        if on and name in arguments.disable_provider:
-            output.warn(f"{name} stays off: disable-provider of wheelfit.toml names it")
-    output.result_json(
-        {
-            "version": 1,
-            "action": arguments.action,
-            "file": str(path),
-            "enabled": sorted(after.enabled),
-            "disabled": sorted(after.disabled),
-        }
-    )
-    output.result(f"{arguments.action}d: {', '.join(sorted(names))}; written to {path}")
-    return 0
+        if request.on and name in request.disable_provider:
+            context.reporter.warn(f"{name} stays off: disable-provider of wheelfit.toml names it")
+    return SwitchReport(path, request.on, tuple(sorted(names)), after)
 
 
-# --- reading what was asked ---------------------------------------------------------
+# --- reading the request ------------------------------------------------------------
 
 
 def _requirement(names: Sequence[str]) -> Requirement:
@@ -283,7 +357,7 @@ def _hashes(texts: Sequence[str]) -> frozenset[str]:
 
 def _look_up(
     requirement: Requirement, repository: Remembered, environment: Environment
-) -> list[_Found]:
+) -> list[PluginWheel]:
     try:
         pins = resolve_plugin([requirement], repository, environment.target())
     except ProjectNotFound as error:
@@ -298,7 +372,7 @@ def _look_up(
         for pin in pins:
             promised = pin.file.hashes.get("sha256")
             digest = promised or digest_of(repository.download(pin.file, Path(folder)))
-            found.append(_Found(pin, digest, is_computed=promised is None))
+            found.append(PluginWheel(pin, digest, is_computed=promised is None))
     return sorted(found, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
 
 
@@ -313,7 +387,7 @@ def _entry_point(pin: Pin, repository: Remembered) -> str | None:
     return endpoints.pop() if len(endpoints) == 1 else None
 
 
-def _check_hashes(found: Sequence[_Found], wanted: frozenset[str]) -> None:
+def _check_hashes(found: Sequence[PluginWheel], wanted: frozenset[str]) -> None:
     for one in found:
         if wanted and one.sha256 not in wanted:
             raise HashMismatch(
@@ -348,7 +422,7 @@ def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
                 )
 
 
-def _doubts(requirement: Requirement, found: Sequence[_Found]) -> list[str]:
+def _doubts(requirement: Requirement, found: Sequence[PluginWheel]) -> list[str]:
     """Return what somebody should think about before trusting this."""
     doubts = []
     if requirement.name in UNREGISTERED:  # P-19
@@ -409,66 +483,23 @@ def _with(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
     return replace(old, entries=(*others, entry))
 
 
-def _source(found: Sequence[_Found]) -> str:
+def _source(found: Sequence[PluginWheel]) -> str:
     return ", ".join(dict.fromkeys(redact(one.pin.file.source) for one in found))
 
 
-# --- consent ------------------------------------------------------------------------
+# --- asking -------------------------------------------------------------------------
 
 
-def _plan(entry: TrustEntry, found: Sequence[_Found]) -> list[str]:
-    """Return what would be trusted, in lines."""
-    lines = [f"{entry.package}{entry.versions} consists of"]
-    for one in found:
-        file = one.pin.file
-        size = "" if file.size is None else f", {file.size:,} bytes"
-        when = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
-        lines += [
-            f"  {one.pin.name} {one.pin.version}",
-            f"    file    {one.pin.filename.text}{size}{when}",
-            f"    sha256  {one.sha256}",
-            f"    from    {redact(file.source) or redact(file.url)}",
-        ]
-    namespace = entry.namespace or "any namespace that names it"
-    lines.append(f"It may answer for {namespace}, at {entry.plugin_api or 'any endpoint'}.")
-    return lines
-
-
-def _ask_consent(plan: Sequence[str], entry: TrustEntry, output: Output) -> None:
-    """Show what would be trusted, and ask.
-
-    :raises NoConsent: the user does not agree, or nobody is there.
-    """
-    if output.json or sys.stdin is None or not sys.stdin.isatty():
-        raise NoConsent(
-            f"nobody is there who could agree to trust {entry.package}",
-            note="\n".join(plan),
-            hint="nothing was installed, run or written; if you agree, give --yes",
-        )
-    speaker = replace(output, verbosity=max(output.verbosity, 0))  # even with --quiet
-    for line in plan:
-        speaker.say(line)
-    speaker.say("Code in these files will run on this machine, confined as far as the system can.")
-    sys.stderr.write("Trust exactly these files? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NoConsent(
-            f"you did not agree to trust {entry.package}",
-            note="nothing was installed, run or written",
-        )
-
-
-def _try(
-    arguments: Namespace,
-    output: Output,
-    environ: Mapping[str, str],
+def _ask(
     rules: PluginRules,
     environment: Environment,
     repository: Remembered,
+    request: TrustRequest,
+    context: Context,
     entry: TrustEntry,
     endpoint: str | None,
-) -> dict[str, Any]:
-    """Install the plugin, ask it, and return what it says.
+) -> Detection:
+    """Install the plugin, ask it, and return its answer.
 
     :param endpoint: where its own metadata says it is, if they do (P-32).
     """
@@ -483,33 +514,27 @@ def _try(
         environment.interpreter,
         environment.target(),
         lambda: repository,
-        arguments=arguments,
-        environ=environ,
-        output=output,
+        request=MachineOptions(
+            cache_dir=request.cache_dir,
+            no_cache_dir=request.no_cache_dir,
+            plugin_deadline=request.plugin_deadline,
+        ),
+        context=context,
     )
-    detection = plugins.ask(question)
-    for warning in detection.warnings:
-        output.warn(warning)
+    answer = plugins.ask(question)
+    for warning in answer.warnings:
+        context.reporter.warn(warning)
+    return answer
+
+
+def _answer_json(answer: Detection) -> dict[str, Any]:
     return {
-        "status": str(detection.status),
-        "source": detection.source,
+        "status": str(answer.status),
+        "source": answer.source,
         "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
+            {"name": feature.name, "values": list(feature.values)} for feature in answer.features
         ],
-        "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
-        "warnings": list(detection.warnings),
-        "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
+        "evidence": [{"source": one.source, "value": one.value} for one in answer.evidence],
+        "warnings": list(answer.warnings),
+        "plugin": None if answer.plugin is None else answer.plugin.to_mapping(),
     }
-
-
-def _print_answer(answer: Mapping[str, Any], output: Output) -> None:
-    output.result(f"{answer['source']}: {answer['status']}")
-    values = {feature["name"]: feature["values"] for feature in answer["features"]}
-    flags = [name for name, some in values.items() if some == ["on"]]
-    for name, some in values.items():
-        if name not in flags:
-            output.result(f"  {name}  {shortened(some, output)}")
-    if flags:
-        output.result(f"  on  {shortened(flags, output)}")
-    for one in answer["evidence"]:
-        output.result(f"  evidence  {one['source']}: {one['value']}", "dim")

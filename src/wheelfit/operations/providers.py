@@ -1,0 +1,256 @@
+"""The providers and plugins that are known here."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.providers import ABI_DEPENDENCY
+from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
+from wheelfit.core.static_families import STATIC_FAMILIES
+from wheelfit.core.trust import PluginRules
+from wheelfit.errors import UserError
+from wheelfit.install.environment import open_environment
+from wheelfit.install.plugins.environments import environments_holding
+from wheelfit.install.plugins.listed import listed_plugins
+from wheelfit.operations.plugins import plugin_folder
+from wheelfit.operations.requests import CacheOptions
+from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
+from wheelfit.operations.user_folders import home
+from wheelfit.platforms import families
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.core.provider_table import EmulatedPlugin
+    from wheelfit.core.trust import TrustEntry
+    from wheelfit.install.plugins.listed import ListedPlugin
+    from wheelfit.operations.context import Context
+    from wheelfit.platforms.family import Family
+
+VERSIONS_NAMESPACE = ABI_DEPENDENCY
+"""The namespace whose features are packages, and whose values are their versions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvidersRequest(CacheOptions):
+    """The environment to look into, and the settings about providers."""
+
+    python: str | None = None
+    enable_provider: tuple[str, ...] = ()
+    disable_provider: tuple[str, ...] = ()
+    plugin_deadline: float = 10.0
+    provider_table: tuple[EmulatedPlugin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProviders:
+    """The providers and plugins that are known here, and the rules about them."""
+
+    file: Path
+    """The file of what the user trusts."""
+    rules: PluginRules
+    configured: ProvidersRequest
+    """The user's own settings, as far as they concern providers."""
+    installed: tuple[ListedPlugin, ...]
+    """Plugins in the environment; they are never asked there (P-32)."""
+    folder: Path
+    """The folder in which trusted plugins are installed."""
+
+    def why_off(self, namespace: str) -> str | None:
+        """Return the file or setting that switched a namespace off; None without one."""
+        if namespace in self.rules.policy.disabled:
+            return self.rules.policy.disabled[namespace]
+        if namespace in self.rules.trust.disabled:
+            return str(self.file)
+        if namespace in self.configured.disable_provider:
+            return "disable-provider of wheelfit.toml"
+        return None
+
+    def enabled(self) -> list[str]:
+        """Return the namespaces whose optional provider is enabled."""
+        return sorted(self.rules.trust.enabled.union(self.configured.enable_provider))
+
+    def disabled(self) -> dict[str, str]:
+        """Return the namespaces that are switched off, each with the file or setting behind it."""
+        names = {*self.rules.policy.disabled, *self.rules.trust.disabled}
+        names |= set(self.configured.disable_provider)
+        return {name: self.why_off(name) or "" for name in sorted(names)}
+
+    def built_in(self, family: Family) -> dict[str, Any]:
+        """Return a built-in provider as plain data."""
+        namespace = family.namespace
+        rows = (*self.configured.provider_table, *EMULATED_PLUGINS)
+        return {
+            "namespace": namespace,
+            "data_version": family.provider.DATA_VERSION,
+            "stands_in_for": [
+                {
+                    "package": row.package,
+                    "versions": list(row.versions),
+                    "plugin_api": list(row.endpoints),
+                }
+                for row in rows
+                if row.namespace == namespace
+            ],
+            "off": self.why_off(namespace),
+        }
+
+    def trusted(self) -> list[dict[str, Any]]:
+        """Return every plugin that is trusted, by the user or by the site."""
+        found = [self._entry(entry, "user") for entry in self.rules.trust.entries]
+        for policy in self.rules.policy.files:
+            if policy.grants:
+                found += [self._entry(entry, policy.where) for entry in policy.entries]
+        return found
+
+    def _entry(self, entry: TrustEntry, by: str) -> dict[str, Any]:
+        question = entry.question()
+        never = self.rules.policy.forbids_plugins
+        refusal = f'plugins are forbidden by {never} (plugins = "never")' if never else None
+        if question is not None:
+            refusal = self.rules.judge(question).refusal
+        digests = {file.sha256 for file in entry.files}
+        places = environments_holding(self.folder, digests)
+        return {
+            "package": entry.package,
+            "versions": str(entry.versions),
+            "namespace": entry.namespace,
+            "plugin_api": entry.plugin_api,
+            "files": [{"filename": one.filename, "sha256": one.sha256} for one in entry.files],
+            "source": entry.source or None,
+            "added": entry.added or None,
+            "by": by,
+            "refusal": refusal,
+            "environments": [str(place) for place in places],
+        }
+
+    def policies(self) -> list[dict[str, Any]]:
+        """Return the policies in force."""
+        return [
+            {
+                "file": policy.where,
+                "plugins": policy.plugins,
+                "disabled": sorted(policy.disabled),
+                "listed": sorted({entry.package for entry in policy.entries}),
+                "grants": policy.grants,
+            }
+            for policy in self.rules.policy.files
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "action": "list",
+            "file": str(self.file),
+            "policies": self.policies(),
+            "built_in": [self.built_in(family) for family in families.every()],
+            "static_families": [
+                {
+                    "namespace": one.namespace,
+                    "purpose": one.purpose,
+                    "data_version": FAMILIES_VERSION,
+                }
+                for one in STATIC_FAMILIES.values()
+            ],
+            "trusted": self.trusted(),
+            "enabled": self.enabled(),
+            "disabled": [{"namespace": name, "by": by} for name, by in self.disabled().items()],
+            "installed": [
+                {
+                    "package": one.entry.name,
+                    "version": str(one.entry.version),
+                    "name": one.name,
+                    "plugin_api": one.plugin_api,
+                    "location": str(one.entry.location),
+                }
+                for one in self.installed
+            ],
+        }
+
+    def about(self, name: str) -> dict[str, Any] | None:
+        """Return everything about a namespace or a package; None when nothing is known.
+
+        :param name: as the user wrote it.
+        """
+        from packaging.utils import canonicalize_name
+
+        package = canonicalize_name(name)
+        everything = self.to_json()
+        found: dict[str, Any] = {
+            "built_in": None,
+            "vocabulary": [],
+            "static_family": None,
+            "trusted": [
+                one
+                for one in everything["trusted"]
+                if name == one["namespace"] or package == one["package"]
+            ],
+            "installed": [one for one in everything["installed"] if package == one["package"]],
+            "stood_in_for_by": sorted(
+                {row.namespace for row in EMULATED_PLUGINS if row.package == package}
+            ),
+            "off": self.why_off(name),
+            "policies": everything["policies"],
+        }
+        if (family := families.by_namespace(name)) is not None:
+            found["built_in"] = self.built_in(family)
+            found["vocabulary"] = _vocabulary(family)
+        if name in STATIC_FAMILIES:
+            found["static_family"] = {
+                "purpose": STATIC_FAMILIES[name].purpose,
+                "data_version": FAMILIES_VERSION,
+                "template": STATIC_FAMILIES[name].template(),
+            }
+        known = ("built_in", "static_family", "trusted", "installed", "stood_in_for_by", "off")
+        if name == ABI_DEPENDENCY:
+            found["static_family"] = None
+        elif not any(found[key] for key in known):
+            return None
+        return {"version": 1, "action": "show", "name": name, **found}
+
+
+def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:
+    """Return the providers and plugins that are known here.
+
+    :param request: the environment to look into.
+    :param context: the surroundings; warned if the user's file of trust does not count.
+    """
+    file = trust_file(context.environ, sys.platform, home())
+    trust = read_trust_file(file, context.reporter.warn)
+    environment = open_environment(request.python, environ=context.environ)
+    return KnownProviders(
+        file,
+        PluginRules(trust, read_policies(context.environ)),
+        request,
+        tuple(listed_plugins(environment.installed())),
+        plugin_folder(request, context.environ),
+    )
+
+
+def show_provider(name: str, request: ProvidersRequest, context: Context) -> dict[str, Any]:
+    """Return everything about a namespace or a package, as the object of ``--json``.
+
+    :param name: the namespace or the package.
+    :param request: the environment to look into.
+    :param context: the surroundings.
+    :raises UserError: nothing is known of it.
+    """
+    about = list_providers(request, context).about(name)
+    if about is None:
+        raise UserError(
+            f"nothing is known of {name!r}",
+            hint="wheelfit providers list names every provider that is known",
+        )
+    return about
+
+
+def _vocabulary(family: Family) -> list[dict[str, Any]]:
+    """Return every feature of a built-in provider in its order, with its possible values."""
+    return [
+        {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}
+        for one in family.provider.get_all_configs()
+    ]
