@@ -235,3 +235,15 @@ class TestWriting:
     def test_one_thing_on_standard_output(self, run: Runner) -> None:
         """``--json`` promises one JSON object, which a host file is not."""
         assert run("probe", "-o", "-", "--json", code=2).error["code"] == "usage"
+
+
+def test_round_trip(run: Runner, tmp_path: Path) -> None:
+    """P-44: what probe writes down, probe reads back: the same features in the same order."""
+    host = tmp_path / "host.toml"
+    here = run("probe", "--json", "-o", host).object["namespaces"]
+    there = run("probe", "--json", "--for", host).object["namespaces"]
+    assert list(here) == list(there)
+    for namespace, entry in here.items():
+        assert there[namespace]["features"] == entry["features"]
+        assert there[namespace]["status"] == entry["status"]
+        assert there[namespace]["source"] == f"host file {host}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from cli.running import arguments
 
 from wheelfit.cli.configuration import complete, read_layers, set_aside
 from wheelfit.cli.main import Command, every_command, make_parser, module_of
@@ -144,3 +145,21 @@ def test_a_group_without_options_has_the_settings() -> None:
     assert not any(option.is_on_command_line for option in group.options)
     assert group.options[0].variable == "WHEELFIT_COLOUR"
     assert group.options[1].variable == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--timeout", "0"],
+        ["--timeout", "-1"],
+        ["--timeout", "nan"],
+        ["--timeout", "inf"],
+        ["--timeout", "soon"],
+        ["--retries", "-1"],
+        ["--retries", "1.5"],
+    ],
+)
+def test_numbers_that_mean_nothing(words: list[str]) -> None:
+    """A timeout must be a positive number, and retries a whole one."""
+    with pytest.raises(UsageError):
+        arguments("install", *words)

@@ -68,7 +68,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     elif action == "show":
         show_host_report(show_host(names[0], context), output)
     else:
-        found = compare_hosts(*names, context)
+        found = compare_hosts(names[0], names[1], context)
         show_comparison(found, output)
         return DIFFERENT if found.differences and arguments.exit_code else 0
     return 0

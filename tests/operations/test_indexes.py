@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli.running import arguments
 
-from wheelfit.cli.output import Output
-from wheelfit.errors import InvalidConfiguration, UsageError
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.operations.context import Context
 from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.resolve.requirements_file import RequirementsFile
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 
@@ -30,11 +31,17 @@ def configuration(tmp_path: Path) -> Path:
 
 
 def settings(
-    *words: str, configuration: Path | None = None, files: tuple[RequirementsFile, ...] = ()
+    *,
+    configuration: Path | None = None,
+    files: tuple[RequirementsFile, ...] = (),
+    **options: Any,
 ) -> SourceSettings:
-    """Put together what install would use."""
+    """Put together what a command would use.
+
+    :param options: of `SourceOptions`.
+    """
     environ = {"PIP_CONFIG_FILE": str(configuration or "/dev/null")}
-    return read_settings(arguments("install", *words), environ, files)
+    return read_settings(SourceOptions(**options), environ, files)
 
 
 def test_nobody_says_anything() -> None:
@@ -54,11 +61,17 @@ def test_pip_supplies_the_defaults(configuration: Path) -> None:
 def test_options_count_more_than_pip(configuration: Path) -> None:
     """Single values replace, lists grow, as with pip itself."""
     found = settings(
-        "-i", THERE, "--extra-index-url", f"{THERE}/more", "-f", "here",
-        "--trusted-host", "option.example", "--timeout", "3", "--retries", "0", "--proxy", "",
-        "--cert", "ca.pem", "--client-cert", "me.pem",
+        index_url=THERE,
+        extra_index_url=(f"{THERE}/more",),
+        find_links=("here",),
+        trusted_host=("option.example",),
+        timeout=3.0,
+        retries=0,
+        proxy="",
+        cert="ca.pem",
+        client_cert="me.pem",
         configuration=configuration,
-    )  # fmt: skip
+    )
     assert found.index_urls == (THERE, f"{HERE}/more", f"{THERE}/more")
     assert found.find_links == ("/wheels", "here")
     assert found.trusted_hosts == ("pip.example", "option.example")
@@ -74,20 +87,23 @@ def test_requirements_files_count_most(configuration: Path) -> None:
         find_links=("beside",),
         trusted_hosts=("file.example",),
     )
-    found = settings("-i", THERE, "-f", "here", configuration=configuration, files=(file,))
+    found = settings(
+        index_url=THERE, find_links=("here",), configuration=configuration, files=(file,)
+    )
     assert found.index_urls == (ELSEWHERE, f"{HERE}/more", f"{ELSEWHERE}/more")
     assert found.find_links == ("/wheels", "here", "beside")
     assert found.trusted_hosts == ("pip.example", "file.example")
-    silent = settings("-i", THERE, configuration=configuration, files=(RequirementsFile(),))
+    silent = settings(index_url=THERE, configuration=configuration, files=(RequirementsFile(),))
     assert silent.index_url == THERE
 
 
 @pytest.mark.parametrize(
-    ("words", "file"), [(["--no-index"], RequirementsFile()), ([], RequirementsFile(no_index=True))]
+    ("options", "file"),
+    [({"no_index": True}, RequirementsFile()), ({}, RequirementsFile(no_index=True))],
 )
-def test_no_index(words: list[str], file: RequirementsFile, configuration: Path) -> None:
-    """Whoever wants no index has his way; folders stay."""
-    found = settings(*words, configuration=configuration, files=(file,))
+def test_no_index(options: dict[str, Any], file: RequirementsFile, configuration: Path) -> None:
+    """Either can leave out all indexes; folders stay."""
+    found = settings(**options, configuration=configuration, files=(file,))
     assert found.index_urls == ()
     assert found.find_links == ("/wheels",)
 
@@ -95,15 +111,15 @@ def test_no_index(words: list[str], file: RequirementsFile, configuration: Path)
 def test_variables_count_more_than_files(configuration: Path) -> None:
     """``PIP_*`` variables come between files and options."""
     environ = {"PIP_CONFIG_FILE": str(configuration), "PIP_INDEX_URL": ELSEWHERE}
-    assert read_settings(arguments("explain"), environ).index_url == ELSEWHERE
-    assert read_settings(arguments("explain", "-i", THERE), environ).index_url == THERE
+    assert read_settings(SourceOptions(), environ).index_url == ELSEWHERE
+    assert read_settings(SourceOptions(index_url=THERE), environ).index_url == THERE
 
 
 def test_the_environment_in_use_may_hold_a_configuration(tmp_path: Path) -> None:
     """An environment's own pip.conf counts when wheelfit works on that environment."""
     (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {ELSEWHERE}\n")
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": str(tmp_path / "none")}
-    found = read_settings(arguments("install"), environ, prefix=tmp_path)
+    found = read_settings(SourceOptions(), environ, prefix=tmp_path)
     assert found.index_url == ELSEWHERE
 
 
@@ -117,24 +133,6 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     assert "s3cret" not in str(caught.value.parts())
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--timeout", "0"],
-        ["--timeout", "-1"],
-        ["--timeout", "nan"],
-        ["--timeout", "inf"],
-        ["--timeout", "soon"],
-        ["--retries", "-1"],
-        ["--retries", "1.5"],
-    ],
-)
-def test_numbers_that_mean_nothing(words: list[str]) -> None:
-    """A timeout is a positive number, retries are counted from none on."""
-    with pytest.raises(UsageError):
-        settings(*words)
-
-
 def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container a user may have no home; everything works but what would lie there."""
 
@@ -142,9 +140,9 @@ def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", nowhere)
-    given = arguments("install", "--no-index", "-f", str(tmp_path))
+    request = SourceOptions(no_index=True, find_links=(str(tmp_path),))
     environ = {"PIP_CONFIG_FILE": "/dev/null"}
-    with open_indexes(given, read_settings(given, environ), environ, Output()) as repository:
+    with open_indexes(request, read_settings(request, environ), Context(environ)) as repository:
         assert repository.name == str(tmp_path)
 
 
@@ -153,9 +151,11 @@ def test_the_cache(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     environ = {"WHEELFIT_CACHE_DIR": str(tmp_path / "variable"), "PIP_CONFIG_FILE": "/dev/null"}
-    for words in ([], ["--cache-dir", str(tmp_path / "option")], ["--no-cache-dir"]):
-        given = arguments("install", "--no-index", "-f", str(wheels), *words)
-        found = read_settings(given, environ)
-        assert found.cache is ("--no-cache-dir" not in words)
-        with open_indexes(given, found, environ, Output()) as repository:
+    options: tuple[dict[str, Any], ...]
+    options = ({}, {"cache_dir": str(tmp_path / "option")}, {"no_cache_dir": True})
+    for one in options:
+        request = SourceOptions(no_index=True, find_links=(str(wheels),), **one)
+        found = read_settings(request, environ)
+        assert found.cache is not request.no_cache_dir
+        with open_indexes(request, found, Context(environ)) as repository:
             assert repository.name == str(wheels)

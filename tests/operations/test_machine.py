@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli.running import Runner, arguments
+from operations.remarks import Remarks
 
-from wheelfit.cli.output import Output
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.operations.context import Context
 from wheelfit.operations.hosts import load_host_file
 from wheelfit.operations.machine import ChosenMachine, choose_machine
+from wheelfit.operations.requests import MachineOptions
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.families import namespaces
 from wheelfit.platforms.features import Status
@@ -40,9 +42,21 @@ def host(tmp_path: Path) -> Path:
     return path
 
 
-def choose(*words: str | Path, environ: dict[str, str] | None = None) -> ChosenMachine:
-    """Choose the machine that options of probe name, on an x86-64 Linux."""
-    return choose_machine(arguments("probe", *words), linux_target(), environ or {}, Output())
+@pytest.fixture
+def remarks() -> Remarks:
+    """Return what keeps the remarks."""
+    return Remarks()
+
+
+def choose(
+    remarks: Remarks | None = None, *, environ: dict[str, str] | None = None, **options: Any
+) -> ChosenMachine:
+    """Choose a machine on an x86-64 Linux.
+
+    :param options: of `MachineOptions`.
+    """
+    context = Context(environ or {}, remarks or Remarks())
+    return choose_machine(MachineOptions(**options), linux_target(), context)
 
 
 def status(machine: ChosenMachine, namespace: str) -> Status | None:
@@ -51,13 +65,10 @@ def status(machine: ChosenMachine, namespace: str) -> Status | None:
     return None if detection is None else detection.status
 
 
-@pytest.mark.parametrize(
-    ("word", "policy"),
-    [*((word, word) for word in ("all", "highest", "lowest", "any")), ("min", "lowest")],
-)
-def test_words_for_the_device_policy(word: str, policy: str) -> None:
-    """P-88: each policy has a word, and conda's word for one of them is understood."""
-    assert choose("--devices", word).policy.device_policy == policy
+@pytest.mark.parametrize("policy", ["all", "highest", "lowest", "any"])
+def test_the_device_policy(policy: str) -> None:
+    """P-88: the policy of the request is that of the machine."""
+    assert choose(devices=policy).policy.device_policy == policy
 
 
 class TestThisMachine:
@@ -71,33 +82,29 @@ class TestThisMachine:
         assert status(machine, "aarch64") is Status.NOTHING
         assert machine.detect("blas") is None
 
-    def test_the_generation_of_a_tpu_counts_on_request(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_the_generation_of_a_tpu_counts_on_request(self, remarks: Remarks) -> None:
         """P-153: an option that is off by default, and visible where it is on."""
-        default, asked = choose(), choose("--tpu-generation")
+        default, asked = choose(), choose(remarks, tpu_generation=True)
         assert isinstance(default.detector, Machine)
         assert isinstance(asked.detector, Machine)
         assert not default.detector.surroundings.tpu_generation
         assert asked.detector.surroundings.tpu_generation
-        assert "in effect: --tpu-generation" in capsys.readouterr().err
+        assert "in effect: --tpu-generation" in remarks.text
 
-    def test_older_releases_of_rocm_count_on_request(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_older_releases_of_rocm_count_on_request(self, remarks: Remarks) -> None:
         """P-123: an option that is off by default, and visible where it is on."""
-        default, asked = choose(), choose("--rocm-compat", "same-major")
+        default, asked = choose(), choose(remarks, rocm_compat="same-major")
         assert isinstance(default.detector, Machine)
         assert isinstance(asked.detector, Machine)
         assert not default.detector.surroundings.rocm_same_major
         assert asked.detector.surroundings.rocm_same_major
-        assert "in effect: --rocm-compat same-major" in capsys.readouterr().err
+        assert "in effect: --rocm-compat same-major" in remarks.text
 
-    def test_overrides_are_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_overrides_are_shown(self, remarks: Remarks) -> None:
         """P-73: what the environment overrides is said, whatever else is wanted."""
-        machine = choose(environ=OVERRIDE)
+        machine = choose(remarks, environ=OVERRIDE)
         assert machine.overrides == ("WHEELFIT_OVERRIDE_X86_64_LEVEL=v3",)
-        said = capsys.readouterr().err
+        said = remarks.text
         assert (
             said == "warning: the environment overrides detection: " + machine.overrides[0] + "\n"
         )
@@ -108,9 +115,11 @@ class TestThisMachine:
     def test_policy(self) -> None:
         """Providers and devices are decided about by options."""
         machine = choose(
-            "--disable-provider", "nvidia", "--enable-provider", "amd", "--ignore-static", "blas",
-            "--devices", "any",
-        )  # fmt: skip
+            disable_provider=("nvidia",),
+            enable_provider=("amd",),
+            ignore_static=("blas",),
+            devices="any",
+        )
         assert machine.policy == ProviderPolicy(
             enabled=frozenset({"amd"}),
             disabled=frozenset({"nvidia"}),
@@ -122,24 +131,22 @@ class TestThisMachine:
 class TestHostFile:
     """With ``--for`` (P-44)."""
 
-    def test_the_file_decides(self, host: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_file_decides(self, host: Path, remarks: Remarks) -> None:
         """This machine is not asked, not even about what the file leaves out; it is said whose."""
-        machine = choose("--for", host, environ=OVERRIDE)
+        machine = choose(remarks, host=str(host), environ=OVERRIDE)
         assert machine.name == str(host)
         assert machine.namespaces == ("nvidia",)
         assert machine.overrides == ()
         assert status(machine, "nvidia") is Status.SUPPORTED
         assert status(machine, "x86_64") is Status.UNKNOWN
-        assert capsys.readouterr().err == (
+        assert remarks.text == (
             f"choosing for the machine in {host}\n"
             "  WHEELFIT_OVERRIDE_X86_64_LEVEL of the environment counts for this machine only\n"
         )
 
-    def test_what_is_left_out_may_be_asked_here(
-        self, host: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_what_is_left_out_may_be_asked_here(self, host: Path, remarks: Remarks) -> None:
         """With ``--allow-incomplete`` this machine answers for the rest, overrides included."""
-        machine = choose("--for", host, "--allow-incomplete", environ=OVERRIDE)
+        machine = choose(remarks, host=str(host), allow_incomplete=True, environ=OVERRIDE)
         assert machine.namespaces[0] == "nvidia"
         assert set(machine.namespaces) == set(namespaces())
         nvidia = machine.detect("nvidia")
@@ -149,7 +156,7 @@ class TestHostFile:
         assert level is not None
         assert level.features[0].values == ("v3",)
         assert machine.overrides == ("WHEELFIT_OVERRIDE_X86_64_LEVEL=v3",)
-        assert "overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3" in capsys.readouterr().err
+        assert "overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3" in remarks.text
 
     @pytest.mark.parametrize(
         ("platform", "namespace", "values"),
@@ -165,7 +172,7 @@ class TestHostFile:
         """P-65: of another platform its baseline is known, and this machine says nothing."""
         host.write_text(HOST + f'[platform]\ntags = ["{platform}"]\n')
         override = OVERRIDE | {"WHEELFIT_OVERRIDE_AARCH64_VERSION": "9.0a"}
-        machine = choose("--for", host, "--allow-incomplete", environ=override)
+        machine = choose(host=str(host), allow_incomplete=True, environ=override)
         assert machine.overrides == ()
         detection = machine.detect(namespace)
         assert detection is not None
@@ -174,11 +181,11 @@ class TestHostFile:
         assert status(machine, other.pop()) is Status.NOTHING
         assert status(machine, "nvidia") is Status.SUPPORTED  # the file says so
 
-    def test_notes_are_said(self, host: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_notes_are_said(self, host: Path, remarks: Remarks) -> None:
         """A key nobody knows is ignored, visibly."""
         host.write_text(HOST + "[colour]\nred = 1\n")
-        choose("--for", host)
-        assert "unknown key colour is ignored" in capsys.readouterr().err
+        choose(remarks, host=str(host))
+        assert "unknown key colour is ignored" in remarks.text
 
     @pytest.mark.parametrize(
         ("content", "said"),
@@ -227,11 +234,11 @@ class TestMemory:
 
     @staticmethod
     def visits(
-        tmp_path: Path, environ: dict[str, str], *words: str | Path, recall: bool = True
+        tmp_path: Path, environ: dict[str, str], *, recall: bool = True, **options: Any
     ) -> int:
         """Ask as a new process would, and return how often the driver was visited so far."""
-        given = arguments("explain", *words)
-        machine = choose_machine(given, linux_target(), environ, Output(), recall=recall)
+        request, context = MachineOptions(**options), Context(environ)
+        machine = choose_machine(request, linux_target(), context, recall=recall)
         assert status(machine, "nvidia") is Status.SUPPORTED
         return (tmp_path / "trace").read_text().count("nvmlInit")
 
@@ -244,59 +251,47 @@ class TestMemory:
 
     def test_where_nothing_is_kept(self, tmp_path: Path, environ: dict[str, str]) -> None:
         """Neither with the option nor by pip's configuration is anything kept."""
-        assert self.visits(tmp_path, environ, "--no-cache-dir") == 1
-        assert self.visits(tmp_path, environ, "--no-cache-dir") == 2
+        assert self.visits(tmp_path, environ, no_cache_dir=True) == 1
+        assert self.visits(tmp_path, environ, no_cache_dir=True) == 2
         quiet = environ | {"PIP_NO_CACHE_DIR": "1"}
         assert (self.visits(tmp_path, quiet), self.visits(tmp_path, quiet)) == (3, 4)
         assert not (tmp_path / "cache").exists()
 
     def test_the_folder_can_be_chosen(self, tmp_path: Path, environ: dict[str, str]) -> None:
         """``--cache-dir`` names another memory."""
-        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "other") == 1
+        assert self.visits(tmp_path, environ, cache_dir=str(tmp_path / "other")) == 1
         assert (tmp_path / "other" / "probes").is_dir()
         assert self.visits(tmp_path, environ) == 2
 
     def test_a_cache_that_is_no_folder(self, tmp_path: Path, environ: dict[str, str]) -> None:
         """Then all is asked, and it is no error."""
         (tmp_path / "file").write_text("")
-        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "file") == 1
-        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "file") == 2
-
-
-def test_round_trip(run: Runner, tmp_path: Path) -> None:
-    """P-44: what probe writes down, probe reads back: the same features in the same order."""
-    host = tmp_path / "host.toml"
-    here = run("probe", "--json", "-o", host).object["namespaces"]
-    there = run("probe", "--json", "--for", host).object["namespaces"]
-    assert list(here) == list(there)
-    for namespace, entry in here.items():
-        assert there[namespace]["features"] == entry["features"]
-        assert there[namespace]["status"] == entry["status"]
-        assert there[namespace]["source"] == f"host file {host}"
+        assert self.visits(tmp_path, environ, cache_dir=str(tmp_path / "file")) == 1
+        assert self.visits(tmp_path, environ, cache_dir=str(tmp_path / "file")) == 2
 
 
 class TestPresets:
     """With ``--for`` and the name of a machine."""
 
-    def test_nothing_of_this_machine_counts(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_nothing_of_this_machine_counts(self, remarks: Remarks) -> None:
         """P-65, P-70: variables of this machine say nothing of another, and that is said."""
-        machine = choose("--for", "cuda-12.8-sm90", environ=OVERRIDE)
+        machine = choose(remarks, host="cuda-12.8-sm90", environ=OVERRIDE)
         assert machine.name == "cuda-12.8-sm90"
         assert machine.overrides == ()
         found = machine.detect("x86_64")
         assert found is not None
         assert found.features[0].values == ("v1",)
         assert found.source == "preset cuda-12.8-sm90"
-        said = capsys.readouterr().err
+        said = remarks.text
         assert "WHEELFIT_OVERRIDE_X86_64_LEVEL of the environment counts for this machine" in said
 
-    def test_options_are_in_effect(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_options_are_in_effect(self, remarks: Remarks) -> None:
         """P-73: whatever narrows the choice is said and kept, wherever it was set."""
-        machine = choose("--for", "macos-arm64", "--disable-provider", "tpu", "--devices", "any")
+        machine = choose(remarks, host="macos-arm64", disable_provider=("tpu",), devices="any")
         assert machine.overrides == ("--disable-provider tpu", "--devices any")
         assert machine.in_effect == machine.overrides
         assert machine.to_mapping()["overrides"] == list(machine.overrides)
-        assert "in effect: --disable-provider tpu, --devices any" in capsys.readouterr().err
+        assert "in effect: --disable-provider tpu, --devices any" in remarks.text
 
     def test_what_was_declared_of_packages(self) -> None:
         """P-57: versions that the environment declares are overrides too."""
@@ -305,7 +300,7 @@ class TestPresets:
 
     def test_older_releases_of_rocm(self) -> None:
         """P-123: the option counts for presets as it does for this machine."""
-        machine = choose("--for", "rocm-6.4-gfx942", "--rocm-compat", "same-major")
+        machine = choose(host="rocm-6.4-gfx942", rocm_compat="same-major")
         found = machine.detect("amd")
         assert found is not None
         assert "6.3" in found.features[-1].values
