@@ -304,11 +304,12 @@ EXCEPTIONS = {
     # A process of its own, in which nothing of ours can be imported.
     "platforms/isolated/confinement.py": "what a confined plugin may read",
     # An option that belongs to one provider, on its way from the command line.
-    "cli/machine.py": "--rocm-compat, --tpu-generation",
+    "operations/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/variants.py": "examples of shorthands",
     "cli/options/table/hardware.py": "options of `host new` for three families",
     "cli/commands/host.py": "options of `host new` for three families",
+    "operations/new_host.py": "options of `host new` for three families",
     "platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
     "check/profile.py": "the providers that uv brings",
@@ -316,7 +317,8 @@ EXCEPTIONS = {
     "check/claims.py": "GPU code in wheels",
     "cli/shown_variants.py": "GPU code in wheels",
     "wheels/binaries/properties.py": "GPU code in wheels",
-    "cli/diagnosis.py": "versions of CUDA and ROCm of installed packages",
+    "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",
+    "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "doctor/diagnoses.py": "diagnoses of NVIDIA's driver",
     "doctor/families.py": "versions of CUDA and ROCm of installed packages",
     "doctor/hardware.py": "versions of NVIDIA's driver and GPUs",
