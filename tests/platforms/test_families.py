@@ -308,7 +308,6 @@ EXCEPTIONS = {
     "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/variants.py": "examples of shorthands",
     "cli/options/table/hardware.py": "options of `host new` for three families",
-    "cli/commands/host.py": "options of `host new` for three families",
     "operations/new_host.py": "options of `host new` for three families",
     "platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.

@@ -31,6 +31,7 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import digest_of, environments_holding
 from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
+from wheelfit.operations.detections import detection_json
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.providers import ProvidersRequest
@@ -146,8 +147,14 @@ class TrustReport:
             "plugin_api": entry.plugin_api,
             "files": [one.to_json() for one in self.plan.wheels],
             "warnings": list(self.warnings),
-            "answer": None if self.answer is None else _answer_json(self.answer),
+            "answer": None if self.answer is None else self._answer(self.answer),
         }
+
+    @staticmethod
+    def _answer(answer: Detection) -> dict[str, object]:
+        facts = detection_json(answer)
+        keys = ("status", "source", "features", "evidence", "warnings", "plugin")
+        return {key: facts[key] for key in keys}
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,16 +532,3 @@ def _ask(
     for warning in answer.warnings:
         context.reporter.warn(warning)
     return answer
-
-
-def _answer_json(answer: Detection) -> dict[str, Any]:
-    return {
-        "status": str(answer.status),
-        "source": answer.source,
-        "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in answer.features
-        ],
-        "evidence": [{"source": one.source, "value": one.value} for one in answer.evidence],
-        "warnings": list(answer.warnings),
-        "plugin": None if answer.plugin is None else answer.plugin.to_mapping(),
-    }

@@ -29,11 +29,6 @@ _ACTIONS = ("list", "show", "diff", "new")
 DIFFERENT = 30
 """Exit code of `diff --exit-code` for machines that differ."""
 
-_OF_NEW = (
-    "output", "save", "force", "python", "platform", "glibc", "musl", "macos", "level", "cuda",
-    "sm", "rocm", "gfx",
-)  # fmt: skip
-
 
 OPTIONS = (HOST, NEW_HOST)
 
@@ -44,9 +39,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     action, names = arguments.action, tuple(arguments.names)
     check_action(action, _ACTIONS)
-    for key in _OF_NEW if action != "new" else ():
-        if getattr(arguments, key):
-            raise UsageError(f"--{key} belongs to `wheelfit host new`")
+    for option in NEW_HOST.options if action != "new" else ():
+        if getattr(arguments, option.destination):
+            raise UsageError(f"{option.name} belongs to `wheelfit host new`")
     if arguments.exit_code and action != "diff":
         raise UsageError("--exit-code belongs to `wheelfit host diff`")
     wanted = {"show": 1, "diff": 2}.get(action)
