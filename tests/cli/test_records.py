@@ -29,6 +29,15 @@ def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner)
     assert (folder / "expected.json").is_file()
 
 
+def test_a_record_beside_a_host_file(tmp_path: Path, run: Runner) -> None:
+    """P-75: a host file on standard output does not keep a record from being written."""
+    folder = tmp_path / "record"
+    said = run("probe", "x86_64", "-o", "-", "--record", folder, "--no-cache-dir")
+    assert said.out.startswith("[metadata]")
+    assert f"recorded this machine in {folder}" in said.err
+    assert (folder / "expected.json").is_file()
+
+
 def test_without_either_there_is_no_record(run: Runner) -> None:
     """P-75: the key is there, and empty."""
     assert run("probe", "--json", "x86_64").object["record"] is None

@@ -69,11 +69,6 @@ class VerifyRequest(CacheOptions):
     keep_damaged: bool = False
 
 
-def named_cache_folder(request: CacheOptions, context: Context) -> Path:
-    """Return the folder of the cache, absolute, whether it exists or not."""
-    return cache_folder(request.cache_dir, context.environ).absolute()
-
-
 def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     """Return how much is kept of what."""
     inventory = _inventory(request, context, removes=False)
@@ -193,7 +188,7 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     """
     from wheelfit.platforms.cache_folder import unsafe_cache_folder
 
-    folder = named_cache_folder(request, context)
+    folder = cache_folder(request.cache_dir, context.environ).absolute()
     found = unsafe_cache_folder(str(folder))
     if found is not None and removes:
         raise FileProblem(

@@ -44,6 +44,13 @@ OPTIONS = (CACHE, REMOVED, VERIFIED)
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Look into the cache, or remove some of it."""
     _check(arguments)
+    if arguments.action == "dir":  # scripts ask for it, and need nothing else
+        from wheelfit.operations.cache_folder import cache_folder
+
+        folder = str(cache_folder(arguments.cache_dir, environ).absolute())
+        output.result_json({"version": 1, "action": "dir", "folder": folder})
+        output.result(folder)
+        return 0
     from wheelfit.cli.render import cache as render
     from wheelfit.cli.requests import request_of
     from wheelfit.operations import cache
@@ -52,10 +59,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     context = Context(environ, output)
     match arguments.action:
-        case "dir":
-            folder = str(cache.named_cache_folder(request_of(CacheOptions, arguments), context))
-            output.result_json({"version": 1, "action": "dir", "folder": folder})
-            output.result(folder)
         case "info":
             contents = cache.inspect_cache(request_of(CacheOptions, arguments), context)
             render.show_contents(contents, output)
