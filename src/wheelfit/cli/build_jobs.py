@@ -101,9 +101,9 @@ def jobs_for(
     """
     from wheelfit.build.jobs import is_for
     from wheelfit.build.matrix import ANY, Job
-    from wheelfit.cli.executing import is_executor_named
     from wheelfit.errors import UsageError
     from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.executors import is_executor_named
 
     matrix = matrix_of(source) if arguments.all else None
     if matrix is None and arguments.only_python:
@@ -216,7 +216,7 @@ def do_jobs(
     """
     from wheelfit.build.jobs import JobResult
     from wheelfit.build.work import run
-    from wheelfit.cli.executing import open_workers_of
+    from wheelfit.operations.executors import open_workers_of
 
     target = Path(arguments.folder).absolute()
     target.mkdir(parents=True, exist_ok=True)

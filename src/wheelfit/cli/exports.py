@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.cli.columns import columns
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
-from wheelfit.cli.source_date import source_date_epoch
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, UsageError
@@ -25,6 +24,7 @@ from wheelfit.lock.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder
 from wheelfit.operations.locks import naming, open_lock
+from wheelfit.operations.source_date import source_date_epoch
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder

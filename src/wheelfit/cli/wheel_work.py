@@ -85,7 +85,7 @@ def carry_out(
 
     from wheelfit.build.staging import Staging
     from wheelfit.build.wheel_jobs import WheelJob
-    from wheelfit.cli.source_date import source_date_epoch
+    from wheelfit.operations.source_date import source_date_epoch
     from wheelfit.wheels.rewrite import Writing
 
     writing = Writing(
@@ -123,13 +123,13 @@ def _do(
 ) -> None:
     """Do each job, and hand over what became of it, in their order."""
     from wheelfit.build.wheel_jobs import do_job
-    from wheelfit.cli.executing import do_elsewhere, is_executor_named
     from wheelfit.errors import WheelfitError
+    from wheelfit.operations.executors import is_executor_named, write_by_workers
 
     with output.work("writing") as bar:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(arguments):
-            do_elsewhere(jobs, sizes, arguments, bar, take)
+            write_by_workers(jobs, sizes, arguments, bar, take)
             return
         bar.start(sum(sizes))
         for index, job in enumerate(jobs):

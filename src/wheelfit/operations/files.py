@@ -1,4 +1,4 @@
-"""Write the files a user names: whole, or not at all."""
+"""Files and folders that a user names: written whole, or not at all."""
 
 from __future__ import annotations
 

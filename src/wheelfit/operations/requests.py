@@ -189,3 +189,11 @@ class ChangeOptions:
     link_mode: Literal["auto", "reflink", "hardlink", "copy"] = "auto"
     startup_files: Literal["warn", "allow", "deny"] = "warn"
     break_system_packages: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """The processes that share the work on many items; by default this one."""
+
+    jobs: int | None = None
+    executor: str | None = None

@@ -207,8 +207,8 @@ def _order(arguments: Namespace, environ: Mapping[str, str], dialect: str) -> Bu
     from wheelfit.build.front_end.dialects import DIALECTS
     from wheelfit.build.front_end.orders import BuildOrder
     from wheelfit.build.front_end.recipes import Recipe
-    from wheelfit.cli.source_date import source_date_epoch
     from wheelfit.errors import UsageError
+    from wheelfit.operations.source_date import source_date_epoch
 
     if dialect not in ("auto", "none", *DIALECTS):
         raise UsageError(

@@ -54,7 +54,7 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     from wheelfit.check.findings import Report
     from wheelfit.check.local import check_paths
     from wheelfit.check.profile import Profile
-    from wheelfit.cli.executing import each_wheel
+    from wheelfit.operations.executors import each_wheel
     from wheelfit.operations.targets import named_project
 
     profiles = frozenset(map(Profile, arguments.profile))

@@ -1,4 +1,4 @@
-"""Who does the work of commands with many items: the options, and what is opened for them."""
+"""The executors of operations on many items."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelfit.build.executors import Workers
@@ -14,33 +13,30 @@ if TYPE_CHECKING:
     from wheelfit.build.work import Outcome
     from wheelfit.check.each_wheel import CheckedWheel, Each, WheelToCheck
     from wheelfit.errors import WheelfitError
+    from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
 
 _SMALL = 4 << 20
 """Bytes of wheels that are sent several at once."""
 _BATCH = 32
 _PROBED = 16
-"""Folders of which it is looked whether workers see them."""
+"""The most folders that are looked for from the workers."""
 
 
-def is_executor_named(arguments: Namespace) -> bool:
-    """Tell whether somebody said who works.
-
-    :param arguments: with those of `workers.WORKERS`.
-    """
-    return arguments.jobs is not None or arguments.executor is not None
+def is_executor_named(request: WorkerOptions) -> bool:
+    """Return whether the request names an executor or a number of processes."""
+    return request.jobs is not None or request.executor is not None
 
 
 @contextmanager
-def open_workers_of(arguments: Namespace) -> Iterator[Workers]:
-    """Open who does the work.
+def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
+    """Open the workers of a request.
 
-    :param arguments: with those of `workers.WORKERS`.
     :raises WheelfitError: see `wheelfit.build.executors.open_workers`.
     """
     from wheelfit.build.executors import open_workers
 
-    with open_workers(arguments.executor, jobs=arguments.jobs) as workers:
+    with open_workers(request.executor, jobs=request.jobs) as workers:
         yield workers
 
 
@@ -48,7 +44,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
     """Return how many files are sent to a worker at once: several where they are small.
 
     :param sizes: bytes of the files.
-    :param workers: who does the work.
+    :param workers: the workers.
     """
     if not sizes or sum(sizes) / len(sizes) > _SMALL:
         return 1
@@ -56,20 +52,17 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 
 
 @contextmanager
-def each_wheel(arguments: Namespace) -> Iterator[Each | None]:
-    """Give what looks at wheels as `wheelfit.check.local.check_paths` asks for it; None: threads.
-
-    :param arguments: with those of `workers.WORKERS`.
-    """
-    if not is_executor_named(arguments):
+def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
+    """Open the workers that check wheels, for `wheelfit.check.local.check_paths`; None: threads."""
+    if not is_executor_named(request):
         yield None
         return
-    with open_workers_of(arguments) as workers:
+    with open_workers_of(request) as workers:
         yield _Each(workers)
 
 
 class _Each:
-    """Have wheels looked at (`wheelfit.check.each_wheel.Each`)."""
+    """A check of wheels by workers (`wheelfit.check.each_wheel.Each`)."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -111,25 +104,26 @@ class _Each:
 # --- wheels that are written -------------------------------------------------------------------
 
 
-def do_elsewhere(
+def write_by_workers(
     jobs: Sequence[WheelJob],
     sizes: Sequence[int],
-    arguments: Namespace,
+    request: WorkerOptions,
     progress: Progress,
     take: Callable[[int, Done | WheelfitError], None],
 ) -> None:
-    """Have wheels written, and hand over what became of each in their order.
+    """Write wheels by the workers of a request.
 
-    :param jobs: what is done to which wheel.
+    :param jobs: the wheels, and what is done to each.
     :param sizes: of the wheels, in bytes.
-    :param arguments: with those of `workers.WORKERS`.
-    :param progress: told of the sizes as wheels are done.
-    :param take: gets the number of a job and what became of it; what it raises ends the work.
+    :param request: names the workers.
+    :param progress: advances by the sizes of finished wheels.
+    :param take: called in the order of the jobs with the number of a job and its result; an
+        exception from it ends the work.
     """
     from wheelfit.build.wheel_jobs import do_job
     from wheelfit.build.work import run
 
-    with open_workers_of(arguments) as workers:
+    with open_workers_of(request) as workers:
         sent = [_sent(job) for job in jobs]
         places = {id(job): number for number, job in enumerate(sent)}
         sources = {job.source.parent: job.source for job in sent}
