@@ -314,7 +314,7 @@ EXCEPTIONS = {
     "check/profile.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
     "check/claims.py": "GPU code in wheels",
-    "cli/shown_variants.py": "GPU code in wheels",
+    "operations/binary_variants.py": "GPU code in wheels",
     "wheels/binaries/properties.py": "GPU code in wheels",
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",

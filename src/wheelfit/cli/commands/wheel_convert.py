@@ -14,9 +14,8 @@ from wheelfit.cli.options.table.workers import WORKERS
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from wheelfit.build.wheel_jobs import Done
     from wheelfit.cli.output import Output
 
 
@@ -25,17 +24,11 @@ OPTIONS = (WHEELS, CONVERT, RESULTS, WORKERS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Write the wheels; 9 if some could not be written, 32 if something was lost with consent."""
-    from wheelfit.build.wheel_jobs import Convert
     from wheelfit.cli.commands.index_convert import LOSSES
-    from wheelfit.cli.wheel_work import carry_out, find_wheels
+    from wheelfit.cli.render.wheels import show_rewrite
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.wheels import ConvertRequest, convert
 
-    act = Convert(accept_losses=arguments.accept_losses)
-    work = [(wheel, act) for wheel in find_wheels(arguments.wheels)]
-    lost: list[str] = []
-
-    def remember(done: Sequence[Done]) -> Mapping[str, object]:
-        lost.extend(text for one in done for text in one.lost)
-        return {"lost": lost}
-
-    code = carry_out(work, arguments, output, environ, copy_unchanged=True, more=remember)
-    return code or (LOSSES if lost else 0)
+    report = convert(request_of(ConvertRequest, arguments), Context(environ, output))
+    return show_rewrite(report, output) or (LOSSES if report.lost else 0)

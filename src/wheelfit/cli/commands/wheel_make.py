@@ -32,28 +32,10 @@ OPTIONS = (WHEELS, VARIANT, FROM_BINARY, DOCUMENT, RESOLVING, RESULTS, WORKERS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Make the wheels; 9 if some could not be made and --keep-going was given."""
-    from wheelfit.build.wheel_jobs import Make
-    from wheelfit.cli.wheel_asked import asked_variant, open_table
-    from wheelfit.cli.wheel_work import carry_out, find_wheels
-    from wheelfit.errors import UsageError
+    from wheelfit.cli.render.wheels import show_rewrite
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.wheels import MakeRequest, make
 
-    wheels = find_wheels(arguments.wheels)
-    if arguments.from_binary:
-        from wheelfit.cli.shown_variants import shown_variants
-
-        acts = [
-            (
-                wheel,
-                Make(*asked, layout=arguments.layout, resolve_markers=arguments.resolve_markers),
-            )
-            for wheel, asked in shown_variants(wheels, arguments, output)
-        ]
-        return carry_out(acts, arguments, output, environ)
-    asked = asked_variant(arguments, open_table(arguments), output)
-    if asked is None:
-        raise UsageError(
-            "no variant is asked for",
-            hint="give --property, --label of a table, --null, or --from-binary",
-        )
-    act = Make(*asked, layout=arguments.layout, resolve_markers=arguments.resolve_markers)
-    return carry_out([(wheel, act) for wheel in wheels], arguments, output, environ)
+    report = make(request_of(MakeRequest, arguments), Context(environ, output))
+    return show_rewrite(report, output)

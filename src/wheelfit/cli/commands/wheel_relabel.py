@@ -23,10 +23,10 @@ OPTIONS = (WHEELS, RELABEL, RESULTS, WORKERS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Write the wheels; 9 if some could not be written and --keep-going was given."""
-    from wheelfit.build.wheel_jobs import Relabel
-    from wheelfit.cli.wheel_work import carry_out, find_wheels
-    from wheelfit.core.labels import parse_label
+    from wheelfit.cli.render.wheels import show_rewrite
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.wheels import RelabelRequest, relabel
 
-    act = Relabel(None if arguments.label is None else parse_label(arguments.label))
-    work = [(wheel, act) for wheel in find_wheels(arguments.wheels)]
-    return carry_out(work, arguments, output, environ)
+    report = relabel(request_of(RelabelRequest, arguments), Context(environ, output))
+    return show_rewrite(report, output)

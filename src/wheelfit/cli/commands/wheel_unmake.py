@@ -23,9 +23,10 @@ OPTIONS = (WHEELS, UNMAKE, RESULTS, WORKERS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Write the wheels; 9 if some could not be written and --keep-going was given."""
-    from wheelfit.build.wheel_jobs import Unmake
-    from wheelfit.cli.wheel_work import carry_out, find_wheels
+    from wheelfit.cli.render.wheels import show_rewrite
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.wheels import UnmakeRequest, unmake
 
-    act = Unmake(if_any=arguments.if_any)
-    work = [(wheel, act) for wheel in find_wheels(arguments.wheels)]
-    return carry_out(work, arguments, output, environ, copy_unchanged=True)
+    report = unmake(request_of(UnmakeRequest, arguments), Context(environ, output))
+    return show_rewrite(report, output)

@@ -1,65 +1,83 @@
-"""Which variant is asked for: options that say it, and the document that follows from them."""
+"""The variant that a request names, and its document."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
+    from wheelfit.core.metadata import WrittenLayout
     from wheelfit.core.project_table import ProjectTable, TableProvider
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.providers import PluginProvider
+    from wheelfit.operations.context import Reporter
 
 
-def asked_variant(
-    arguments: Namespace, table: ProjectTable, output: Output
+@dataclass(frozen=True, kw_only=True)
+class VariantRequestOptions:
+    """The variant that wheels become, and the origin of its providers and priorities."""
+
+    property: tuple[str, ...] = ()
+    label: str | None = None
+    null: bool = False
+    table: str | None = None
+    document: str | None = None
+    provider: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    priority: tuple[str, ...] = ()
+    layout: WrittenLayout = "850"
+    no_validate: bool = False
+
+
+def requested_variant(
+    request: VariantRequestOptions, table: ProjectTable, reporter: Reporter
 ) -> tuple[Label, bytes] | None:
-    """Return the variant that is asked for and its document; None if none is.
+    """Return the requested variant and its document; None if no variant is requested.
 
-    :param arguments: with the options of `wheels.VARIANT` and `wheels.DOCUMENT`.
-    :param table: what `open_table` returned.
-    :param output: told what is odd about it.
-    :raises InvalidDocument: the document may not be written; says everything at once.
-    :raises InvalidLabel: the label is none, is not there, or stands for something else.
-    :raises InvalidProperty: a property is none.
-    :raises UsageError: the options exclude each other.
+    :param request: the variant.
+    :param table: the result of `open_table`.
+    :param reporter: takes warnings about the document.
+    :raises InvalidDocument: the document breaks rules; names all of them.
+    :raises InvalidLabel: the label is not valid, does not exist, or has other properties.
+    :raises InvalidProperty: a property is not valid.
+    :raises UsageError: options exclude each other.
     """
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import PropertySet, parse_property
     from wheelfit.core.variant_request import VariantRequest, choose_variant
     from wheelfit.errors import UsageError
 
-    properties = PropertySet(map(parse_property, arguments.property))
-    label = None if arguments.label is None else parse_label(arguments.label)
-    if arguments.null:
+    properties = PropertySet(map(parse_property, request.property))
+    label = None if request.label is None else parse_label(request.label)
+    if request.null:
         if properties or label not in (None, "null"):
             raise UsageError("--null excludes --property and --label")
         label = parse_label("null")
     if label is None and not properties:
         return None
     label, properties = choose_variant(VariantRequest(properties, label), table.variants)
-    return label, document_of(arguments, table, label, properties, output)
+    return label, document_of(request, table, label, properties, reporter)
 
 
 def document_of(
-    arguments: Namespace,
+    request: VariantRequestOptions,
     table: ProjectTable,
     label: Label,
     properties: PropertySet,
-    output: Output,
+    reporter: Reporter,
 ) -> bytes:
-    """Return the document of one variant, valid as far as anybody can tell (B-25).
+    """Return the document of one variant, validated as far as its providers are known (B-25).
 
-    :param arguments: with the options of `wheels.DOCUMENT`.
-    :param table: what `open_table` returned.
+    :param request: whether the document is validated.
+    :param table: the result of `open_table`.
     :param label: of the variant.
-    :param properties: what it needs.
-    :param output: told what is odd about it.
-    :raises InvalidDocument: it may not be written; says everything at once.
+    :param properties: of the variant.
+    :param reporter: takes warnings about the document.
+    :raises InvalidDocument: the document breaks rules; names all of them.
     """
     from wheelfit.build.provider_answers import ProviderAnswers
     from wheelfit.core.metadata import write_document
@@ -67,10 +85,10 @@ def document_of(
     from wheelfit.errors import InvalidDocument
 
     try:
-        if arguments.no_validate:
+        if request.no_validate:
             return write_document(wheel_document(table, label, properties))
         answers = ProviderAnswers(table)
-        document = answers.document(label, properties, output.warn)
+        document = answers.document(label, properties, reporter.warn)
     except InvalidDocument as error:
         asked = {fault.path for fault in error.faults if fault.rule == "B-22"}
         if asked & {f"providers.{namespace}" for namespace in table.asked_at_build}:
@@ -83,28 +101,28 @@ def document_of(
         raise
     for namespace, who in answers.validated(properties).items():
         if who is None:
-            output.warn(f"properties of {namespace} are not validated: its provider is not here")
+            reporter.warn(f"properties of {namespace} are not validated: its provider is not here")
     return write_document(document)
 
 
-def open_table(arguments: Namespace) -> ProjectTable:
-    """Return what is said of providers and priorities, by a file and by options.
+def open_table(request: VariantRequestOptions) -> ProjectTable:
+    """Return providers and priorities, from a file and from options.
 
-    :param arguments: with the options of `wheels.DOCUMENT`.
+    :param request: names the file and has the options.
     :raises InvalidDocument: the table or the document has faults.
     :raises FileProblem: the file cannot be read.
-    :raises UsageError: a provider is named that nobody knows.
+    :raises UsageError: a provider is unknown.
     """
     from pathlib import Path
 
     from wheelfit.core.project_table import ProjectTable
 
     table = ProjectTable((), {})
-    if arguments.table is not None:
-        table = _of_project(Path(arguments.table))
-    elif arguments.document is not None:
-        table = _of_document(Path(arguments.document))
-    return _with_options(table, arguments)
+    if request.table is not None:
+        table = _of_project(Path(request.table))
+    elif request.document is not None:
+        table = _of_document(Path(request.document))
+    return _with_options(table, request)
 
 
 def _of_project(path: Path) -> ProjectTable:
@@ -155,9 +173,8 @@ def _of_document(path: Path) -> ProjectTable:
 
 
 def read_named_file(path: Path) -> bytes:
-    """Return what a file that the user named holds, or as much as its reader needs to refuse it.
+    """Return the content of a file, or as much of it as its parser needs to refuse it.
 
-    :param path: of the file.
     :raises FileProblem: it cannot be read.
     """
     from wheelfit.errors import FileProblem
@@ -166,7 +183,7 @@ def read_named_file(path: Path) -> bytes:
     try:
         refuse_pipe(path)
         with path.open("rb") as file:
-            return file.read(_LARGEST + 1)  # whoever parses it refuses what is too long
+            return file.read(_LARGEST + 1)  # its parser refuses more
     except OSError as error:
         raise FileProblem(
             f"the file cannot be read: {error.strerror or error}", where=str(path)
@@ -176,21 +193,21 @@ def read_named_file(path: Path) -> bytes:
 _LARGEST = 64 << 20
 
 
-def _with_options(table: ProjectTable, arguments: Namespace) -> ProjectTable:
-    """Add what options say of providers; their namespaces follow those of the file."""
+def _with_options(table: ProjectTable, request: VariantRequestOptions) -> ProjectTable:
+    """Add the providers of options; their namespaces follow those of the file."""
     from dataclasses import replace
 
     from wheelfit.core.properties import parse_namespace
     from wheelfit.errors import UsageError
 
     providers: dict[str, TableProvider] = {}
-    for text in arguments.provider:
+    for text in request.provider:
         name, equals, requirement = text.partition("=")
         namespace = parse_namespace(name)
         new = _plugin(requirement) if equals else _known(namespace)
         providers[namespace] = _joined(providers.get(namespace), new)
-    providers |= _static(arguments.static)
-    order = [parse_namespace(name) for name in arguments.priority]
+    providers |= _static(request.static)
+    order = [parse_namespace(name) for name in request.priority]
     for namespace in order:
         if namespace not in providers and namespace not in table.providers:
             raise UsageError(
@@ -228,7 +245,7 @@ def _naming(namespace: str) -> str:
 
 
 def _known(namespace: str) -> TableProvider:
-    """Return the provider of a namespace that wheelfit knows, spelled as uv wants it (F-153)."""
+    """Return the provider of a namespace from wheelfit's own table, as uv wants it (F-153)."""
     from wheelfit.build.provider_guide import plugin_entry
     from wheelfit.core.provider_table import EMULATED_PLUGINS
     from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider
@@ -254,7 +271,7 @@ def _joined(old: TableProvider | None, new: TableProvider) -> TableProvider:
     return new
 
 
-def _static(texts: list[str]) -> dict[str, TableProvider]:
+def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
     from wheelfit.core.properties import Property
     from wheelfit.core.providers import StaticProvider
     from wheelfit.errors import UsageError

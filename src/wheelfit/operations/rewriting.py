@@ -1,31 +1,81 @@
-"""Do something to many wheels, all or none, and tell what became of each."""
+"""Wheels written anew from others: all of them, or none."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.requests import WorkerOptions
+
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
     from wheelfit.build.staging import Staging
     from wheelfit.build.wheel_jobs import Act, Done, WheelJob
-    from wheelfit.cli.output import Output
     from wheelfit.errors import WheelfitError
+    from wheelfit.operations.context import Context
 
-FAILURES = 9
-"""The exit code when something could not be done, and the rest was, as was asked."""
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteRequest(WorkerOptions):
+    """The wheels to write anew, and the place and manner of the results."""
+
+    wheels: tuple[str, ...]
+    output: str | None = None
+    overwrite: bool = False
+    keep_going: bool = False
+    dry_run: bool = False
+    verify_content: bool | None = None
+    accept_record_errors: bool = False
+    no_sync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteReport:
+    """The results of wheels that were written anew."""
+
+    dry_run: bool
+    """Whether nothing was written."""
+    wheels: tuple[Done, ...]
+    failed: tuple[tuple[Path, WheelfitError], ...]
+    """Wheels without a result, with the reason; only with ``keep_going``."""
+    urls: Mapping[Path, str] = field(default_factory=dict)
+    """URLs of the wheels that were fetched."""
+    lost: tuple[str, ...] | None = None
+    """Of a conversion: what the current layout cannot express, one sentence each."""
+    index_files: tuple[Path, ...] | None = None
+    """Index files that were written; None: none was requested."""
+
+    def name_of(self, source: Path) -> str:
+        """Return the path or the URL of a wheel that was written anew."""
+        return self.urls.get(source, str(source))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        found: dict[str, object] = {
+            "version": 1,
+            "dry_run": self.dry_run,
+            "wheels": [_mapping(one, self.name_of(one.source)) for one in self.wheels],
+            "failed": [
+                {"source": self.name_of(source), "error": error.parts()}
+                for source, error in self.failed
+            ],
+        }
+        if self.lost is not None:
+            found["lost"] = list(self.lost)
+        if self.index_files is not None:
+            found["index_files"] = list(map(str, self.index_files))
+        return found
 
 
 def find_wheels(names: Sequence[str]) -> list[Path]:
-    """Return the wheels that are named, and those of folders that are.
+    """Return wheels, and the wheels in folders and the folders below.
 
     :param names: paths of wheels and folders.
-    :raises FileProblem: something is not there, or a folder has no wheels.
-    :raises UsageError: something is no wheel.
+    :raises FileProblem: something does not exist, or a folder has no wheels.
+    :raises UsageError: something is not a wheel.
     """
     import os
     from pathlib import Path
@@ -47,7 +97,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
             continue
         inside: dict[Path, None] = {}
         for root, folders, files in os.walk(path):
-            # Hidden folders hold environments and the memory of tools.
+            # Hidden folders contain environments and caches of tools.
             folders[:] = sorted(one for one in folders if not one.startswith("."))
             inside |= {Path(root, one): None for one in sorted(files) if one.endswith(".whl")}
         if not inside:
@@ -56,30 +106,25 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     return list(found)
 
 
-def carry_out(
+def rewrite(
     work: Sequence[tuple[Path, Act]],
-    arguments: Namespace,
-    output: Output,
-    environ: Mapping[str, str],
+    request: RewriteRequest,
+    context: Context,
     *,
     copy_unchanged: bool = False,
-    more: Callable[[Sequence[Done]], Mapping[str, object]] = lambda _: {},
-    called: Mapping[Path, str] = MappingProxyType({}),
-) -> int:
-    """Do all the work, and tell what became of each wheel.
+    urls: Mapping[Path, str] | None = None,
+) -> RewriteReport:
+    """Write wheels anew.
 
-    All results get their names at the end, or none does; with ``--keep-going`` each as it is
-    done.
+    All results get their names at the end, or none does; with ``keep_going`` each gets its name
+    when it is finished.
 
-    :param work: wheels with what is done to each.
-    :param arguments: with the options of `wheels.RESULTS`.
-    :param output: how to speak.
-    :param environ: the environment of the process; ``SOURCE_DATE_EPOCH`` counts.
-    :param copy_unchanged: whether wheels that need nothing are copied to an output folder.
-    :param more: is given the results, and does what else is asked for before they are told;
-        returns what ``--json`` has besides.
-    :param called: how wheels are called that were fetched, in place of their paths.
-    :return: the exit code.
+    :param work: each wheel, and what is done to it.
+    :param request: the place and manner of the results.
+    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` counts.
+    :param copy_unchanged: whether wheels that need no change are copied to an output folder.
+    :param urls: URLs of the wheels that were fetched.
+    :raises WheelfitError: a wheel cannot be written, and not ``keep_going``.
     """
     from contextlib import ExitStack
 
@@ -88,14 +133,15 @@ def carry_out(
     from wheelfit.operations.source_date import source_date_epoch
     from wheelfit.wheels.rewrite import Writing
 
+    urls = urls or {}
     writing = Writing(
-        epoch=source_date_epoch(environ),
-        verify_content=arguments.verify_content,
-        repair_record=arguments.accept_record_errors,
-        sync=not (arguments.no_sync or arguments.dry_run),
+        epoch=source_date_epoch(context.environ),
+        verify_content=request.verify_content,
+        repair_record=request.accept_record_errors,
+        sync=not (request.no_sync or request.dry_run),
     )
     with ExitStack() as stack:
-        places = _places(work, arguments, stack)
+        places = _places(work, request, stack)
         staging = stack.enter_context(Staging())
         jobs = [
             WheelJob(
@@ -107,90 +153,85 @@ def carry_out(
             )
             for (source, act), place in zip(work, places, strict=True)
         ]
-        results = _Results(staging, jobs, places, arguments, called)
-        _do(jobs, arguments, output, results.take)
+        results = _Results(staging, jobs, places, request, urls)
+        _do(jobs, request, context, results.take)
         results.publish_rest()
-        further = more(results.done)
-    _tell(results, arguments, output, further)
-    return FAILURES if results.failed else 0
+    return RewriteReport(request.dry_run, tuple(results.done), tuple(results.failed), urls)
 
 
 def _do(
     jobs: Sequence[WheelJob],
-    arguments: Namespace,
-    output: Output,
+    request: RewriteRequest,
+    context: Context,
     take: Callable[[int, Done | WheelfitError], None],
 ) -> None:
-    """Do each job, and hand over what became of it, in their order."""
+    """Do each job, and pass on its result or error, in their order."""
     from wheelfit.build.wheel_jobs import do_job
     from wheelfit.errors import WheelfitError
     from wheelfit.operations.executors import is_executor_named, write_by_workers
 
-    with output.work("writing") as bar:
+    with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
-        if is_executor_named(arguments):
-            write_by_workers(jobs, sizes, arguments, bar, take)
+        if is_executor_named(request):
+            write_by_workers(jobs, sizes, request, progress, take)
             return
-        bar.start(sum(sizes))
+        progress.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
                 one: Done | WheelfitError = do_job(job)
             except WheelfitError as error:
                 one = error
             take(index, one)
-            bar.advance(sizes[index])
-        bar.done()
+            progress.advance(sizes[index])
+        progress.done()
 
 
 class _Results:
-    """Publish results as was asked: all together, or each as it comes."""
+    """Results that are published: all together, or each when it is finished."""
 
     def __init__(
         self,
         staging: Staging,
         jobs: Sequence[WheelJob],
         places: Sequence[Path],
-        arguments: Namespace,
-        called: Mapping[Path, str],
+        request: RewriteRequest,
+        urls: Mapping[Path, str],
     ) -> None:
         self._staging = staging
-        self._called = called
+        self._urls = urls
         self._sources = [job.source for job in jobs]
         self._rooms = [job.folder for job in jobs]
         self._places = places
-        self._arguments = arguments
+        self._request = request
         self._waiting: list[tuple[Done, Path]] = []
         self.done: list[Done] = []
-        """What became of the wheels, where they are now."""
+        """Results, in their final places."""
         self.failed: list[tuple[Path, WheelfitError]] = []
-        """Wheels that could not be done, and why."""
-
-    def name_of(self, source: Path) -> str:
-        """Return how people know a wheel."""
-        return self._called.get(source, str(source))
+        """Wheels without a result, and the reason."""
 
     def take(self, index: int, one: Done | WheelfitError) -> None:
-        """Take what became of a wheel.
+        """Take the result of a job.
 
-        :param index: which it is.
-        :param one: what became of it.
-        :raises WheelfitError: the error, if all wheels are to be done or none.
+        :param index: the number of the job.
+        :param one: its result or error.
+        :raises WheelfitError: the error, unless the others are written all the same.
         """
         from wheelfit.errors import WheelfitError
 
         if isinstance(one, WheelfitError):
-            # Where a result waits for its name is nothing to people.
+            # The folder in which a result waits for its name means nothing to people.
             room = str(self._rooms[index])
             if one.where is not None and one.where.startswith(room):
                 one.where = f"{self._places[index]}{one.where[len(room) :]}"
-            if one.where == str(self._sources[index]):
-                one.where = self.name_of(self._sources[index])
-            if not self._arguments.keep_going:
+            source = self._sources[index]
+            if one.where == str(source):
+                one.where = self._urls.get(source, one.where)
+            if not self._request.keep_going:
                 raise one
-            self.failed.append((self._sources[index], one))
+            self.failed.append((source, one))
             return
         self._waiting.append((one, self._places[index]))
-        if self._arguments.keep_going:
+        if self._request.keep_going:
             try:
                 self.publish_rest()
             except WheelfitError as error:
@@ -220,47 +261,14 @@ class _Results:
                 own.add(place)
             published.append(replace(one, path=place))
         check_consistency({place: result for result, place in pairs})
-        overwrite = [place for _, place in pairs if self._arguments.overwrite or place in own]
-        self._staging.publish(pairs, overwrite=overwrite, rehearse=self._arguments.dry_run)
+        overwrite = [place for _, place in pairs if self._request.overwrite or place in own]
+        self._staging.publish(pairs, overwrite=overwrite, rehearse=self._request.dry_run)
         self.done += published
         self._waiting.clear()
 
 
 def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
-
-
-def _tell(
-    results: _Results, arguments: Namespace, output: Output, further: Mapping[str, object]
-) -> None:
-    output.result_json(
-        {
-            "version": 1,
-            "dry_run": arguments.dry_run,
-            "wheels": [_mapping(one, results.name_of(one.source)) for one in results.done],
-            "failed": [
-                {"source": results.name_of(source), "error": error.parts()}
-                for source, error in results.failed
-            ],
-            **further,
-        }
-    )
-    for one in results.done:
-        if not one.is_new:
-            output.say(f"{one.source}: there is nothing to do", "dim")
-            continue
-        output.result(str(one.path), "good")
-        for text in one.notes:
-            output.say(f"  {text}")
-    if results.failed and not output.json:
-        for _, error in results.failed:
-            output.error(error)
-        from wheelfit.wording import count_of
-
-        left = count_of(len(results.failed), "wheel")
-        output.say(f"{left} could not be done; the others are there", "bad")
-    if arguments.dry_run:
-        output.say("nothing was written: this was a dry run", "dim")
 
 
 def _mapping(one: Done, source: str) -> dict[str, object]:
@@ -277,16 +285,18 @@ def _mapping(one: Done, source: str) -> dict[str, object]:
     }
 
 
-def _places(work: Sequence[tuple[Path, Act]], arguments: Namespace, stack: ExitStack) -> list[Path]:
+def _places(
+    work: Sequence[tuple[Path, Act]], request: RewriteRequest, stack: ExitStack
+) -> list[Path]:
     """Return the folder for the result of each wheel."""
     from pathlib import Path
 
     from wheelfit.operations.files import new_folder
 
-    if arguments.output is None:
+    if request.output is None:
         return [source.parent for source, _ in work]
-    folder = Path(arguments.output)
-    if arguments.dry_run and not folder.exists():
+    folder = Path(request.output)
+    if request.dry_run and not folder.exists():
         from tempfile import TemporaryDirectory
 
         scratch = stack.enter_context(TemporaryDirectory(prefix="wheelfit-"))

@@ -1,0 +1,124 @@
+"""Inspection of the binaries in wheels, and of single libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from wheelfit.operations.context import Context
+    from wheelfit.wheels.binaries.facts import Binaries, Binary, SymbolVersion
+    from wheelfit.wheels.binaries.properties import FoundProperties
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectRequest:
+    """The wheels and libraries to inspect."""
+
+    wheels: tuple[str, ...]
+    instructions: bool = False
+    no_ptx: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedFile:
+    """The binaries of one wheel, or one library."""
+
+    path: Path
+    binaries: Binaries
+    found: FoundProperties
+    """The properties that the binaries show."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one file in ``--json``."""
+        return {
+            "path": str(self.path),
+            "binaries": [one.to_mapping() for one in self.binaries],
+            "properties": [str(one) for one in self.found.properties],
+            "notes": list(self.found.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InspectReport:
+    """The inspected files."""
+
+    files: tuple[InspectedFile, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {"version": 1, "wheels": [one.to_json() for one in self.files]}
+
+
+def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile]:
+    """Yield each wheel or library when it has been inspected.
+
+    :param request: the wheels and libraries.
+    :param context: the surroundings.
+    :raises WheelfitError: a file cannot be read, or is neither a wheel nor a binary.
+    """
+    del context
+    from wheelfit.wheels.binaries.properties import properties_of
+
+    for path in _paths(request.wheels):
+        binaries = _read(path, instructions=request.instructions)
+        yield InspectedFile(path, binaries, properties_of(binaries, ptx=not request.no_ptx))
+
+
+def _paths(names: Sequence[str]) -> Iterator[Path]:
+    """Yield wheels and libraries, and the wheels in folders."""
+    from pathlib import Path
+
+    from wheelfit.operations.rewriting import find_wheels
+
+    for name in names:
+        path = Path(name)
+        if path.is_dir() or path.suffix == ".whl":
+            yield from find_wheels([name])
+        else:
+            yield path
+
+
+def _read(path: Path, *, instructions: bool) -> Binaries:
+    from wheelfit.errors import FileProblem
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.binaries.facts import Binaries
+    from wheelfit.wheels.binaries.instructions import with_instructions
+    from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+
+    def look(file: BinaryIO, name: str) -> Binary | None:
+        binary = read_binary(file, name)
+        return with_instructions(binary, file) if binary is not None and instructions else binary
+
+    if path.suffix == ".whl":
+        with WheelArchive(path, lenient=True) as archive:
+            found = [look(file, member.name) for member, file in unpacked_binaries(archive)]
+        return Binaries(tuple(one for one in found if one is not None))
+    try:
+        with path.open("rb") as file:
+            binary = look(file, path.name)
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    if binary is None:
+        raise FileProblem(
+            "it is neither a wheel nor a binary", where=str(path), hint="name a wheel or a library"
+        )
+    return Binaries((binary,))
+
+
+def newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
+    """Return the newest symbol version of each family; it implies the older ones."""
+    from wheelfit.platforms.words import natural
+
+    newest: dict[str, str] = {}
+    for one in versions:
+        family, underscore, _ = one.name.rpartition("_")
+        family = family if underscore else one.name
+        newest[family] = max(newest.get(family, one.name), one.name, key=natural)
+    return sorted(newest.values())

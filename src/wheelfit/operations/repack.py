@@ -1,0 +1,287 @@
+"""Wheels with another name, version or dependencies, and variants made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requested_variants import VariantRequestOptions
+from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.rewriting import RewriteRequest, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from wheelfit.build.repack.configs import RepackConfig, WheelRule
+    from wheelfit.build.repack.edits import Edits
+    from wheelfit.build.wheel_jobs import Repack
+    from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.rewriting import RewriteReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
+    """The wheels or releases to repack, their edits and their variant."""
+
+    name: str | None = None
+    rename: tuple[str, ...] = ()
+    set_version: str | None = None
+    strip_local_version: bool = False
+    remove_dependency: tuple[str, ...] = ()
+    add_dependency: tuple[str, ...] = ()
+    config: str | None = None
+    edits: str | None = None
+    variant: str | None = None
+    skip_unmatched: bool = False
+    index_file: bool = False
+    resolve_markers: bool = False
+
+
+def repack(request: RepackRequest, context: Context) -> RewriteReport:
+    """Write wheels with other names, versions, dependencies or variants.
+
+    :param request: the wheels and their edits.
+    :param context: the surroundings.
+    :raises UsageError: the request contradicts itself, or leaves nothing to be done.
+    :raises WheelfitError: a wheel cannot be had or written.
+    """
+    from contextlib import ExitStack
+
+    from wheelfit.build.index_file import write_index_files
+
+    _check(request)
+    plan = _Plan(request, context)
+    with ExitStack() as stack:
+        urls: dict[Path, str] = {}
+        wheels = _wheels(request, context, stack, urls)
+        work = [(wheel, act) for wheel in wheels if (act := plan.act_for(wheel)) is not None]
+        report = rewrite(work, request, context, urls=urls)
+    if not request.index_file or request.dry_run:
+        return report
+    folders = sorted({wheel.path.parent for wheel in report.wheels})
+    written = tuple(path for folder in folders for path in write_index_files(folder))
+    return replace(report, index_files=written)
+
+
+def _check(request: RepackRequest) -> None:
+    from wheelfit.errors import UsageError
+
+    if request.config is None and (request.edits or request.variant):
+        raise UsageError("--edits and --variant name parts of a file", hint="name it by --config")
+    if request.variant and (request.property or request.label or request.null):
+        raise UsageError("--variant says what --property, --label and --null would")
+
+
+class _Plan:
+    """The changes to each wheel, by options and by a file."""
+
+    def __init__(self, request: RepackRequest, context: Context) -> None:
+        from wheelfit.operations.requested_variants import open_table, requested_variant
+
+        self._request = request
+        self._reporter = context.reporter
+        self._table = open_table(request)
+        self._requested = requested_variant(request, self._table, context.reporter)
+        self._edits = _edits(request)
+        self._config = _read_config(request)
+        self._known: dict[str, tuple[Label, bytes, str | None]] = {}
+
+    def act_for(self, wheel: Path) -> Repack | None:
+        """Return the changes to a wheel; None if it is left out.
+
+        :raises UsageError: there are none.
+        :raises InvalidDocument: the document of its variant breaks rules.
+        """
+        from wheelfit.build.repack.edits import NOTHING
+        from wheelfit.build.wheel_jobs import Repack
+        from wheelfit.errors import UsageError
+
+        rule = self._rule(wheel)
+        if rule is None:
+            return None
+        label, document = self._requested or (None, None)
+        named = rule.metadata
+        if rule.variant is not None:
+            label, document, own = self._variant(rule.variant)
+            named = named or own
+        edits = self._merged(named)
+        if edits == NOTHING and label is None and not self._request.resolve_markers:
+            raise UsageError(
+                f"nothing is to be done to {wheel.name}",
+                hint="give edits, a variant, or a file of them (--config)",
+            )
+        return Repack(edits, label, document, self._request.layout, self._request.resolve_markers)
+
+    def _rule(self, wheel: Path) -> WheelRule | None:
+        from wheelfit.build.repack.configs import WheelRule
+        from wheelfit.errors import UsageError
+
+        request = self._request
+        if self._config is None or request.edits or request.variant or not self._config.rules:
+            return WheelRule("*", request.variant, request.edits)
+        rule = self._config.rule_for(wheel.name)
+        if rule is None and not request.skip_unmatched:
+            raise UsageError(
+                f"no rule of {request.config} is for {wheel.name}",
+                hint="add one under [[wheels]], or leave such wheels out with --skip-unmatched",
+            )
+        if rule is None:
+            self._reporter.say(f"{wheel.name} is left out: no rule is for it")
+        return rule
+
+    def _variant(self, name: str) -> tuple[Label, bytes, str | None]:
+        """Return label and document of a variant of the file, and the name of its edits."""
+        from wheelfit.core.labels import NULL, OLD_NULL
+        from wheelfit.core.properties import EMPTY
+        from wheelfit.core.variant_request import VariantRequest, choose_variant
+        from wheelfit.operations.requested_variants import document_of
+
+        if name not in self._known:
+            assert self._config is not None  # noqa: S101 - `_check` has refused names without a file
+            found = self._config.variant(name)
+            label = NULL if found.label == OLD_NULL else found.label
+            wanted = VariantRequest(found.properties or EMPTY, label)
+            label, properties = choose_variant(wanted, self._table.variants)
+            document = document_of(self._request, self._table, label, properties, self._reporter)
+            self._known[name] = (label, document, found.metadata)
+        return self._known[name]
+
+    def _merged(self, named: str | None) -> Edits:
+        """Return the edits of the file joined with those of options."""
+        own = self._edits
+        if self._config is None or named is None:
+            return own
+        file = self._config.edits(named)
+        return replace(
+            file,
+            name=own.name or file.name,
+            renames=(*own.renames, *file.renames),
+            version=own.version or file.version,
+            strip_local=own.strip_local or file.strip_local,
+            remove=own.remove | file.remove,
+            add=(*file.add, *own.add),
+        )
+
+
+def _edits(request: RepackRequest) -> Edits:
+    """Return the edits of options."""
+    from packaging.utils import InvalidName, canonicalize_name
+    from packaging.version import InvalidVersion
+
+    from wheelfit.build.repack.edits import Edits
+    from wheelfit.core.requirements import parse_requirement
+    from wheelfit.core.versions import parse_version
+    from wheelfit.errors import UsageError
+
+    renames = [text.partition("=") for text in request.rename]
+    names = [*request.remove_dependency, *([request.name] if request.name else [])]
+    for old, equals, new in renames:
+        if not equals:
+            raise UsageError(f"--rename {old} has no new name", hint="--rename OLD=NEW")
+        names += [old, new]
+    for name in names:
+        try:
+            canonicalize_name(name, validate=True)
+        except InvalidName:
+            raise UsageError(f"{name!r} is not a valid project name") from None
+    version = None
+    if request.set_version is not None:
+        try:
+            version = parse_version(request.set_version)
+        except InvalidVersion:
+            raise UsageError(f"{request.set_version!r} is not a valid version") from None
+    for text in request.add_dependency:
+        if "\n" in text or "\r" in text:
+            raise UsageError("a dependency is one line")
+        parse_requirement(text, allow_variant_markers=True, where="--add-dependency")
+    return Edits(
+        name=request.name,
+        renames=tuple((canonicalize_name(old), new) for old, _, new in renames),
+        version=version,
+        strip_local=request.strip_local_version,
+        remove=frozenset(map(canonicalize_name, request.remove_dependency)),
+        add=tuple(request.add_dependency),
+    )
+
+
+def _read_config(request: RepackRequest) -> RepackConfig | None:
+    from pathlib import Path
+
+    from wheelfit.build.repack.configs import read_config
+    from wheelfit.operations.requested_variants import read_named_file
+
+    if request.config is None:
+        return None
+    return read_config(read_named_file(Path(request.config)), where=request.config)
+
+
+# --- wheels ---------------------------------------------------------------------------------
+
+
+def _wheels(
+    request: RepackRequest, context: Context, stack: ExitStack, urls: dict[Path, str]
+) -> list[Path]:
+    """Return the wheels of a request; those of an index are fetched first.
+
+    :param urls: gets the URLs of fetched wheels.
+    """
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.rewriting import find_wheels
+    from wheelfit.operations.targets import named_project
+
+    releases = []
+    for text in request.wheels:
+        found = named_project(text, request, versions_suffice=True)
+        if found is not None:
+            releases.append((text, found))
+    names = [text for text in request.wheels if text not in dict(releases)]
+    wheels = find_wheels(names) if names else []
+    if releases:
+        if request.output is None:
+            raise UsageError("wheels of an index need an --output")
+        for _, release in releases:
+            fetched = _fetched(release, request, context, stack)
+            urls.update(fetched)
+            wheels += fetched
+    return wheels
+
+
+def _fetched(
+    release: Requirement, request: RepackRequest, context: Context, stack: ExitStack
+) -> Mapping[Path, str]:
+    """Fetch all wheels of a release, and return their URLs by path."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.errors import InvalidFilename, ProjectNotFound
+    from wheelfit.operations.downloads import several_at_once
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.sources.urls import redact
+
+    request = replace(request, no_bridges=True)  # wheels as they are published
+    settings = read_settings(request, context.environ)
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
+    with open_indexes(request, settings, context) as repository:
+        page = repository.project(release.name)
+        files = []
+        for file in () if page is None else page.files:
+            try:
+                name = parse_wheel_filename(file.filename)
+            except InvalidFilename:
+                continue
+            if release.specifier.contains(name.version, prereleases=True):
+                files.append(file)
+        if not files:
+            raise ProjectNotFound(f"there are no wheels of {release}", where=repository.name)
+        with context.reporter.transfers(repository.cut) as transfers:
+            paths = several_at_once(
+                files,
+                lambda file: repository.download(file, folder, transfers.transfer(file.filename)),
+                transfers,
+            )
+    return {path: redact(file.url) for path, file in zip(paths, files, strict=True)}
