@@ -44,7 +44,7 @@ class DaskCluster:
         self.scheduler = self._start(
             "scheduler", ["--port", "0", "--scheduler-file", str(where), *_QUIET]
         )
-        until(where.exists)
+        until(lambda: where.exists() and where.stat().st_size)
         self.address: str = json.loads(where.read_bytes())["address"]
         return self
 
