@@ -1,0 +1,364 @@
+"""Bounds of a library's releases, derived from symbols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requests import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from packaging.version import Version
+
+    from wheelfit.build.abi.bounds import ReleaseVerdict
+    from wheelfit.build.abi.looking import FoundBounds, Release
+    from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbiBoundsRequest(SourceOptions):
+    """The wheel or library to examine, and the releases to compare it with."""
+
+    consumer: str
+    against: tuple[str, ...] = ()
+    named: str | None = None
+    exports: str | None = None
+    namespace: str = "abi_dependency"
+    label: Label | None = None
+    newest: int = 10
+    built_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbiBoundsReport:
+    """The releases of a library with which something works."""
+
+    consumer: Path
+    project: str
+    """The project of the library, normalised; empty if unknown."""
+    namespace: str
+    """The namespace of the properties."""
+    found: FoundBounds
+
+    @property
+    def feature(self) -> str:
+        """The project as the name of a feature (P-46); empty if unknown."""
+        return self.project.replace("-", "_")
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        bounds = self.found.bounds
+        return {
+            "version": 1,
+            "consumer": str(self.consumer),
+            "project": self.project or None,
+            "libraries": list(bounds.libraries),
+            "symbols": list(bounds.symbols),
+            "releases": [
+                {
+                    "version": str(one.version),
+                    "origin": one.origin,
+                    "fits": one.fits,
+                    "missing_libraries": list(one.missing_libraries),
+                    "missing_symbols": list(one.missing_symbols),
+                    "changed": one.changed or None,
+                }
+                for one in bounds.releases
+            ],
+            "values": list(bounds.values),
+            "properties": [
+                f"{self.namespace} :: {self.feature} :: {one}"
+                for one in bounds.values
+                if self.feature
+            ],
+            "requirement": f"{self.project}{bounds.requirement}" if self.project else None,
+            "first": None if bounds.first is None else str(bounds.first),
+            "broken_by": None if bounds.broken_by is None else str(bounds.broken_by),
+            "notes": list(self.found.notes),
+        }
+
+
+def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
+    """Derive from symbols which releases of a library something works with.
+
+    :param request: the wheel or library, and the releases.
+    :param context: the surroundings.
+    :raises NoCompatibleRelease: it works with none of them.
+    :raises UsageError: no release is named, or two files for one version.
+    :raises WheelfitError: a file cannot be had or read.
+    """
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from wheelfit.build.abi.looking import look
+    from wheelfit.build.abi.types import find_program
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.core.versions import parse_version
+    from wheelfit.errors import NoCompatibleRelease, UsageError
+    from wheelfit.operations.scratch import scratch_folder
+
+    if not request.against:
+        raise UsageError("there is nothing to hold it against", hint="name it with --against")
+    namespace = parse_namespace(request.namespace)
+    built_with = None
+    if request.built_with is not None:
+        built_with = _version(request.built_with, parse_version)
+    exports = _exports(request.exports)
+    consumer = Path(request.consumer)
+    with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_folder())
+        releases = _Releases(request, context, consumer, stack, scratch)
+        found = look(
+            consumer,
+            releases.find(),
+            exports,
+            scratch,
+            program=find_program(),
+            built_with=built_with,
+        )
+    if found.bounds.first is None:
+        raise NoCompatibleRelease(
+            f"it works with no release of {releases.project or 'the library'}",
+            where=str(consumer),
+            note="\n".join(map(verdict_in_words, found.bounds.releases)),
+            hint="look at older and newer releases too, or build it anew",
+        )
+    return AbiBoundsReport(consumer, releases.project, namespace, found)
+
+
+def _version(text: str, parse: Callable[[str], Version]) -> Version:
+    from packaging.version import InvalidVersion
+
+    from wheelfit.errors import UsageError
+
+    try:
+        return parse(text)
+    except InvalidVersion:
+        raise UsageError(f"{text!r} is no version") from None
+
+
+def _exports(text: str | None) -> AbiExports:
+    """Return the promises of the library; by default its minor releases only."""
+    from wheelfit.core.abi_exports import KEY, AbiExports, require_abi_exports
+    from wheelfit.errors import FileProblem, InvalidDocument
+
+    if text is None:
+        return AbiExports()
+    from pathlib import Path
+
+    from wheelfit.core.strict_toml import load
+
+    path = Path(text)
+    try:
+        table = load(path.read_bytes()).get("variant")
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    except ValueError as error:
+        raise FileProblem(f"it is no TOML: {error}", where=str(path)) from None
+    if not isinstance(table, dict) or KEY not in table:
+        raise FileProblem(
+            f"it has no [variant.{KEY}]", where=str(path), hint="leave --exports out, or add it"
+        )
+    try:
+        return require_abi_exports(table[KEY])
+    except InvalidDocument as error:
+        raise InvalidDocument(error.faults, where=str(path)) from None
+
+
+# --- releases -------------------------------------------------------------------------------
+
+
+class _Releases:
+    """The releases that a request names."""
+
+    def __init__(
+        self,
+        request: AbiBoundsRequest,
+        context: Context,
+        consumer: Path,
+        stack: ExitStack,
+        scratch: Path,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._consumer = consumer
+        self._stack = stack
+        self._scratch = scratch
+        self.project = self._normalised(request.named) if request.named else ""
+        """The project, normalised; empty if unknown."""
+
+    @staticmethod
+    def _normalised(text: str) -> str:
+        from packaging.utils import InvalidName, canonicalize_name
+
+        from wheelfit.errors import UsageError
+
+        try:
+            return canonicalize_name(text, validate=True)
+        except InvalidName:
+            raise UsageError(f"{text!r} is no name of a project") from None
+
+    def find(self) -> list[Release]:
+        """Return the releases, each version once, the oldest first."""
+        from wheelfit.errors import UsageError
+
+        found: dict[Version, Release] = {}
+        for text in self._request.against:
+            for release in self._of(text):
+                if release.version in found and found[release.version] != release:
+                    raise UsageError(
+                        f"{release.version} is there twice: {found[release.version].origin} and "
+                        f"{release.origin}",
+                        hint="name one file of each version",
+                    )
+                found[release.version] = release
+        if not found:
+            raise UsageError("there is no release to hold it against")
+        return [found[version] for version in sorted(found)]
+
+    def _of(self, text: str) -> Iterator[Release]:
+        from pathlib import Path
+
+        from wheelfit.core.versions import parse_version
+        from wheelfit.operations.targets import named_project
+
+        version, equals, file = text.partition("=")
+        if equals and version[:1].isdigit() and not file.startswith("="):
+            yield _release(_version(version, parse_version), Path(file))
+        elif (project := named_project(text, self._request, versions_suffice=True)) is not None:
+            yield from self._published(project)
+        else:
+            yield from self._files(Path(text))
+
+    def _files(self, path: Path) -> Iterator[Release]:
+        from wheelfit.errors import FileProblem
+
+        if path.is_dir():
+            wheels = sorted(path.glob("*.whl"))
+            if not wheels:
+                raise FileProblem("there are no wheels in the folder", where=str(path))
+        elif path.exists():
+            wheels = [path]
+        else:
+            raise FileProblem(
+                "there is no such file or folder",
+                where=str(path),
+                hint="name a wheel or a folder of wheels, or project:NAME for an index",
+            )
+        from wheelfit.core.filename import parse_wheel_filename
+
+        for wheel in wheels:
+            name = parse_wheel_filename(wheel.name)
+            self._set_project(name.name)
+            if self._request.label is None or name.label == self._request.label:
+                yield _release(name.version, wheel)
+
+    def _published(self, requirement: Requirement) -> Iterator[Release]:
+        from packaging.utils import canonicalize_name
+
+        from wheelfit.build.abi.choosing import choose_wheels
+        from wheelfit.core.filename import parse_wheel_filename
+        from wheelfit.errors import ProjectNotFound
+        from wheelfit.operations.indexes import open_indexes, read_settings
+
+        self._set_project(requirement.name)
+        # Wheels as they are published, not as variants.
+        request = replace(self._request, no_bridges=True)
+        settings = read_settings(request, self._context.environ)
+        repository = self._stack.enter_context(open_indexes(request, settings, self._context))
+        page = repository.project(canonicalize_name(requirement.name))
+        if page is None:
+            raise ProjectNotFound(f"there is no project {requirement.name}")
+        is_wheel = self._consumer.suffix == ".whl"
+        chosen = choose_wheels(
+            page.files,
+            self._machines(),
+            parse_wheel_filename(self._consumer.name) if is_wheel else None,
+            specifier=requirement.specifier,
+            label=self._request.label,
+            newest=self._request.newest,
+        )
+        for version, file in chosen:
+            yield _fetched(version, file, repository, self._scratch, self._context.reporter)
+
+    def _machines(self) -> frozenset[str]:
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.binaries.reading import binaries_of, read_binary
+
+        if self._consumer.suffix == ".whl":
+            with WheelArchive(self._consumer) as archive:
+                binaries = list(binaries_of(archive))
+        else:
+            from wheelfit.errors import FileProblem
+
+            try:
+                with self._consumer.open("rb") as file:
+                    binary = read_binary(file, self._consumer.name)
+            except OSError as error:
+                message = f"it cannot be read: {error.strerror or type(error).__name__}"
+                raise FileProblem(message, where=str(self._consumer)) from error
+            binaries = [] if binary is None else [binary]
+        return frozenset(machine for one in binaries for machine in one.machines)
+
+    def _set_project(self, name: str) -> None:
+        from wheelfit.errors import UsageError
+
+        if self.project and self.project != name:
+            raise UsageError(
+                f"{self.project} and {name} are two projects", hint="hold it against one at a time"
+            )
+        self.project = name
+
+
+def _release(version: Version, path: Path) -> Release:
+    from wheelfit.build.abi.looking import Release
+
+    return Release(version, path.name, lambda: path)
+
+
+def _fetched(
+    version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
+) -> Release:
+    from wheelfit.build.abi.looking import Release
+
+    def fetch() -> Path:
+        reporter.detail(f"fetching {file.filename}")
+        return repository.download(file, scratch)
+
+    return Release(version, file.filename, fetch, is_temporary=True)
+
+
+# --- verdicts in words ---------------------------------------------------------------------
+
+_SHOWN = 3
+_LONGEST = 60
+
+
+def _short(symbol: str) -> str:
+    """Cut off a name that a compiler of C++ has made; ``--json`` has the whole."""
+    return symbol if len(symbol) <= _LONGEST else f"{symbol[:_LONGEST]}…"
+
+
+def verdict_in_words(one: ReleaseVerdict) -> str:
+    """Return the verdict on one release in one line."""
+    reasons = []
+    if one.missing_libraries:
+        reasons.append(f"has no {' and '.join(one.missing_libraries)}")
+    if one.missing_symbols:
+        names = ", ".join(map(_short, one.missing_symbols[:_SHOWN]))
+        more = len(one.missing_symbols) - _SHOWN
+        reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
+    if one.changed:
+        reasons.append(f"changed {one.changed}")
+    return f"{one.version}: {'; '.join(reasons) or 'fits'}"
