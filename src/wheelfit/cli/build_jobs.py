@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.source import Source
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.build.jobs import JobResult
-    from wheelfit.build.matrix import Job, Matrix
+    from wheelfit.build.matrix import Job
     from wheelfit.build.work import Outcome
     from wheelfit.build.work_record import WorkRecord
     from wheelfit.cli.output import Output
@@ -32,40 +32,6 @@ FAILURES = 9
 """The exit code when some jobs failed, and the others are done."""
 _RECORD = ".wheelfit-build"
 """The file beside the wheels in which it stands what is done."""
-
-
-def read_project_matrix(project: str) -> tuple[str, Matrix]:
-    """Return what a project is called, and its matrix.
-
-    :param project: its folder.
-    :raises UsageError: it has no matrix.
-    :raises InvalidProject: its matrix has faults.
-    """
-    from wheelfit.build.front_end.source import open_source
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.scratch import scratch_folder
-
-    with scratch_folder() as scratch:
-        source = open_source(Path(project), scratch, {})
-        matrix = matrix_of(source)
-    if matrix is None:
-        raise UsageError(
-            f"{source.where} has no [tool.wheelfit.matrix]",
-            hint='it says what is built: pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
-        )
-    return source.name, matrix
-
-
-def matrix_of(source: Source) -> Matrix | None:
-    """Return the matrix of a project; None if it has none.
-
-    :param source: the project.
-    :raises InvalidProject: its matrix has faults.
-    """
-    from wheelfit.build.matrix import read_matrix
-
-    variants = () if source.table is None else tuple(source.table.variants)
-    return read_matrix(source.pyproject, variants, where=source.where)
 
 
 # --- which jobs --------------------------------------------------------------------------------
@@ -104,6 +70,7 @@ def jobs_for(
     from wheelfit.errors import UsageError
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.executors import is_executor_named
+    from wheelfit.operations.matrix import matrix_of
 
     matrix = matrix_of(source) if arguments.all else None
     if matrix is None and arguments.only_python:

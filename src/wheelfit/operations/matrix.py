@@ -1,0 +1,109 @@
+"""The matrix of a project: the wheels that a release has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.build.front_end.source import Source
+    from wheelfit.build.matrix import Job, Matrix
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixRequest:
+    """The project, and the Pythons and platforms of interest; none: all."""
+
+    project: str = "."
+    only_python: tuple[str, ...] = ()
+    only_platform: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixReport:
+    """The wheels of a project's matrix."""
+
+    name: str
+    """The name of the project."""
+    matrix: Matrix
+    jobs: tuple[Job, ...]
+    """The jobs of the requested Pythons and platforms."""
+
+    def for_github(self, *, by_target: bool) -> str:
+        """Return the line that ``strategy.matrix: ${{ fromJSON(...) }}`` reads.
+
+        :param by_target: whether all wheels of a Python and platform are one job.
+        """
+        from wheelfit.build.ci import github_matrix
+
+        return github_matrix(self.matrix, self.jobs, by_target=by_target)
+
+    def for_gitlab(self, *, by_target: bool, template: str | None) -> str:
+        """Return a pipeline for ``trigger: include: artifact``, in YAML.
+
+        :param by_target: whether all wheels of a Python and platform are one job.
+        :param template: a file of the repository with a job ``.build-wheel``; None: a job is
+            written too.
+        """
+        from wheelfit.build.ci import gitlab_pipeline
+
+        return gitlab_pipeline(self.matrix, self.jobs, by_target=by_target, template=template)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "project": self.name,
+            "jobs": [
+                {
+                    "label": job.label,
+                    "python": job.python,
+                    "platform": job.platform,
+                    "identifier": job.identifier or None,
+                }
+                for job in self.jobs
+            ],
+        }
+
+
+def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
+    """Return the wheels of a project's matrix.
+
+    :param request: the project, and the Pythons and platforms.
+    :param context: the surroundings.
+    :raises UsageError: the project has no matrix, or no wheel is left.
+    :raises InvalidProject: the matrix has faults.
+    """
+    del context
+    from wheelfit.build.front_end.source import open_source
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.scratch import scratch_folder
+
+    with scratch_folder() as scratch:
+        source = open_source(Path(request.project), scratch, {})
+        found = matrix_of(source)
+    if found is None:
+        raise UsageError(
+            f"{source.where} has no [tool.wheelfit.matrix]",
+            hint='it says what is built: pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
+        )
+    jobs = found.only(pythons=request.only_python, platforms=request.only_platform)
+    if not jobs:
+        raise UsageError(
+            "no wheel is left", hint="wheelfit matrix lists the Pythons and platforms there are"
+        )
+    return MatrixReport(source.name, found, jobs)
+
+
+def matrix_of(source: Source) -> Matrix | None:
+    """Return the matrix of a project; None if it has none.
+
+    :param source: the project.
+    :raises InvalidProject: its matrix has faults.
+    """
+    from wheelfit.build.matrix import read_matrix
+
+    variants = () if source.table is None else tuple(source.table.variants)
+    return read_matrix(source.pyproject, variants, where=source.where)
