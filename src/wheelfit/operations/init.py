@@ -1,0 +1,386 @@
+"""Edits of the ``[variant]`` table of a project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.build.provider_guide import Guide
+    from wheelfit.build.table_editing import TableEdits
+    from wheelfit.core.project_table import ProjectTable
+    from wheelfit.errors import Fault, UsageError
+    from wheelfit.operations.context import Context
+
+    Entries = dict[str, Mapping[str, Any]]
+    Spaces = Mapping[str, Mapping[str, Sequence[str]]]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitRequest:
+    """The project, and what is added to its table or removed from it."""
+
+    folder: str = "."
+    dry_run: bool = False
+    provider: tuple[str, ...] = ()
+    plugin_api: tuple[str, ...] = ()
+    build_requires: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    remove_provider: tuple[str, ...] = ()
+    remove_variant: tuple[str, ...] = ()
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether anything is added or removed."""
+        return bool(
+            self.provider
+            or self.plugin_api
+            or self.build_requires
+            or self.static
+            or self.variant
+            or self.first
+            or self.remove_provider
+            or self.remove_variant
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InitReport:
+    """The difference that edits make to a project."""
+
+    path: Path
+    diff: tuple[str, ...]
+    """The lines of a unified difference."""
+    is_changed: bool
+    """Whether the edits change anything."""
+    is_written: bool
+    has_variants: bool
+    """Whether the table has variants now."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "file": str(self.path),
+            "changed": self.is_changed,
+            "written": self.is_written,
+            "diff": "\n".join(self.diff),
+        }
+
+
+def init(request: InitRequest, context: Context) -> InitReport:
+    """Edit the table of a project; comments, order and line endings stay.
+
+    :param request: the project and the edits.
+    :param context: the surroundings.
+    :raises FileProblem: the project cannot be read or written.
+    :raises InvalidProject: the project has faults, or would have some.
+    :raises UsageError: an edit is not valid.
+    """
+    from difflib import unified_diff
+
+    from wheelfit.build.table_editing import edited, read_pyproject
+    from wheelfit.core.project_table import read_project_table
+    from wheelfit.operations.files import write_atomically
+
+    path, before = _read(request)
+    where = str(path)
+    table = read_project_table(read_pyproject(before, where=where)[1], where=where)
+    edits = _edits(request, table)
+    _check_values(edits, table, where)
+    after = edited(before, edits, where=where)
+    old, new = (
+        data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (before, after)
+    )
+    diff = tuple(unified_diff(old, new, where, where, lineterm=""))
+    writes = before != after and not request.dry_run
+    if writes:
+        if before.startswith(_BOM):
+            context.reporter.note("the byte order mark goes: readers of TOML refuse it")
+        mode = _mode_of(path)
+        write_atomically(where, after)
+        path.chmod(mode)
+    variants = read_pyproject(after, where=where)[1].get("variant", {}).get("variants")
+    return InitReport(path, diff, before != after, writes, bool(variants))
+
+
+def read_table(request: InitRequest) -> ProjectTable | None:
+    """Return the table of a project; None if it has none.
+
+    :param request: names the project.
+    :raises FileProblem: the project cannot be read.
+    :raises InvalidProject: the project has faults.
+    """
+    from wheelfit.build.table_editing import read_pyproject
+    from wheelfit.core.project_table import read_project_table
+
+    path, data = _read(request)
+    return read_project_table(read_pyproject(data, where=str(path))[1], where=str(path))
+
+
+def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
+    """Check the providers to add.
+
+    :param request: has the providers.
+    :param table: of the project; None if it has none.
+    :raises UsageError: a provider is unknown or not valid.
+    """
+    from wheelfit.errors import UsageError, UserError
+
+    try:
+        _entries(request, table)
+    except UserError as error:
+        raise UsageError(error.message, hint=error.hint) from None
+
+
+def explain_namespaces() -> tuple[Guide, ...]:
+    """Return what wheelfit knows of each namespace."""
+    from wheelfit.build.provider_guide import KNOWN_NAMESPACES, guide_to
+
+    return tuple(guide for name in KNOWN_NAMESPACES if (guide := guide_to(name)) is not None)
+
+
+def _read(request: InitRequest) -> tuple[Path, bytes]:
+    """Return the pyproject.toml of a project, and its content."""
+    from pathlib import Path
+
+    from wheelfit.errors import FileProblem
+
+    path = Path(request.folder)
+    path = path / "pyproject.toml" if path.is_dir() else path
+    try:
+        return path, path.read_bytes()
+    except OSError as error:
+        raise FileProblem(
+            f"the project cannot be read: {error.strerror}",
+            where=str(path),
+            hint="name the folder of a project, which has a pyproject.toml",
+        ) from None
+
+
+# --- edits -----------------------------------------------------------------------------------
+
+
+def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
+    """Return the edits of a request.
+
+    :raises UsageError: one of them is not valid.
+    """
+    from wheelfit.build.provider_guide import guide_to
+    from wheelfit.build.table_editing import TableEdits
+    from wheelfit.core.labels import parse_label
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.errors import UsageError
+
+    entries = _entries(request, table)
+    known = {} if table is None else table.providers
+    variants: dict[str, Spaces] = {}
+    for text in request.variant:
+        label, _, properties = text.partition("=")
+        parsed = str(parse_label(label.strip()))
+        if parsed in variants:
+            raise _unclear("--variant", text, f"the label {parsed} is given twice")
+        variants[parsed] = _properties(text, properties)
+        for namespace in variants[parsed]:
+            # A namespace that is known needs no --provider.
+            if namespace in {*known, *entries}:
+                continue
+            guide = guide_to(namespace)
+            if guide is None:
+                raise _unknown(namespace)
+            entries[namespace] = guide.entry
+    for namespace in map(parse_namespace, request.first):
+        if namespace not in {*known, *entries}:
+            raise UsageError(
+                f"--first {namespace}: the table has no such namespace",
+                hint=f"give --provider {namespace} too",
+            )
+    removed = tuple(map(parse_namespace, dict.fromkeys(request.remove_provider)))
+    guides = {name: guide_to(name) for name in (*entries, *removed)}
+    return TableEdits(
+        providers=entries,
+        remarks={name: _remark(guide) for name, guide in guides.items() if guide is not None},
+        variants=variants,
+        without_providers=removed,
+        without_variants=tuple(dict.fromkeys(map(str.strip, request.remove_variant))),
+        first=tuple(map(parse_namespace, request.first)),
+    )
+
+
+def _remark(guide: Guide) -> str:
+    return f"{guide.purpose[:1].upper()}{guide.purpose[1:]}; as {guide.example}"
+
+
+def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
+    """Return the entries of the providers to add."""
+    from wheelfit.build.provider_guide import guide_to
+    from wheelfit.errors import UsageError
+
+    entries: Entries = {}
+    for text in request.provider:
+        namespace, requirement = _pair("--provider", text, needs_value=False)
+        guide = guide_to(namespace)
+        if requirement:
+            entries[namespace] = {"requires": [requirement]}
+        elif guide is not None:
+            if table is None or namespace not in table.providers:  # else it stays as it is
+                entries[namespace] = guide.entry
+        elif table is None or namespace not in table.providers:
+            raise _unknown(namespace)
+    for text in request.build_requires:
+        namespace, requirement = _pair("--build-requires", text)
+        entries[namespace] = {"build-requires": [requirement]}
+    for text in request.static:
+        name, values = _pair("--static", text, separator=".")
+        namespace, _, feature = name.partition(".")
+        entry = dict(entries.get(namespace, {}))
+        lists = {**entry.get("static-properties", {}), feature: _words(values)}
+        entry = {"static-properties": lists}
+        if len(lists) > 1:  # P-5
+            entry = {"feature-order": list(lists), **entry}
+        entries[namespace] = entry
+    for text in request.plugin_api:
+        namespace, place = _pair("--plugin-api", text)
+        if namespace not in entries:
+            raise UsageError(
+                f"--plugin-api {text}: no plugin of {namespace} is given",
+                hint=f"give --provider {namespace}=PACKAGE too",
+            )
+        entries[namespace] = {**entries[namespace], "plugin-api": place}
+    _check_requirements(entries)
+    return entries
+
+
+def _unknown(namespace: str) -> UsageError:
+    from wheelfit.build.provider_guide import KNOWN_NAMESPACES
+    from wheelfit.errors import UsageError
+
+    return UsageError(
+        f"nothing is known of the namespace {namespace!r}",
+        hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with --static, or "
+        f"one of {', '.join(KNOWN_NAMESPACES)}",
+    )
+
+
+def _check_requirements(entries: Entries) -> None:
+    from wheelfit.core.requirements import parse_requirement
+
+    for entry in entries.values():
+        for key in ("requires", "build-requires"):
+            for text in entry.get(key, ()):
+                parse_requirement(text, allow_variant_markers=False)
+
+
+def _pair(
+    option: str, text: str, *, needs_value: bool = True, separator: str = ""
+) -> tuple[str, str]:
+    """Read ``NAME=VALUE``."""
+    from wheelfit.core.properties import parse_namespace
+
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if (needs_value or equals) and not value:
+        raise _unclear(option, text, "there is nothing behind the first =")
+    head, dot, feature = name.partition(separator) if separator else (name, "", "")
+    parse_namespace(head)
+    if separator:
+        if not dot:
+            raise _unclear(option, text, "it names no feature")
+        parse_namespace(feature)  # the same letters
+    return name, value
+
+
+def _properties(text: str, properties: str) -> Spaces:
+    from wheelfit.core.properties import parse_property
+
+    found: dict[str, dict[str, list[str]]] = {}
+    for word in _words(properties):
+        one = parse_property(word)
+        values = found.setdefault(one.namespace, {}).setdefault(one.feature, [])
+        if one.value not in values:
+            values.append(one.value)
+    if not found:
+        raise _unclear("--variant", text, "a variant has at least one property")
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _unclear(option: str, text: str, why: str) -> Exception:
+    from wheelfit.errors import UsageError
+
+    return UsageError(f"{option} {text!r} cannot be read: {why}", hint="wheelfit init --help")
+
+
+def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> None:
+    """Check new variants against the vocabulary of their namespaces (P-28, P-30).
+
+    :raises InvalidProject: values are not valid; names all of them.
+    """
+    from dataclasses import replace
+
+    from wheelfit.build.provider_guide import guide_to
+    from wheelfit.core.labels import Label
+    from wheelfit.core.plugin_answer import vocabulary_faults
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.providers import StaticProvider
+    from wheelfit.errors import InvalidProject
+    from wheelfit.platforms.features import FeatureConfig
+
+    vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
+    for namespace in {space for spaces in edits.variants.values() for space in spaces}:
+        entry = edits.providers.get(namespace)
+        provider = None if table is None else table.providers.get(namespace)
+        guide = guide_to(namespace)
+        if entry is not None and "static-properties" in entry:
+            lists = entry["static-properties"]
+            vocabulary[namespace] = tuple(
+                FeatureConfig(name, tuple(values), multi_value=True)
+                for name, values in lists.items()
+            )
+        elif isinstance(provider, StaticProvider) and entry is None:
+            vocabulary[namespace] = tuple(
+                replace(one, multi_value=True) for one in provider.features
+            )
+        elif guide is not None and guide.features:
+            vocabulary[namespace] = guide.features
+    faults: list[Fault] = []
+    for label, spaces in edits.variants.items():
+        properties = PropertySet.from_mapping(spaces)
+        faults += [
+            fault._replace(path=f"variant.{fault.path}")
+            for fault in vocabulary_faults(Label(label), properties, vocabulary)
+        ]
+    if faults:
+        raise InvalidProject(
+            faults,
+            where=where,
+            hint="wheelfit init --explain tells what may be said; nothing was written",
+        )
+
+
+def _mode_of(path: Path) -> int:
+    """Return the permissions of a file that may be written.
+
+    :raises FileProblem: it is read-only; exchanging it would be possible, and against its owner's
+        will.
+    """
+    import os
+    from stat import S_IMODE, S_IWUSR
+
+    from wheelfit.errors import FileProblem
+
+    mode = S_IMODE(path.stat().st_mode)
+    if not mode & S_IWUSR or not os.access(path, os.W_OK):
+        raise FileProblem(
+            "the file is read-only", where=str(path), hint="nothing was written; make it writable"
+        )
+    return mode
