@@ -1,4 +1,4 @@
-"""Build the wheels of a matrix that this machine can, as many at once as there are workers.
+"""Builds of the wheels of a matrix for this machine, one for each worker at a time.
 
 Builds in one folder are in each other's way: backends write there. So each job builds from a source
 distribution that is made first, in a folder of its own that is gone when the job is done.
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.wording import count_of
+
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.build.executors import Workers
     from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.source import Source
     from wheelfit.build.front_end.variants import Choice
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from wheelfit.build.matrix import Job
     from wheelfit.build.work import Outcome
     from wheelfit.build.work_record import WorkRecord
-    from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
     from wheelfit.errors import WheelfitError
+    from wheelfit.operations.build_request import BuildRequest
+    from wheelfit.operations.context import Context, Reporter
 
-FAILURES = 9
-"""The exit code when some jobs failed, and the others are done."""
 _RECORD = ".wheelfit-build"
-"""The file beside the wheels in which it stands what is done."""
+"""The file beside the wheels with the record of what is done."""
 
 
 # --- which jobs --------------------------------------------------------------------------------
@@ -39,7 +38,7 @@ _RECORD = ".wheelfit-build"
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Hold the jobs of one command."""
+    """The jobs of one build."""
 
     here: tuple[Job, ...]
     elsewhere: tuple[Job, ...]
@@ -54,14 +53,14 @@ class Jobs:
 
 
 def jobs_for(
-    arguments: Namespace, environ: Mapping[str, str], source: Source, choices: Sequence[Choice]
+    request: BuildRequest, environ: Mapping[str, str], source: Source, choices: Sequence[Choice]
 ) -> Jobs | None:
-    """Return the jobs that are asked for; None: the wheels are built here one after the other.
+    """Return the jobs of a build; None: the wheels are built here, one after the other.
 
-    :param arguments: of `wheelfit build`.
-    :param environ: the environment of the process.
+    :param request: the build.
+    :param environ: environment variables.
     :param source: the project.
-    :param choices: the wheels that are wanted, where the project has no matrix.
+    :param choices: the requested wheels, where the project has no matrix.
     :raises InvalidProject: its matrix has faults.
     :raises UsageError: options contradict each other, or leave nothing of the matrix.
     """
@@ -72,26 +71,26 @@ def jobs_for(
     from wheelfit.operations.executors import is_executor_named
     from wheelfit.operations.matrix import matrix_of
 
-    matrix = matrix_of(source) if arguments.all else None
-    if matrix is None and arguments.only_python:
+    matrix = matrix_of(source) if request.all else None
+    if matrix is None and request.only_python:
         raise UsageError(
             "--only-python is for a matrix",
             hint="give --all, for a project with [tool.wheelfit.matrix]",
         )
-    if matrix is None and not is_executor_named(arguments):
+    if matrix is None and not is_executor_named(request):
         return None
-    if arguments.is_editable:
+    if request.is_editable:
         raise UsageError("an editable wheel is built alone", hint="leave out --all, -j, --executor")
-    target = open_environment_of(arguments, environ)
+    target = open_environment_of(request, environ)
     default = _version_of(target.interpreter.version, target.interpreter.tags[0].abi)
     if matrix is None:
         jobs = tuple(Job(one.label, default, ANY) for one in choices)
         return Jobs(jobs, (), default)
-    if arguments.python is not None and not arguments.only_python:
+    if request.python is not None and not request.only_python:
         jobs = matrix.only(pythons=[default])
     else:
-        jobs = matrix.only(pythons=arguments.only_python)
-    if arguments.plain is False:
+        jobs = matrix.only(pythons=request.only_python)
+    if request.plain is False:
         jobs = tuple(job for job in jobs if job.label is not None)
     if not jobs:
         raise UsageError(
@@ -121,13 +120,12 @@ def _platform() -> str:
 
 @dataclass(frozen=True, slots=True)
 class BuildItem:
-    """Ask for the wheels of one order by one Python; can be pickled."""
+    """The wheels of one order by one Python; can be pickled."""
 
     order: BuildOrder
     version: str
     """Of the Python."""
-    arguments: Namespace
-    """Of the command."""
+    request: BuildRequest
     environ: Mapping[str, str]
     folder: Path
     """Where wheels go."""
@@ -140,24 +138,23 @@ class BuildItem:
 
 
 def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
-    """Build the wheels of an order, and put them where they go; everything else is gone then.
+    """Build the wheels of an order in its folder, and leave nothing else behind.
 
-    :param item: says which.
+    :param item: the order.
     :raises WheelfitError: they cannot be built; nothing was written.
     """
     from tempfile import mkdtemp
 
     from wheelfit.build.front_end.building import build_wheels
     from wheelfit.build.front_end.delivery import deliver
-    from wheelfit.cli.build_places import open_build_places
-    from wheelfit.cli.output import Output
+    from wheelfit.operations.build_places import open_build_places
+    from wheelfit.operations.context import Context
     from wheelfit.operations.scratch import scratch_folder
 
     if item.problem is not None:
         raise item.problem
-    quiet = Output(verbosity=-1)
     with scratch_folder() as scratch:
-        with open_build_places(item.arguments, item.environ, quiet) as places:
+        with open_build_places(item.request, Context(item.environ)) as places:
             folder = Path(mkdtemp(dir=scratch))
             wheels = build_wheels(item.order, places, folder, environ=item.environ)
         paths = deliver([wheel.path for wheel in wheels], item.folder)
@@ -168,33 +165,32 @@ def do_jobs(
     jobs: Jobs,
     orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
     source: Source,
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    output: Output,
+    request: BuildRequest,
+    context: Context,
 ) -> tuple[Sequence[JobResult], Sequence[str]]:
     """Build the jobs of this machine, and return the results of all jobs, and warnings.
 
-    :param jobs: those of the command.
-    :param orders: makes orders of wheels, as few as will do; of a source distribution.
+    :param jobs: the jobs of the build.
+    :param orders: makes as few orders of wheels as possible, of a source distribution.
     :param source: the project.
-    :param arguments: of the command.
-    :param environ: the environment of the process.
-    :param output: how to speak.
+    :param request: the build.
+    :param context: the surroundings.
     """
     from wheelfit.build.jobs import JobResult
     from wheelfit.build.work import run
     from wheelfit.operations.executors import open_workers_of
 
-    target = Path(arguments.folder).absolute()
+    reporter = context.reporter
+    target = Path(request.folder).absolute()
     target.mkdir(parents=True, exist_ok=True)
-    with open_workers_of(arguments) as workers, _shared_sources(target) as shared:
-        items, covered = _items(jobs, orders, source, shared, arguments, environ, target)
+    with open_workers_of(request) as workers, _shared_sources(target) as shared:
+        items, covered = _items(jobs, orders, source, shared, request, context, target)
         if workers.are_elsewhere:
             workers.must_see([item.order.project for item in items[:1]], [target])
-        _tell_workers(workers, items, output)
+        reporter.detail(f"{count_of(len(items), 'build')} by {workers.words}")
         with (
-            _record(items, arguments, environ, target, output) as record,
-            output.work("building") as bar,
+            _record(items, request, context, target) as record,
+            reporter.work("building") as progress,
         ):
             outcomes = run(
                 build_item,
@@ -202,10 +198,10 @@ def do_jobs(
                 executor=workers.executor,
                 workers=workers.count,
                 record=record,
-                progress=bar,
-                done=lambda outcome: _tell_finished(outcome, output),
+                progress=progress,
+                done=lambda outcome: _report_finished(outcome, reporter),
             )
-        lost, notes = _compared(outcomes, orders, shared, output)
+        lost, notes = _compared(outcomes, orders, shared, reporter)
     found = {}
     for outcome, those in zip(outcomes, covered, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
@@ -223,7 +219,7 @@ def _compared(
     outcomes: Sequence[Outcome[BuildItem, tuple[BuiltWheel, ...]]],
     orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
     shared: Callable[[Path], Path],
-    output: Output,
+    reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], Sequence[str]]:
     """Remove variants that lost optimisation, and return their errors, and warnings."""
     from wheelfit.build.front_end.comparison import compare_with_plain
@@ -240,7 +236,7 @@ def _compared(
             item = replace(those[0].item, order=order, folder=scratch)
 
             def build_plain(item: BuildItem = item) -> BuiltWheel:
-                output.say("a plain wheel is built to compare the variants with", "dim")
+                reporter.note("a plain wheel is built to compare the variants with")
                 return build_item(item)[0]
 
             compared = compare_with_plain(
@@ -255,7 +251,7 @@ def _compared(
         for one in those:
             if _has_variants(one):
                 is_lost = any(wheel.path in lost for wheel in one.value or ())
-                _tell_done(one, output, is_failed=is_lost)
+                _report_done(one, reporter, is_failed=is_lost)
         notes += compared.notes
     return lost, notes
 
@@ -270,25 +266,23 @@ def _items(
     orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
     source: Source,
     shared: Callable[[Path], Path],
-    arguments: Namespace,
-    environ: Mapping[str, str],
+    request: BuildRequest,
+    context: Context,
     target: Path,
 ) -> tuple[list[BuildItem], list[list[Job]]]:
-    """Return what is built, and which jobs each of that covers."""
-    from argparse import Namespace as Copy
-
+    """Return the items to build, and the jobs that each covers."""
     items: list[BuildItem] = []
     covered: list[list[Job]] = []
     for version in jobs.pythons:
-        problem, python = _interpreter(version, jobs, arguments, environ)
-        given = Copy(**{**vars(arguments), "python": python})
+        problem, python = _interpreter(version, jobs, request, context.environ)
+        own = replace(request, python=python)
         asked: dict[Label | None, list[Job]] = {}  # several are `any` and this very platform
         for job in jobs.here:
             if job.python == version:
                 asked.setdefault(job.label, []).append(job)
         for order in orders([_choice(those[0], source) for those in asked.values()]):
             moved = replace(order, project=shared(order.project))
-            items.append(BuildItem(moved, version, given, dict(environ), target, problem))
+            items.append(BuildItem(moved, version, own, dict(context.environ), target, problem))
             covered.append([job for one in order.choices for job in asked[one.label]])
     return items, covered
 
@@ -303,18 +297,16 @@ def _choice(job: Job, source: Source) -> Choice:
 
 
 def _interpreter(
-    version: str, jobs: Jobs, arguments: Namespace, environ: Mapping[str, str]
+    version: str, jobs: Jobs, request: BuildRequest, environ: Mapping[str, str]
 ) -> tuple[WheelfitError | None, str | None]:
-    """Return how the Python of a version is named; why not, if it is not here."""
-    from argparse import Namespace as Copy
-
+    """Return the ``python`` of a request for a version; an error if this machine has none."""
     from wheelfit.errors import UnusableInterpreter
     from wheelfit.operations.environments import open_environment_of
 
     if version == jobs.default:
-        return None, arguments.python
+        return None, request.python
     try:  # what is on PATH may be a shim of a version manager, with nothing behind it
-        open_environment_of(Copy(**{**vars(arguments), "python": version}), environ)
+        open_environment_of(replace(request, python=version), environ)
     except UnusableInterpreter as error:
         error.hint = f"install Python {version}, or leave it out with --only-python"
         return error, None
@@ -323,7 +315,7 @@ def _interpreter(
 
 @contextmanager
 def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
-    """Give what puts a source distribution where all workers see it, until the block ends."""
+    """Yield a function that copies a source distribution to where all workers see it."""
     from tempfile import mkdtemp
 
     folder = Path(mkdtemp(prefix=".wheelfit-sources-", dir=target))
@@ -342,13 +334,9 @@ def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
 
 @contextmanager
 def _record(
-    items: Sequence[BuildItem],
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    target: Path,
-    output: Output,
+    items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
-    """Open what is known of earlier runs; it lies beside the wheels."""
+    """Open the record of earlier runs, which lies beside the wheels."""
     from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record
     from wheelfit.build.work_record import WorkRecord
     from wheelfit.install.seal import Seal
@@ -356,19 +344,21 @@ def _record(
     from wheelfit.platforms.cache_folder import state_folder_of
 
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
-    said = repr([arguments.constraint, arguments.no_build_isolation])
+    options = repr([request.constraint, request.no_build_isolation])
     pythons: dict[str, str] = {}
 
     def key(item: BuildItem) -> str:
         if item.version not in pythons and item.problem is None:
-            found = open_environment_of(item.arguments, item.environ).interpreter
+            found = open_environment_of(item.request, item.environ).interpreter
             pythons[item.version] = f"{found.executable} {found.version}"
         python = pythons.get(item.version, "")
-        return order_digest(item.order, sources[item.order.project], python, said, environ)
+        return order_digest(
+            item.order, sources[item.order.project], python, options, context.environ
+        )
 
     path = target / _RECORD
-    seal = Seal(Path(state_folder_of(environ)))
-    if arguments.rebuild:
+    seal = Seal(Path(state_folder_of(context.environ)))
+    if request.rebuild:
         path.unlink(missing_ok=True)
     with WorkRecord[BuildItem, tuple["BuiltWheel", ...]](
         path,
@@ -377,52 +367,23 @@ def _record(
         to_data=to_record,
         of_data=lambda data: of_record(data, target),
         sign=lambda text: seal.of("what is built", str(path), text),
-        note=output.warn,
+        note=context.reporter.warn,
     ) as record:
         yield record
 
 
-# --- telling -----------------------------------------------------------------------------------
-
-
-def _tell_workers(workers: Workers, items: Sequence[BuildItem], output: Output) -> None:
-    from wheelfit.wording import count_of
-
-    output.detail(f"{count_of(len(items), 'build')} by {workers.words}")
-
-
-def _tell_finished(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], output: Output) -> None:
-    """Name a build that is finished, unless its variants have yet to be compared."""
-    if not _has_variants(outcome):
-        _tell_done(outcome, output, is_failed=outcome.error is not None)
-
-
-def _tell_done(
-    outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], output: Output, *, is_failed: bool
+def _report_finished(
+    outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], reporter: Reporter
 ) -> None:
-    word = "failed" if is_failed else "kept" if outcome.is_kept else "built"
-    output.say(f"{word} {outcome.item}", "bad" if is_failed else "dim")
+    """Report a finished build, unless its variants have yet to be compared."""
+    if not _has_variants(outcome):
+        _report_done(outcome, reporter, is_failed=outcome.error is not None)
 
 
-def tell_jobs(results: Sequence[JobResult], output: Output) -> int:
-    """Say what became of jobs, in few words, and return the exit code.
-
-    :param results: of all jobs.
-    :param output: how to speak.
-    """
-    # One fault of several jobs is told once, though each process has an error of its own.
-    errors = {str(one.error.parts()): one.error for one in results if one.error is not None}
-    for error in errors.values():
-        if not output.json:
-            output.error(error)
-    skipped = sorted({one.job.platform for one in results if one.status == "skipped"})
-    words = {
-        "built": "built",
-        "kept": "kept from before",
-        "failed": "failed",
-        "skipped": f"for other platforms ({', '.join(skipped)})",
-    }
-    counts = {status: sum(one.status == status for one in results) for status in words}
-    parts = [f"{count} {words[status]}" for status, count in counts.items() if count]
-    output.say(", ".join(parts), "bad" if counts["failed"] else "good")
-    return FAILURES if counts["failed"] else 0
+def _report_done(
+    outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], reporter: Reporter, *, is_failed: bool
+) -> None:
+    if is_failed:
+        reporter.say(f"failed {outcome.item}")
+    else:
+        reporter.note(f"{'kept' if outcome.is_kept else 'built'} {outcome.item}")

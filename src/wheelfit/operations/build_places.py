@@ -1,31 +1,32 @@
-"""Where ``wheelfit build`` lets backends run: opened from its arguments."""
+"""The places in which the backends of a build run."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.source_builds import open_building, open_places
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from wheelfit.cli.output import Output
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.operations.build_request import BuildRequest
+    from wheelfit.operations.context import Context
     from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
 
 
 @contextmanager
 def open_build_places(
-    arguments: Namespace, environ: Mapping[str, str], output: Output
+    request: BuildRequest, context: Context
 ) -> Iterator[IsolatedPlaces | OwnPlaces]:
-    """Give what makes the places in which build backends run.
+    """Open the places in which the backends of a build run.
 
-    :param arguments: of ``wheelfit build``.
-    :param environ: the environment of the process.
-    :param output: told of everything that deserves notice.
+    :param request: the build.
+    :param context: the surroundings.
+    :raises WheelfitError: the environment or the sources cannot be opened.
     """
     from wheelfit.operations.asked import choice_policy, limited, read_wanted, source_of
     from wheelfit.operations.environments import open_environment_of
@@ -33,38 +34,39 @@ def open_build_places(
     from wheelfit.operations.machine import choose_machine
     from wheelfit.operations.pip_rules import read_rules
 
-    wanted = read_wanted(arguments, environ, or_project=True)
-    environment = open_environment_of(arguments, environ)
+    environ = context.environ
+    wanted = read_wanted(request, environ, may_be_empty=True)
+    environment = open_environment_of(request, environ)
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
-    machine = choose_machine(arguments, environment.target(), environ, output)
-    policy = choice_policy(arguments, machine.policy, wanted.hashes)
-    settings = read_settings(arguments, environ, wanted.files, prefix=prefix)
+    machine = choose_machine(request, environment.target(), context)
+    policy = choice_policy(request, machine.policy, wanted.hashes)
+    settings = read_settings(request, environ, wanted.files, prefix=prefix)
     required = rules.require_hashes or wanted.requires_hashes
     by = rules.said_by("require-hashes") if rules.require_hashes else ""
     with ExitStack() as stack:
         repository: Repository = stack.enter_context(
-            open_indexes(arguments, settings, environ, output, by_content=required)
+            open_indexes(request, settings, context, by_content=required)
         )
-        # What the project's backend is told is nothing to those of what it needs.
-        others = type(arguments)(**{**vars(arguments), "config_settings": []})
+        # Settings are for the backend of the project, not for those of its build requirements.
+        others = replace(request, config_settings=())
         building = open_building(
-            others, environ, output, repository, settings, environment, machine, policy,
+            others, context, repository, settings, environment, machine, policy,
             wanted, requires_hashes=required, hashes_required_by=by,
         )  # fmt: skip
         stack.callback(building.close)
 
         def given(asked: Asked) -> GivenWheel | None:
-            """Build what the project names by a URL, as forks of backends are; it is trusted."""
+            """Build a requirement that the project names by a URL, as a fork of a backend."""
             source = source_of(asked)
             if source is None:
                 return None
-            output.say(f"building needs {source}", "dim")
+            context.reporter.note(f"building needs {source}")
             return building.given(source)
 
         yield open_places(
-            arguments, environ, lambda: building, environment, machine, policy, wanted,
+            request, environ, lambda: building, environment, machine, policy, wanted,
             requires_hashes=required, hashes_required_by=by, given=given,
         )  # fmt: skip

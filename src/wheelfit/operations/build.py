@@ -1,0 +1,283 @@
+"""Builds of wheels of a project, as variants and plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.build.front_end.variants import Choice, Wanted
+    from wheelfit.build.jobs import JobResult
+    from wheelfit.operations.build_request import BuildRequest
+    from wheelfit.operations.context import Context
+    from wheelfit.projects.backend import ConfigSettings
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """The wheels that were built."""
+
+    name: str
+    """The name of the project."""
+    wheels: tuple[BuiltWheel, ...]
+    files: tuple[Path, ...]
+    """The wheels and the source distribution, where they are now."""
+    warnings: tuple[str, ...]
+    results: tuple[JobResult, ...] = ()
+    """The results of a matrix or of several workers; empty for a build without jobs."""
+
+    @property
+    def by_filename(self) -> Mapping[str, BuiltWheel]:
+        """The wheels by the names of their files."""
+        return {wheel.path.name: wheel for wheel in self.wheels}
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        wheels = self.by_filename
+        return {
+            "version": 1,
+            "project": self.name,
+            "backend": self.wheels[0].backend if self.wheels else None,
+            "sdist": next((str(path) for path in self.files if path.name not in wheels), None),
+            "wheels": [
+                _to_mapping(wheels[path.name], path) for path in self.files if path.name in wheels
+            ],
+            "warnings": list(self.warnings),
+            **({"jobs": [one.to_mapping() for one in self.results]} if self.results else {}),
+        }
+
+
+def build(request: BuildRequest, context: Context) -> BuildReport:
+    """Build wheels of a project, check them, and put them into a folder.
+
+    Failures of a matrix or of several workers are in the report.
+
+    :param request: the project and its wheels.
+    :param context: the surroundings.
+    :raises UsageError: options contradict each other.
+    :raises WheelfitError: a wheel cannot be built.
+    """
+    from pathlib import Path
+    from tempfile import mkdtemp
+
+    from wheelfit.build.front_end.building import build_sdist, build_wheels
+    from wheelfit.build.front_end.delivery import deliver
+    from wheelfit.build.front_end.orders import check_together, orders_for
+    from wheelfit.build.front_end.recipes import read_recipes
+    from wheelfit.build.front_end.source import open_source
+    from wheelfit.build.front_end.variants import PLAIN, choose
+    from wheelfit.build.jobs import same_files
+    from wheelfit.core.labels import NULL
+    from wheelfit.operations.build_jobs import do_jobs, jobs_for
+    from wheelfit.operations.build_places import open_build_places
+    from wheelfit.operations.scratch import scratch_folder
+
+    environ, reporter = context.environ, context.reporter
+    wanted, settings, hand_over = _wanted(request)
+    more = _recipe(request, settings, hand_over=hand_over)
+    with scratch_folder() as scratch:
+        source = open_source(request.project, scratch, _providers(request))
+        recipes = read_recipes(source.pyproject, where=source.where)
+        labels = None if source.table is None else source.table.variants
+        choices = choose(wanted, labels)
+        order = _order(request, environ, request.dialect or recipes.dialect)
+        order = replace(order, dependencies=recipes.dependencies)
+        _check(order, choices, is_sdist_wanted=request.sdist)
+        for note in () if source.table is None else source.table.notes:
+            reporter.detail(f"{source.where}: {note}")
+        known = {NULL, *(labels or ()), *(choice.label for choice in choices)}
+        for label in sorted(recipes.variants.keys() - known):
+            reporter.warn(f"{source.where}: tool.wheelfit.build.variants.{label} is of no variant")
+
+        def new_folder(what: str) -> Path:
+            return Path(mkdtemp(prefix=f"{what}-", dir=scratch))
+
+        jobs = jobs_for(request, environ, source, choices)
+        echo = reporter.say if request.debug or reporter.wants_details else None
+        sdist = None
+        with open_build_places(request, context) as places:
+            if request.sdist or (jobs is not None and order.project.is_dir()):
+                sdist = build_sdist(
+                    order.project, recipes.of(None, more), places, new_folder("sdist"),
+                    environ=environ, tell=reporter.note, echo=echo,
+                )  # fmt: skip
+                order = replace(order, project=sdist)
+            wheels, notes = _build_here(
+                orders_for(order, choices, recipes, more) if jobs is None else (),
+                orders_for(order, [PLAIN], recipes, more)[0],
+                lambda one: build_wheels(
+                    one, places, new_folder("order"), environ=environ, tell=reporter.note, echo=echo
+                ),
+                reporter.note,
+            )
+        results, job_notes = ((), ()) if jobs is None else do_jobs(
+            jobs, lambda those: orders_for(order, those, recipes, more),
+            source, request, context,
+        )  # fmt: skip
+        there = {one.wheel.path: one.wheel for one in results if one.wheel is not None}
+        warnings = (
+            *check_together([*wheels, *there.values()]),
+            *notes,
+            *job_notes,
+            *same_files(results),
+        )
+        built = [sdist] if sdist is not None and request.sdist else []
+        files = deliver([*built, *(wheel.path for wheel in wheels)], Path(request.folder))
+    wheels += there.values()
+    files += tuple(Path(request.folder, path.name) for path in there)
+    return BuildReport(
+        source.name, tuple(wheels), files, _warnings(wheels, warnings), tuple(results)
+    )
+
+
+def _build_here(
+    orders: Sequence[BuildOrder],
+    plain_order: BuildOrder,
+    build: Callable[[BuildOrder], Sequence[BuiltWheel]],
+    tell: Callable[[str], None],
+) -> tuple[list[BuiltWheel], Sequence[str]]:
+    """Build wheels one after the other, and return them, and warnings about their code."""
+    from wheelfit.build.front_end.comparison import compare_with_plain
+
+    def build_plain() -> BuiltWheel:
+        tell("a plain wheel is built to compare the variants with")
+        return build(plain_order)[0]
+
+    built = [(order, build(order)) for order in orders]
+    compared = compare_with_plain(built, plain_order, build_plain)
+    for _, error in compared.losses:
+        raise error
+    return [wheel for _, wheels in built for wheel in wheels], compared.notes
+
+
+def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: bool) -> None:
+    """Refuse options that exclude each other."""
+    from wheelfit.errors import UsageError
+
+    if order.kind == "editable" and (len(choices) > 1 or is_sdist_wanted):
+        raise UsageError(
+            "an editable wheel is built alone", hint="name one --variant, and no --sdist"
+        )
+    if is_sdist_wanted and not order.project.is_dir():
+        raise UsageError(f"{order.project} is no folder that --sdist could be made of")
+
+
+def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
+    """Return the wheels that options or config settings ask for, and the settings that are left."""
+    from wheelfit.build.front_end.variants import Wanted, wanted_by
+    from wheelfit.core.labels import parse_label
+    from wheelfit.core.properties import parse_property
+    from wheelfit.core.variant_request import read_settings
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.source_builds import read_config_settings
+
+    texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
+    given = read_config_settings(texts)
+    about = {key: value for key, value in given.items() if "variant" in key}
+    wanted = wanted_by(
+        map(parse_label, request.labels),
+        map(parse_property, request.properties),
+        null=request.null,
+        everything=request.all,
+        plain=request.plain,
+    )
+    by_settings = read_settings(about)
+    if by_settings is not None:
+        if wanted.requests or wanted.everything:
+            raise UsageError(
+                f"variants are asked for by options, and by the config setting {min(about)}",
+                hint="leave out one or the other",
+            )
+        wanted = Wanted((by_settings,), plain=wanted.plain)
+    left = {key: value for key, value in given.items() if key not in about}
+    return wanted, left, "variant" in about
+
+
+def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
+    """Return the options that count for every wheel."""
+    from wheelfit.build.front_end.recipes import Recipe
+
+    return Recipe(settings, flags=request.flags, hand_over=request.hand_over or hand_over or None)
+
+
+def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
+    """Return the fields that all orders have in common."""
+    from wheelfit.build.front_end.dialects import DIALECTS
+    from wheelfit.build.front_end.orders import BuildOrder
+    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.source_date import source_date_epoch
+
+    if dialect not in ("auto", "none", *DIALECTS):
+        raise UsageError(
+            f"there is no dialect {dialect!r}",
+            where="--dialect",
+            hint=f"there are none, {', '.join(DIALECTS)}",
+        )
+    return BuildOrder(
+        request.project,
+        (),
+        Recipe(),
+        kind="editable" if request.is_editable else "wheel",
+        dialect=dialect,
+        providers=_providers(request),
+        ask_plugins=request.ask_plugins,
+        deadline=request.plugin_deadline,
+        epoch=source_date_epoch(environ),
+    )
+
+
+def _providers(request: BuildRequest) -> Mapping[str, str]:
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.errors import UsageError
+
+    found = {}
+    for text in request.namespace_providers:
+        namespace, equals, requirement = text.partition("=")
+        if not equals or not requirement.strip():
+            raise UsageError(f"--provider {text!r} names none", hint="write NAMESPACE=REQUIREMENT")
+        found[parse_namespace(namespace)] = requirement.strip()
+    return found
+
+
+# --- the result --------------------------------------------------------------------------------
+
+
+def _warnings(wheels: Sequence[BuiltWheel], more: Sequence[str]) -> tuple[str, ...]:
+    """Return the warnings about wheels: those of their builds, further ones, unknown providers."""
+    unknown = dict.fromkeys(
+        namespace
+        for wheel in wheels
+        for namespace, provider in wheel.validated.items()
+        if provider is None
+    )
+    return (
+        *(f"{wheel.path.name}: {note}" for wheel in wheels for note in wheel.notes),
+        *more,
+        *(
+            f"what the wheels say of {namespace} is not validated: its provider is neither built "
+            "in nor installed (--ask-plugins installs it)"
+            for namespace in unknown
+        ),
+    )
+
+
+def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
+    return {
+        "filename": path.name,
+        "path": str(path),
+        "sha256": wheel.sha256,
+        "size": wheel.size,
+        "label": wheel.label,
+        "properties": wheel.properties.to_mapping(),
+        "how": wheel.how,
+        "flags": list(wheel.flags),
+        "validated": dict(wheel.validated),
+        "plugins": dict(wheel.plugins),
+        "notes": list(wheel.notes),
+    }
