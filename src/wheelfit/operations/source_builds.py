@@ -1,4 +1,4 @@
-"""Building from source for one command: opened from its request, when something may be built."""
+"""Builds from source for one operation."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def open_building(
     hashes_required_by: str,
     builds_named: bool = True,
 ) -> Building:
-    """Return the sources, with what may be built of them.
+    """Return the sources, with the wheels that may be built of them.
 
-    :param request: the options of `options.table.requirements.SOURCE_BUILDS` and others.
-    :param context: told what is being done.
+    :param request: the projects that may be built, and the settings of their backends.
+    :param context: the surroundings.
     :param repository: the sources.
-    :param settings: what they were opened by.
-    :param environment: whose interpreter builds.
-    :param machine: what wheels are chosen for.
-    :param policy: how they are chosen.
-    :param wanted: what was asked for.
-    :param requires_hashes: everything must have a promised hash.
-    :param hashes_required_by: who says so besides the user, for errors.
+    :param settings: the settings of the sources.
+    :param environment: its interpreter builds.
+    :param machine: the machine for which wheels are chosen.
+    :param policy: the rules by which they are chosen.
+    :param wanted: the requirements.
+    :param requires_hashes: whether every file must have a promised hash.
+    :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
-    :raises UsageError: something cannot be built for another machine; or a setting is none.
+    :raises UsageError: the machine is not this one, or a setting is not valid.
     """
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
@@ -79,7 +79,7 @@ def open_building(
     building = Building(
         repository,
         places,
-        BuiltWheels(Store(folder)),  # the sources, which have the same one, tell of its faults
+        BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
         BuildPolicy(
             frozenset(_project(name, "--allow-source") for name in request.allow_source),
             settings=read_config_settings(request.config_settings),
@@ -113,18 +113,19 @@ def open_places(
     hashes_required_by: str,
     given: Callable[[Asked], GivenWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
-    """Return what makes the places in which build backends run.
+    """Return the environments in which build backends run.
 
-    :param request: the options of `options.table.requirements.SOURCE_BUILDS`.
-    :param environ: the environment of the process.
-    :param repository: returns where what building needs comes from.
-    :param environment: whose interpreter builds.
-    :param machine: what wheels are chosen for.
-    :param policy: how they are chosen.
-    :param wanted: what was asked for.
-    :param requires_hashes: everything must have a promised hash.
-    :param hashes_required_by: who says so besides the user, for errors.
-    :param given: as `wheelfit.install.builds.environments.IsolatedPlaces` has it.
+    :param request: whether builds are isolated.
+    :param environ: environment variables.
+    :param repository: returns the sources of build requirements.
+    :param environment: its interpreter builds.
+    :param machine: the machine for which wheels are chosen.
+    :param policy: the rules by which they are chosen.
+    :param wanted: the requirements, for their constraints.
+    :param requires_hashes: whether every file must have a promised hash.
+    :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
+    :param given: returns the wheel of a build requirement with a URL, as
+        `wheelfit.install.builds.environments.IsolatedPlaces` needs it; None: there are none.
     """
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
@@ -132,7 +133,7 @@ def open_places(
 
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
-    # A wish is about what gets installed; how builds are told apart holds here too.
+    # Preferences are about what gets installed; rules about providers and metadata count here too.
     rule = ChoicePolicy(providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes)
     return IsolatedPlaces(
         environment.interpreter,
@@ -154,7 +155,7 @@ def open_places(
 
 
 def _never(request: BuildingOptions, wanted: Wanted) -> list[str]:
-    """Return what is wanted as wheels only, with pip's words for all and for none."""
+    """Return the projects wanted as wheels only; ``:all:`` and ``:none:`` mean what pip means."""
     names: list[str] = []
     for text in (*wanted.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):
@@ -174,10 +175,10 @@ def _project(text: str, where: str) -> str:
 
 
 def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:
-    """Read ``KEY=VALUE``; a key that is there again has a list of values.
+    """Parse settings of a build backend; a key that occurs again has a list of values.
 
-    :param texts: as they were given.
-    :raises UsageError: one is something else.
+    :param texts: each ``KEY=VALUE``.
+    :raises UsageError: one is not of that form.
     """
     found: dict[str, list[str]] = {}
     for text in texts:
@@ -189,13 +190,13 @@ def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[st
 
 
 def build_planned(planned: Plan, building: Building | None, candidates: Candidates) -> bool:
-    """Build what a plan has and is not there yet; tell whether anything was.
+    """Build the wheels of a plan that do not exist yet, and return whether there were any.
 
-    Afterwards the choice must be made anew: a wheel that is there is judged by itself.
+    Afterwards the choice must be made anew, for a wheel is judged by its own metadata.
 
-    :param planned: what shall be installed.
-    :param building: builds it; None where nothing can be built.
-    :param candidates: forget what was made up about it.
+    :param planned: the plan.
+    :param building: builds wheels; None where none can be built.
+    :param candidates: forget what was assumed about those wheels.
     :raises BuildFailed: a backend failed.
     """
     unbuilt = [pin for pin in planned.install if building and building.is_unbuilt(pin.file)]

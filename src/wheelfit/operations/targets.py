@@ -1,4 +1,4 @@
-"""What a word on the command line names: a path, or a project of an index."""
+"""Targets: paths, or projects of an index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import SourceOptions
 
 _PREFIX = "project:"
-"""Marks a word as the name of a project, whatever it looks like."""
+"""The prefix of a target that is always the name of a project."""
 _EXAMPLES = "as project:torch or project:torch==2.8.0"
 _FOLDERS = frozenset(
     [
@@ -18,7 +18,7 @@ _FOLDERS = frozenset(
         "target", "tmp", "variants", "vendor", "wheel", "wheelhouse", "wheels",
     ]
 )  # fmt: skip
-"""Usual names of folders. Some are names of projects on public indexes too."""
+"""Usual names of folders, some of which are projects on public indexes too."""
 _ENDINGS = (
     ".bz2", ".gz", ".html", ".json", ".lock", ".tar", ".tgz", ".toml", ".txt", ".whl", ".xz",
     ".zip",
@@ -30,14 +30,14 @@ def named_project(
 ) -> Requirement | None:
     """Return the project that a target names; None if it is a path.
 
-    A misspelt path must not be looked up in an index. So a word without ``project:`` names a
-    project only if the command line names an index, and never if it exists on this machine, has a
-    slash or the ending of a file, or is a usual name of a folder.
+    A misspelt path must not be looked up in an index. So a target without ``project:`` is a
+    project only if the request names an index, and never if the path exists, has a slash or the
+    ending of a file, or is a usual name of a folder.
 
-    :param text: as the user wrote it.
-    :param request: the options of `options.table.sources.SOURCES`.
+    :param text: the target, as the user wrote it.
+    :param request: may name an index.
     :param versions_suffice: whether versions, as in ``torch==2.8.0``, serve in place of an index.
-    :raises UsageError: it is a requirement, but with more than versions; or names no project.
+    :raises UsageError: it is a requirement with more than versions, or not a project.
     """
     from pathlib import Path
 
