@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
-from wheelfit.operations.asked import choice_policy
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     BoundOptions,
     EnvironmentOptions,

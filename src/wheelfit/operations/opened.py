@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.operations.asked import choice_policy, limited, read_wanted
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.pip_rules import check_choice, read_rules
+from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     BoundOptions,
     BuildingOptions,
@@ -18,6 +18,7 @@ from wheelfit.operations.requests import (
     RequirementOptions,
     VariantOptions,
 )
+from wheelfit.operations.requirements import limited, read_wanted
 from wheelfit.resolve.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
     from wheelfit.install.builds.building import Building
     from wheelfit.install.environment import Environment
-    from wheelfit.operations.asked import Wanted
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.requirements import Wanted
     from wheelfit.resolve.request import GivenWheel
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered

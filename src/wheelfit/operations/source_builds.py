@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.install.environment import Environment
     from wheelfit.install.plan import Plan
-    from wheelfit.operations.asked import Wanted
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requests import BuildingOptions
+    from wheelfit.operations.requirements import Wanted
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository

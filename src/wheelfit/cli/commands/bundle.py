@@ -227,7 +227,7 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.operations.asked import choice_policy
+    from wheelfit.operations.preferences import choice_policy
     from wheelfit.operations.machine import choose_machine
 
     return choice_policy(arguments, choose_machine(arguments, target, environ, output).policy)

@@ -119,7 +119,7 @@ class _Opening:
 
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
-        from wheelfit.operations.asked import choice_policy
+        from wheelfit.operations.preferences import choice_policy
         from wheelfit.operations.environments import open_environment_of
         from wheelfit.operations.indexes import open_indexes, read_settings
         from wheelfit.operations.pip_rules import check_choice, read_rules
@@ -307,7 +307,7 @@ def _request(
     from dataclasses import replace
 
     from wheelfit.lock.request import LockRequest, Root
-    from wheelfit.operations.asked import limited, read_wanted
+    from wheelfit.operations.requirements import limited, read_wanted
     from wheelfit.operations.projects import project_request, works_on_project
 
     is_project = works_on_project(arguments)

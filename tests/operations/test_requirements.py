@@ -1,35 +1,43 @@
-"""What the user asked for, from words and requirements files."""
+"""Requirements of a request, from words and requirements files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from cli.running import arguments
 
-from wheelfit.core.ordering import Preferences
-from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import (
     FileProblem,
-    InvalidLabel,
-    InvalidProperty,
     InvalidRequirement,
     UsageError,
     UserError,
     WheelfitError,
 )
-from wheelfit.operations.asked import Wanted, read_preferences, read_wanted
+from wheelfit.operations.requests import RequirementOptions
+from wheelfit.operations.requirements import Wanted, read_wanted
 from wheelfit.testing.wheels import build_wheel
 
 
-def wanted(*words: str | Path, environ: dict[str, str] | None = None) -> Wanted:
-    """Read what the arguments of install ask for."""
-    return read_wanted(arguments("install", *words), environ or {})
+def wanted(
+    *words: str | Path,
+    files: Sequence[Path | str] = (),
+    limits: Sequence[Path] = (),
+    environ: dict[str, str] | None = None,
+) -> Wanted:
+    """Read the requirements of a request.
 
-
-def preferences(*words: str) -> Preferences:
-    """Read the wishes among the arguments of install."""
-    return read_preferences(arguments("install", *words))
+    :param words: requirements, wheels and URLs.
+    :param files: requirements files.
+    :param limits: constraints files.
+    :param environ: values of variables in files.
+    """
+    request = RequirementOptions(
+        requirements=tuple(map(str, words)),
+        requirement=tuple(map(str, files)),
+        constraint=tuple(map(str, limits)),
+    )
+    return read_wanted(request, environ or {})
 
 
 class TestWords:
@@ -109,13 +117,13 @@ class TestWords:
                 assert asked.requirement.url == url
                 assert not found.wheels
 
-    @pytest.mark.parametrize("option", ["-r", "-c"])
+    @pytest.mark.parametrize("option", ["files", "limits"])
     def test_variant_markers_in_files(self, option: str, tmp_path: Path) -> None:
         """F-109: requirements and constraints in files have no wheel to look at either."""
         limits = tmp_path / "limits.txt"
         limits.write_text('first\nsome<2 ; "nvidia" in variant_namespaces\n')
         with pytest.raises(InvalidRequirement, match="variant_namespaces cannot be") as caught:
-            wanted("other", option, limits)
+            wanted("other", **{option: [limits]})  # type: ignore[arg-type]
         assert caught.value.where == f"{limits}:2"
 
     @pytest.mark.parametrize(
@@ -150,11 +158,11 @@ class TestWords:
     def test_nothing(self, tmp_path: Path) -> None:
         """No words ask for nothing; that is wrong usage. A file may be empty."""
         (tmp_path / "empty.txt").write_text("# nothing\n")
-        empty = str(tmp_path / "empty.txt")
-        assert wanted("-r", empty).requirements == ()
-        for words in ([], ["-c", empty]):
+        empty = tmp_path / "empty.txt"
+        assert wanted(files=[empty]).requirements == ()
+        for limits in ([], [empty]):
             with pytest.raises(UsageError):
-                wanted(*words)
+                wanted(limits=limits)
 
 
 class TestFiles:
@@ -171,9 +179,11 @@ class TestFiles:
         (tmp_path / "limits.txt").write_text("first<9\n")
         (tmp_path / "more.txt").write_text("other<2\n")
         found = wanted(
-            "word", "-r", tmp_path / "one.txt", "-r", tmp_path / "two.txt", "-c",
-            tmp_path / "more.txt", environ={"WHO": "second"},
-        )  # fmt: skip
+            "word",
+            files=[tmp_path / "one.txt", tmp_path / "two.txt"],
+            limits=[tmp_path / "more.txt"],
+            environ={"WHO": "second"},
+        )
         assert [asked.requirement.name for asked in found.requirements] == [
             "word", "first", "hashed", "second",
         ]  # fmt: skip
@@ -189,11 +199,11 @@ class TestFiles:
         assert found.hashes == {"hashed": {("sha256", "ab" * 32), ("sha256", "cd" * 32)}}
         assert len(found.files) == 3
 
-    @pytest.mark.parametrize("option", ["-r", "-c"])
+    @pytest.mark.parametrize("option", ["files", "limits"])
     def test_missing(self, option: str, tmp_path: Path) -> None:
         """A file that is not there is named, whichever option names it."""
         with pytest.raises(FileProblem) as caught:
-            wanted("some", option, tmp_path / "missing.txt")
+            wanted("some", **{option: [tmp_path / "missing.txt"]})  # type: ignore[arg-type]
         assert caught.value.where == str(tmp_path / "missing.txt")
         assert "No such file" in caught.value.message
 
@@ -201,17 +211,17 @@ class TestFiles:
         """Bytes that are no UTF-8 are an error, not a traceback."""
         (tmp_path / "bad.txt").write_bytes(b"caf\xe9\n")
         with pytest.raises(FileProblem, match="UTF-8"):
-            wanted("-r", tmp_path / "bad.txt")
+            wanted(files=[tmp_path / "bad.txt"])
 
     def test_a_folder(self, tmp_path: Path) -> None:
         """A folder is no file."""
         with pytest.raises(FileProblem):
-            wanted("-r", tmp_path)
+            wanted(files=[tmp_path])
 
     def test_from_elsewhere(self) -> None:
         """A file on a server is not fetched unseen; its login is not shown."""
         with pytest.raises(UserError) as caught:
-            wanted("-r", "https://me:s3cret@host.example/all.txt?token=s3cret")
+            wanted(files=["https://me:s3cret@host.example/all.txt?token=s3cret"])
         assert caught.value.where == "https://****@host.example/all.txt?****"
 
     def test_files_that_lead_too_far(self, tmp_path: Path) -> None:
@@ -219,62 +229,14 @@ class TestFiles:
         for number in range(1200):
             (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt\n")
         (tmp_path / "1150.txt").write_text("some\n")
-        assert wanted("-r", tmp_path / "1100.txt").requirements
+        assert wanted(files=[tmp_path / "1100.txt"]).requirements
         with pytest.raises(UserError, match="too deeply"):
-            wanted("-r", tmp_path / "0.txt")
+            wanted(files=[tmp_path / "0.txt"])
 
     def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
         """An error names file and line, for requirements and for wheels."""
         for line in ("some ==", "./missing-1.0-py3-none-any.whl", "http://[::1"):
             (tmp_path / "bad.txt").write_text(f"good\n{line}\n")
             with pytest.raises(UserError) as caught:
-                wanted("-r", tmp_path / "bad.txt")
+                wanted(files=[tmp_path / "bad.txt"])
             assert f"{tmp_path}/bad.txt:2" in f"{caught.value.where} {caught.value.note}"
-
-
-class TestWishes:
-    """Preferences among variants (F-91)."""
-
-    def test_everything(self) -> None:
-        """Each kind of wish at each precision; names are normalised."""
-        found = preferences(
-            "--prefer", "nvidia", "--prefer", "x86_64 :: level", "--forbid", "amd",
-            "--require", "blas :: library :: mkl", "--label", "My.Torch=cu128",
-            "--label", " other = null ",
-        )  # fmt: skip
-        assert found == Preferences(
-            prefer=("nvidia", Feature("x86_64", "level")),
-            require=(Property("blas", "library", "mkl"),),
-            forbid=("amd",),
-            labels={"my-torch": "cu128", "other": "null"},  # type: ignore[dict-item]
-        )
-        assert found.variants
-
-    def test_twice_the_same(self) -> None:
-        """Saying it twice does no harm."""
-        words = ["--label", "torch=cu128"]
-        assert preferences(*words, *words) == preferences(*words)
-
-    def test_none(self) -> None:
-        """Variants can be switched off."""
-        assert preferences() == Preferences()
-        assert not preferences("--no-variants").variants
-
-    @pytest.mark.parametrize(
-        ("words", "kind"),
-        [
-            (["--label", "torch"], UsageError),
-            (["--label", "=cu128"], UsageError),
-            (["--label", "torch=cu128", "--label", "Torch=cu126"], UsageError),
-            (["--label", "torch="], InvalidLabel),
-            (["--label", "torch=CU128"], InvalidLabel),
-            (["--prefer", "a :: b :: c :: d"], InvalidProperty),
-            (["--prefer", ""], InvalidProperty),
-            (["--require", "NVIDIA"], InvalidProperty),
-            (["--forbid", "a ::"], InvalidProperty),
-        ],
-    )
-    def test_malformed(self, words: list[str], kind: type[WheelfitError]) -> None:
-        """A wish that cannot be read is an error (F-2, F-3, F-5)."""
-        with pytest.raises(kind):
-            preferences(*words)

@@ -1,0 +1,106 @@
+"""Wishes about variants, and the policy by which wheels are chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.agreements import named, with_own
+from wheelfit.core.labels import parse_label
+from wheelfit.core.ordering import Preferences, parse_preference
+from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import UsageError
+from wheelfit.resolve.release_metadata import MetadataPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.ordering import Choice
+    from wheelfit.core.provider_steps import ProviderPolicy
+    from wheelfit.operations.requests import VariantOptions
+    from wheelfit.resolve.candidates import ChoicePolicy
+    from wheelfit.resolve.listing import AllowedHashes
+
+
+def read_preferences(request: VariantOptions) -> Preferences:
+    """Read the wishes about variants.
+
+    :param request: the options about variants.
+    :raises InvalidProperty: a wish is no property, feature or namespace.
+    :raises InvalidLabel: the text after ``=`` is no label.
+    :raises UsageError: a label is given without a name, or two for one project.
+    :raises UnknownShorthand: a shorthand is not defined.
+    """
+    labels: dict[str, Label] = {}
+    for text in request.label:
+        name, equals, label = text.partition("=")
+        if not name.strip() or not equals:
+            raise UsageError(
+                f"--label {text!r} does not say which package is meant",
+                hint="write NAME=LABEL, as in --label torch=cu126",
+            )
+        project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
+        if labels.setdefault(project, wanted) != wanted:
+            raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
+    wishes = Preferences(
+        prefer=_wishes(request.prefer),
+        require=_wishes(request.require),
+        forbid=_wishes(request.forbid),
+        labels=labels,
+        variants=not request.no_variants,
+    )
+    if not request.variant:
+        return wishes
+    from wheelfit.core.shorthands import combined, find_shorthand  # few need its table
+
+    own = request.shorthands
+    return combined([find_shorthand(name, own) for name in request.variant], wishes)
+
+
+def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
+    return tuple(parse_preference(text) for text in texts)
+
+
+def choice_policy(
+    request: VariantOptions,
+    providers: ProviderPolicy,
+    hashes: Mapping[NormalizedName, AllowedHashes] = MappingProxyType({}),
+) -> ChoicePolicy:
+    """Return the policy by which wheels are chosen.
+
+    :param request: the options about variants.
+    :param providers: how providers are asked.
+    :param hashes: allowed digests by project.
+    :raises InvalidProperty: ``--allow-mixed`` names no feature on which builds must agree.
+    """
+    from wheelfit.resolve.candidates import ChoicePolicy  # check-env and doctor choose nothing
+
+    agreements = with_own(request.agreement_table)
+    mixed = [named(text, agreements) for text in request.allow_mixed]
+    return ChoicePolicy(
+        providers=providers,
+        preferences=read_preferences(request),
+        metadata=_metadata_policy(request),
+        hashes=hashes,
+        agreements=agreements,
+        mixed=frozenset().union(*mixed),
+    )
+
+
+def _metadata_policy(request: VariantOptions) -> MetadataPolicy:
+    """Return the policy by which metadata of variants is judged."""
+    bounds = dict(request.limit)
+    lookups = bounds.pop("lookups", None)
+    policy = MetadataPolicy(
+        strict=request.strict,
+        read_unlisted=request.read_unlisted,
+        limits=replace(DEFAULT_LIMITS, **bounds),
+        accept_unknown_drafts=request.accept_unknown_drafts,
+    )
+    return policy if lookups is None else replace(policy, most_labels=lookups)
