@@ -1,30 +1,5 @@
-"""Tables for people: aligned columns, empty ones left out."""
+"""Former place of `wheelfit.operations.text.columns`."""
 
-from __future__ import annotations
+from wheelfit.operations.text import columns
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; none when there are no rows.
-
-    :param head: one title for each column.
-    :param rows: cells without line breaks; a column without any text is left out.
-
-    >>> columns(("Name", "Empty", "Size"), [("a", "", "10"), ("bcdef", "", "2")])
-    ['Name   Size', '-----  ----', 'a      10', 'bcdef  2']
-    """
-    rows = list(rows)
-    kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
-    widths = {
-        number: max(len(head[number]), *(len(row[number]) for row in rows)) for number in kept
-    }
-    if not rows:
-        return []
-    lines = [head, ["-" * widths.get(number, 0) for number in range(len(head))], *rows]
-    return [
-        "  ".join(f"{line[number]:<{widths[number]}}" for number in kept).rstrip() for line in lines
-    ]
+__all__ = ["columns"]

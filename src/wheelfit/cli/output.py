@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -17,7 +17,7 @@ from wheelfit.errors import FileProblem
 from wheelfit.operations.context import Reporter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from wheelfit.cli.progress import Bar, Bars
     from wheelfit.errors import WheelfitError
@@ -127,6 +127,21 @@ class Output(Reporter):
         from wheelfit.cli.progress import Bar
 
         return Bar(self, what)
+
+    @contextmanager
+    def steps(self, what: str) -> Iterator[Callable[[str], None]]:
+        """Show each step of work: on a terminal while it lasts, elsewhere with ``--verbose``."""
+        if not self.animate:
+            yield self.detail
+            return
+        from wheelfit.cli.progress import start_bars
+
+        bars = start_bars(self)
+        task = bars.add_task(what, total=None)
+        try:
+            yield lambda step: bars.update(task, description=step)
+        finally:
+            bars.stop()
 
     def detail(self, text: str) -> None:
         """Tell what is worth knowing only with ``--verbose``."""

@@ -83,6 +83,13 @@ class Reporter:
         """
         return nullcontext(_Silent(cut))
 
+    def steps(self, what: str) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
+        """Return a function that takes each step of work, in words, for a ``with`` block.
+
+        :param what: the work, in words, until its first step.
+        """
+        return nullcontext(lambda _step: None)
+
     def work(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
         """Return the progress of work for the length of a ``with`` block.
 

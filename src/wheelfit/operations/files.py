@@ -1,4 +1,4 @@
-"""Files and folders that a user names: written whole, or not at all."""
+"""Files and folders named by the user: written whole, or not at all."""
 
 from __future__ import annotations
 

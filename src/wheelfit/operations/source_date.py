@@ -1,4 +1,4 @@
-"""The time that results bear, where ``SOURCE_DATE_EPOCH`` gives it."""
+"""The time stamp of reproducible results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DIGITS = 11
 def source_date_epoch(environ: Mapping[str, str]) -> int | None:
     """Return ``SOURCE_DATE_EPOCH``; None if it is not set.
 
-    :param environ: environment variables.
-    :raises UserError: it is not a number of seconds.
+    :param environ: the environment of the process.
+    :raises UserError: it is no number of seconds.
     """
     text = environ.get("SOURCE_DATE_EPOCH", "")
     if not text:

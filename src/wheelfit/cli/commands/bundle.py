@@ -227,8 +227,8 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.operations.preferences import choice_policy
     from wheelfit.operations.machine import choose_machine
+    from wheelfit.operations.preferences import choice_policy
 
     return choice_policy(arguments, choose_machine(arguments, target, environ, output).policy)
 

@@ -119,10 +119,10 @@ class _Opening:
 
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
-        from wheelfit.operations.preferences import choice_policy
         from wheelfit.operations.environments import open_environment_of
         from wheelfit.operations.indexes import open_indexes, read_settings
         from wheelfit.operations.pip_rules import check_choice, read_rules
+        from wheelfit.operations.preferences import choice_policy
 
         if arguments.hosts and (arguments.platform or arguments.python_version):
             raise UsageError(
@@ -307,8 +307,8 @@ def _request(
     from dataclasses import replace
 
     from wheelfit.lock.request import LockRequest, Root
-    from wheelfit.operations.requirements import limited, read_wanted
     from wheelfit.operations.projects import project_request, works_on_project
+    from wheelfit.operations.requirements import limited, read_wanted
 
     is_project = works_on_project(arguments)
     wanted = read_wanted(arguments, environ, or_project=is_project)

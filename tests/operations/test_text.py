@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.cli.columns import columns
+from wheelfit.operations.text import columns
 
 
 @pytest.mark.parametrize(
