@@ -31,10 +31,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def in_one_line(text: str) -> str:
-    """Return words of others as part of a line: they can neither end it nor turn it around.
-
-    >>> in_one_line("a\\nb")
-    'a\\\\nb'
+    """Return text of others for a line: it can neither end that nor change its direction.
 
     :param text: a name or a value.
     """

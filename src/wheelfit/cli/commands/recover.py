@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
-    from wheelfit.install.mending import Interruption
-    from wheelfit.install.recovery import Recovered
 
 
 OPTIONS = (RECOVER, ENVIRONMENT)
@@ -26,33 +24,13 @@ OPTIONS = (RECOVER, ENVIRONMENT)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Undo or finish what was interrupted."""
-    from wheelfit.install.mending import find_interruption, mend
-    from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
-    from wheelfit.operations.scratch import clear_abandoned
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.recover import RecoverRequest, recover
 
-    environment = open_environment_of(arguments, environ, tags=False)
-    tell_unnamed_environment(arguments, environ, environment, output)
-    done = None
-    found: Interruption | Recovered | None
-    if arguments.dry_run:
-        found = interruption = find_interruption(environment)
-        if interruption is not None and interruption.refusal and not arguments.trust_journal:
-            raise interruption.refusal
-    else:
-        found = done = mend(environment, alone=True, trusting=arguments.trust_journal)
-        clear_abandoned()
-    notes = () if done is None else done.notes
-    output.result_json(
-        {
-            "version": 1,
-            "dry_run": arguments.dry_run,
-            "environment": environment.name,
-            "outcome": None if found is None else found.outcome.value,
-            "changes": [] if found is None else list(found.changes),
-            "notes": list(notes),
-        }
-    )
-    output.result("no change was interrupted" if found is None else str(found))
-    for note in notes:
-        output.say(f"note: {note}", "dim")
+    report = recover(request_of(RecoverRequest, arguments), Context(environ, output))
+    output.result_json(report.to_json())
+    output.result("no change was interrupted" if report.found is None else str(report.found))
+    for note in report.notes:
+        output.note(f"note: {note}")
     return 0

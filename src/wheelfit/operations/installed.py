@@ -1,0 +1,81 @@
+"""The packages of an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.requests import EnvironmentOptions
+
+if TYPE_CHECKING:
+    from wheelfit.install.installed import Broken, Installed
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListRequest(EnvironmentOptions):
+    """The environment, and which of its packages are listed."""
+
+    variants: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledReport:
+    """The packages of an environment."""
+
+    environment: str
+    """The name of the environment."""
+    packages: tuple[Installed, ...]
+    broken: tuple[Broken, ...]
+    """Packages whose metadata cannot be read."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "environment": self.environment,
+            "packages": [_mapping(entry) for entry in self.packages],
+        }
+
+
+def list_installed(request: ListRequest, context: Context) -> InstalledReport:
+    """Return what is installed in an environment.
+
+    :param request: the environment.
+    :param context: the surroundings.
+    """
+    environment = open_environment_of(request, context.environ)
+    scan = environment.scan()
+    packages = tuple(entry for entry in scan.installed if entry.label or not request.variants)
+    return InstalledReport(environment.name, packages, tuple(scan.broken))
+
+
+def project_folder(entry: Installed) -> str | None:
+    """Return the source tree of an editable installation (PEP 610); None if it is not known.
+
+    :param entry: the package.
+    """
+    from wheelfit.sources.urls import file_path
+
+    url = "" if entry.direct_url is None else str(entry.direct_url.get("url", ""))
+    if not entry.editable or not url.startswith("file:"):
+        return None
+    try:
+        return file_path(url)
+    except ValueError:
+        return None
+
+
+def _mapping(entry: Installed) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "version": str(entry.version),
+        "label": entry.label,
+        "properties": [str(one) for one in entry.properties],
+        "requested": entry.requested,
+        "installer": entry.installer or None,
+        "editable": entry.editable,
+        "location": str(entry.location),
+        "project": project_folder(entry),
+    }

@@ -1,0 +1,69 @@
+"""Recovery of an environment whose change was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
+from wheelfit.operations.requests import EnvironmentOptions
+
+if TYPE_CHECKING:
+    from wheelfit.install.mending import Interruption
+    from wheelfit.install.recovery import Recovered
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoverRequest(EnvironmentOptions):
+    """The environment, and whose journal is followed."""
+
+    dry_run: bool = False
+    trust_journal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverReport:
+    """The change that was undone or finished, or would be."""
+
+    environment: str
+    """The name of the environment."""
+    found: Interruption | Recovered | None
+    """The change; None: none was interrupted."""
+    dry_run: bool
+    """Whether nothing was done."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "dry_run": self.dry_run,
+            "environment": self.environment,
+            "outcome": None if self.found is None else self.found.outcome.value,
+            "changes": [] if self.found is None else list(self.found.changes),
+            "notes": list(self.notes),
+        }
+
+
+def recover(request: RecoverRequest, context: Context) -> RecoverReport:
+    """Undo or finish the change of an environment that was interrupted.
+
+    :param request: the environment.
+    :param context: the surroundings.
+    :raises WheelfitError: the change cannot be undone or finished.
+    """
+    from wheelfit.install.mending import find_interruption, mend
+    from wheelfit.operations.scratch import clear_abandoned
+
+    environment = open_environment_of(request, context.environ, tags=False)
+    tell_unnamed_environment(request, environment, context)
+    if request.dry_run:
+        found = find_interruption(environment)
+        if found is not None and found.refusal and not request.trust_journal:
+            raise found.refusal
+        return RecoverReport(environment.name, found, dry_run=True)
+    done = mend(environment, alone=True, trusting=request.trust_journal)
+    clear_abandoned()
+    notes = () if done is None else tuple(done.notes)
+    return RecoverReport(environment.name, done, dry_run=False, notes=notes)

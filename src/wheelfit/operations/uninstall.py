@@ -1,0 +1,95 @@
+"""Removal of packages; their dependencies stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.environments import (
+    mend_first,
+    open_environment_of,
+    tell_interruption,
+    tell_unnamed_environment,
+)
+from wheelfit.operations.requests import EnvironmentOptions
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.install.apply import Applied
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class UninstallRequest(EnvironmentOptions):
+    """The packages to remove, and the environment."""
+
+    names: tuple[str, ...] = ()
+    dry_run: bool = False
+    break_system_packages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UninstallReport:
+    """The packages that were removed, or would be."""
+
+    uninstalled: Applied
+    dry_run: bool
+    """Whether nothing was done."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "dry_run": self.dry_run,
+            "removed": [
+                {"name": entry.name, "version": str(entry.version), "label": entry.label}
+                for entry in self.uninstalled.removed
+            ],
+            "breaks": [one.to_mapping() for one in self.uninstalled.breaks],
+        }
+
+
+def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
+    """Remove packages from an environment.
+
+    :param request: the packages, and the environment.
+    :param context: the surroundings.
+    :raises WheelfitError: something is not installed, or may not be removed.
+    """
+    from wheelfit.install.plan import plan_uninstall
+    from wheelfit.install.uninstall import uninstall as remove
+    from wheelfit.operations.own_modules import check_own_requirements, settle_modules, touches_us
+    from wheelfit.operations.pip_rules import check_changes, read_rules
+
+    environment = open_environment_of(request, context.environ)
+    if request.dry_run:
+        tell_interruption(environment, context.reporter)
+    else:
+        rules = read_rules(context.environ, environment.interpreter.prefix, "uninstall")
+        check_changes(rules, environment)
+        mend_first(environment, context.reporter)
+    tell_unnamed_environment(request, environment, context)
+    names = [_name(text) for text in request.names]
+    plan, _ = plan_uninstall(names, environment.installed())
+    check_own_requirements(plan, environment)
+    if not request.dry_run and touches_us(environment, (), plan.remove):
+        settle_modules(environment)
+    uninstalled = remove(
+        names,
+        environment,
+        dry_run=request.dry_run,
+        break_system_packages=request.break_system_packages,
+    )
+    return UninstallReport(uninstalled, request.dry_run)
+
+
+def _name(text: str) -> NormalizedName:
+    from packaging.utils import InvalidName, canonicalize_name
+
+    from wheelfit.errors import InvalidRequirement
+
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise InvalidRequirement("this is not the name of a package", source=text) from None
