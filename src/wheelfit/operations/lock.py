@@ -1,0 +1,419 @@
+"""Locking: versions and files for every machine, from which each takes its own wheels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.preferences import choice_policy
+from wheelfit.operations.projects import project_request, works_on_project
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    ProjectRequirements,
+    SourceOptions,
+    VariantOptions,
+)
+from wheelfit.operations.requirements import limited, read_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.lock.difference import LockChange
+    from wheelfit.lock.document import Lock, LockedPackage
+    from wheelfit.lock.environments import Python
+    from wheelfit.lock.hosts import HostLock, NamedMachine
+    from wheelfit.lock.locking import Report
+    from wheelfit.lock.request import LockRequest
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.requirements import Wanted
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.sources.pip_configuration import InstallRules
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockingRequest(
+    ProjectRequirements, EnvironmentOptions, SourceOptions, MachineOptions, VariantOptions
+):
+    """The requirements to lock, the machines they are locked for, and the file."""
+
+    output: str = "pylock.toml"
+    hosts: tuple[str, ...] = ()
+    platform: tuple[str, ...] = ()
+    python_version: tuple[str, ...] = ()
+    upgrade: bool = False
+    upgrade_package: tuple[str, ...] = ()
+    check: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLock:
+    """One lock, and its difference from the file that was there."""
+
+    path: Path
+    host_lock: HostLock
+    old: Lock | None
+    """The lock that was there; None: there was none."""
+    changes: Sequence[LockChange]
+
+    @property
+    def lock(self) -> Lock:
+        """The new lock."""
+        return self.host_lock.locked.lock
+
+    @property
+    def environments(self) -> str:
+        """The environments that it is for, in words."""
+        from wheelfit.lock.environments import in_words
+
+        return in_words([each.environment for each in self.host_lock.locked.settled])
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the file was up to date."""
+        return self.old is not None and self.old == self.lock
+
+
+@dataclass(frozen=True, slots=True)
+class LockReport:
+    """The locks that were written, or would be."""
+
+    locks: tuple[WrittenLock, ...]
+    """One lock, or one for each machine if they cannot share one."""
+    writes: bool
+    """Whether files were written, unless they were up to date."""
+    notes: tuple[str, ...]
+    """Warnings about the locks and the request."""
+
+    @property
+    def apart(self) -> str | None:
+        """The reason for a lock for each machine; None: there is one for all."""
+        return self.locks[0].host_lock.apart
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "dry_run": not self.writes,
+            "apart": self.apart,
+            "locks": [_mapping(one, writes=self.writes) for one in self.locks],
+            "notes": list(self.notes),
+        }
+
+
+def lock(request: LockingRequest, context: Context) -> LockReport:
+    """Resolve for every environment or machine, and write the lock.
+
+    :param request: the requirements, and the machines.
+    :param context: the surroundings.
+    :raises LockOutdated: the lock is to be checked, and is not up to date.
+    :raises WheelfitError: there is no solution, or something cannot be read or written.
+    """
+    from wheelfit.errors import LockOutdated
+    from wheelfit.lock.document import write_lock
+    from wheelfit.operations.files import write_atomically
+
+    locking = _Locking(request, context)
+    with locking.repository, context.reporter.steps("resolving") as step:
+        locks = tuple(
+            locking.compared(one)
+            for one in locking.locks(lambda machine: step(f"resolving for {machine.name}"))
+        )
+    writes = not (request.check or request.dry_run)
+    for one in locks:
+        if writes and not one.is_same:
+            write_atomically(str(one.path), write_lock(one.lock))
+    outdated = [one for one in locks if not one.is_same]
+    if request.check and outdated:
+        changed = [change for one in outdated for change in one.changes]
+        raise LockOutdated(
+            "the lock is out of date" if outdated[0].old else "there is no lock yet",
+            where=", ".join(str(one.path) for one in outdated),
+            note="\n".join(map(str, changed)) or "something besides its packages is different",
+            hint="run the same command without --check",
+            details=[change.to_mapping() for change in changed],
+        )
+    notes = dict.fromkeys(note for one in locks for note in one.host_lock.locked.notes)
+    notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
+    return LockReport(locks, writes, tuple(notes))
+
+
+def labels_of(package: LockedPackage) -> Sequence[str]:
+    """Return the labels of a locked package, the plain wheel last; none without variants.
+
+    :param package: the package.
+    """
+    found = {wheel.filename.label for wheel in package.wheels}
+    labels = sorted(label for label in found if label is not None)
+    return [*labels, *(["plain"] if labels and None in found else [])]
+
+
+class _Locking:
+    """The requirements, the sources and the earlier lock; nothing is resolved yet."""
+
+    def __init__(self, request: LockingRequest, context: Context) -> None:
+        from packaging.utils import canonicalize_name
+
+        from wheelfit.core.provider_steps import ProviderPolicy
+        from wheelfit.errors import UsageError
+        from wheelfit.operations.pip_rules import check_choice, read_rules
+
+        if request.hosts and (request.platform or request.python_version):
+            raise UsageError(
+                "--for says for which machines the lock is; --platform and --python-version do "
+                "not go with it",
+                hint="write the Python into a host file: wheelfit host write",
+            )
+        self._request = request
+        self._context = context
+        self._path = Path(request.output)
+        self._old = _old_lock(self._path)
+        self._environment = open_environment_of(request, context.environ)
+        prefix = self._environment.interpreter.prefix
+        rules = read_rules(context.environ, prefix)
+        check_choice(rules)
+        wanted = _wanted(request, context, rules)
+        self._roots = _roots(request, wanted, rules)
+        self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
+        providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
+        self._policy = choice_policy(request, providers, self._roots.hashes)
+        named = frozenset(map(canonicalize_name, request.upgrade_package))
+        self._free = None if request.upgrade else named
+        self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
+
+    def locks(self, report: Report) -> Sequence[HostLock]:
+        """Return the lock; of machines that cannot share one, one for each.
+
+        :param report: takes each machine before it is resolved for.
+        """
+        from wheelfit.lock.environments import environments_for
+        from wheelfit.lock.hosts import HostLock, lock_for_hosts
+        from wheelfit.lock.locking import lock_everywhere
+        from wheelfit.lock.solving import Solver
+
+        request = self._request
+        solver = Solver(self._roots, self.repository, self._policy)
+        where, folder = str(self._path), self._path.absolute().parent
+        if request.hosts:
+            return lock_for_hosts(
+                solver,
+                [self._machine(name) for name in dict.fromkeys(request.hosts)],
+                old=self._old,
+                upgrade=self._free,
+                where=where,
+                folder=folder,
+                report=report,
+            )
+        pythons = self._pythons()
+        locked = lock_everywhere(
+            solver,
+            environments_for(request.platform, pythons, self._roots.requires_python),
+            old=self._old,
+            upgrade=self._free,
+            every_platform=bool(request.platform),
+            every_python=bool(request.python_version) or len(pythons) == 1,
+            where=where,
+            folder=folder,
+            report=report,
+        )
+        return [HostLock(locked, ())]
+
+    def compared(self, one: HostLock) -> WrittenLock:
+        """Return a lock with its difference from the file that is there.
+
+        :param one: of `locks`.
+        """
+        from wheelfit.lock.difference import changes
+
+        path, old = self._path, self._old
+        if one.apart is not None:
+            (machine,) = one.machines
+            path, old = self._path_for(machine.environment.name), machine.old
+        return WrittenLock(path, one, old, changes(old, one.locked.lock))
+
+    def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+        """Yield warnings of older locks for these machines, from which somebody may still sync.
+
+        :param locks: the locks of now.
+        """
+        written = {one.path for one in locks}
+        for path in dict.fromkeys((self._path, *map(self._path_for, self._request.hosts))):
+            if path not in written and path.exists():
+                yield f"{path} is of an earlier time and stays; delete it if nobody uses it"
+
+    def idle_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+        """Yield warnings of packages to upgrade that are not locked: likely misspelt.
+
+        :param locks: the locks of now.
+        """
+        known = {
+            package.name
+            for one in locks
+            for each in (one.old, one.lock)
+            if each is not None
+            for package in each.packages
+        }
+        for name in sorted((self._free or frozenset()) - known):
+            yield f"--upgrade-package {name} changes nothing: {name} is not needed"
+
+    def _path_for(self, host: str) -> Path:
+        """Return the path of the lock of one machine that cannot share one with others."""
+        from wheelfit.lock.document import lock_name
+
+        hosts = list(dict.fromkeys(self._request.hosts))
+        names = [_simple(Path(one).name.removesuffix(".toml")) for one in hosts]
+        place = hosts.index(host)
+        name = names[place]
+        if names.count(name) > 1:
+            name = f"{name}-{place + 1}"
+        own = self._path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
+        return self._path.with_name(lock_name(f"{own}-{name}" if own else name))
+
+    def _pythons(self) -> Sequence[Python]:
+        from wheelfit.lock.environments import known_pythons, python_of
+
+        if self._request.python_version:
+            return tuple(map(python_of, self._request.python_version))
+        if self._roots.requires_python is not None:
+            return known_pythons(self._roots.requires_python)
+        version = self._environment.target().python_full_version
+        self._context.reporter.note(
+            f"locking for Python {version.major}.{version.minor}; --python-version names others"
+        )
+        return ((version.major, version.minor),)
+
+    def _machine(self, name: str) -> NamedMachine:
+        from wheelfit.lock.environments import LockEnvironment
+        from wheelfit.lock.hosts import NamedMachine
+        from wheelfit.lock.selection import LockCandidates
+        from wheelfit.resolve.candidates import Candidates
+
+        request = replace(self._request, host=name)
+        machine = choose_machine(request, self._environment.target(), self._context)
+        policy = replace(self._policy, providers=machine.policy)
+        plugins = machine.plugins(self._environment, self.repository, self._settings, request)
+
+        def candidates(repository: Repository) -> Candidates:
+            return Candidates(
+                repository,
+                machine.target,
+                machine.detector,
+                policy,
+                user_lists=machine.user_lists,
+                plugins=plugins,
+            )
+
+        def chooser(lock: Lock) -> LockCandidates:
+            return LockCandidates(
+                lock,
+                machine.target,
+                machine.detector,
+                policy,
+                user_lists=machine.user_lists,
+                plugins=plugins,
+                folder=self._path.absolute().parent,
+                extras=lock.pylock.extras or (),
+                groups=lock.pylock.dependency_groups,
+            )
+
+        return NamedMachine(
+            LockEnvironment(name, machine.target),
+            candidates,
+            chooser,
+            _old_lock(self._path_for(name)),
+        )
+
+
+def _simple(name: str) -> str:
+    """Return a name as it may stand in that of a lock: without dots."""
+    import re
+
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
+
+
+def _old_lock(path: Path) -> Lock | None:
+    """Return the lock that is there; None if there is none."""
+    from wheelfit.errors import FileProblem, InvalidLock, UsageError
+    from wheelfit.lock.document import is_lock_name
+
+    if not is_lock_name(path.name):
+        raise UsageError(
+            f"a lock file cannot be called {path.name!r}",
+            hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
+        )
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise FileProblem("there is no folder for the lock", where=str(path.parent))
+        return None
+    from wheelfit.operations.locks import load_lock
+
+    try:
+        return load_lock(path)
+    except InvalidLock as error:
+        error.hint = error.hint or "delete it to lock anew, or name another file with --output"
+        raise
+
+
+def _wanted(request: LockingRequest, context: Context, rules: InstallRules) -> Wanted:
+    """Return the requirements that are named, without those of a project."""
+    wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
+    if wanted.sources:
+        from wheelfit.errors import UserError
+
+        raise UserError(
+            "a lock is made of wheels, and this would have to be built",
+            where=wanted.sources[0].where or None,
+            note="\n".join(map(str, wanted.sources)),
+            hint="build a wheel of it and lock that; or install it beside: wheelfit install",
+        )
+    if rules.constraints:
+        return limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
+    return wanted
+
+
+def _roots(request: LockingRequest, wanted: Wanted, rules: InstallRules) -> LockRequest:
+    """Return what the lock is made for: the requirements, and those of a project."""
+    from wheelfit.lock.request import LockRequest, Root
+
+    project = project_request(request) if works_on_project(request) else LockRequest()
+    named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
+    named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
+    return replace(
+        project,
+        roots=(*project.roots, *named),
+        wheels=wanted.wheels,
+        constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
+        hashes=wanted.hashes,
+        prereleases=request.pre or rules.pre or any(file.pre for file in wanted.files),
+        dependencies=not request.no_deps,
+    )
+
+
+def _mapping(one: WrittenLock, *, writes: bool) -> dict[str, object]:
+    settled = one.host_lock.locked.settled
+    return {
+        "path": str(one.path),
+        "written": writes and not one.is_same,
+        "up_to_date": one.is_same,
+        "for": [each.environment.name for each in settled],
+        "requires_python": one.lock.to_mapping()["requires-python"],
+        "packages": [
+            {
+                "name": package.name,
+                "version": str(package.version),
+                "marker": None if package.marker is None else str(package.marker),
+                "wheels": len(package.wheels),
+                "labels": list(labels_of(package)),
+            }
+            for package in one.lock.packages
+        ],
+        "changes": [change.to_mapping() for change in one.changes],
+    }
