@@ -6,8 +6,8 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.cli.explanations import print_explanation
 from wheelfit.cli.output import Output
+from wheelfit.cli.render.explanations import print_explanation
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.provider_steps import ProviderPolicy

@@ -1,0 +1,128 @@
+"""Explanations of choices, as text or JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.core.selection import Verdict
+    from wheelfit.core.target import TagPreference
+    from wheelfit.operations.explain import ExplainReport
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolve.explain import Explanation
+
+_JOINED = "\xa0::\xa0"
+"""Keeps a property on one line."""
+_STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected": "dim"}
+
+
+def show_explanations(report: ExplainReport, output: Output) -> None:
+    """Print what would be chosen for a machine, and the reasons."""
+    for warning in report.warnings:
+        output.warn(warning)
+    output.result_json(report.to_json())
+    for agreement in report.agreements:
+        if agreement.forced.because or (agreement.values and output.verbosity > 0):
+            output.result(str(agreement), "strong")
+            output.result()
+    for number, explanation in enumerate(report.explanations):
+        if number:
+            output.result()
+        print_explanation(explanation, report.machine, output)
+    more = " (with --with-deps what they need is looked at too)" if not report.with_deps else ""
+    for wish in report.idle_wishes:
+        output.warn(f"{wish} is required, but nothing of this has a variant with it{more}")
+
+
+def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
+    """Print the wheel that is chosen, its properties, and why each other wheel is not.
+
+    :param explanation: the verdicts.
+    :param machine: the machine that the wheel is chosen for.
+    :param output: the terminal.
+    """
+    title = f"{explanation.name} {explanation.version or ''}".rstrip()
+    if explanation.chosen is None:
+        output.result(f"{title}: nothing fits {machine.name}", "bad")
+    else:
+        output.result(f"{title} for {machine.name}: {explanation.chosen.text}", "strong")
+    if explanation.source:
+        output.result(f"  {'from':<12}{explanation.source}", "dim")
+    if explanation.properties:
+        values = (
+            f"{feature} :: {', '.join(some)}" for feature, some in explanation.properties.features()
+        )
+        for number, line in enumerate(values):
+            output.result(f"  {'' if number else 'properties':<12}{line}")
+    for project, value, known in explanation.built_for:
+        how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
+        output.result(f"  {'built for':<12}{project} {value} ({project} {how})")
+    if output.verbosity > 0:  # P-21; the evidence is what probe shows
+        for one in explanation.detections:
+            output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
+    rows = list(_rows(explanation, machine.target.tags, output))
+    rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
+    width = max((len(who) for _, who, _ in rows), default=0)
+    for verdict, who, reason in rows:
+        # A reason may be long; its lines stay together under their own margin.
+        head = f"  {verdict:<12}{who:<{width}}  "
+        text = textwrap.fill(
+            reason.replace(" :: ", _JOINED),
+            width=max(100, len(head) + 40),
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        output.result(text.replace(_JOINED, " :: "), _STYLES[verdict])
+    for warning in explanation.warnings:
+        output.warn(warning)
+    for note in explanation.notes:
+        output.say(f"  note: {note}", "dim")
+
+
+def _who(verdict: Verdict) -> str:
+    return verdict.filename.label or "plain wheel"
+
+
+def _rows(
+    explanation: Explanation, tags: TagPreference, output: Output
+) -> Iterator[tuple[str, str, str]]:
+    """Yield verdict, label and reason of each wheel; wheels for other systems are counted."""
+    verdicts = explanation.candidates
+    if output.verbosity > 0:
+        for one in verdicts:
+            yield one.verdict, _who(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
+        return
+    # A release may have hundreds of wheels for other Pythons and platforms. A label that has
+    # others too is named with those; one that has none is named once.
+    ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
+    others = [one for one in verdicts if tags.best(one.filename.tags) is None]
+    named = {_who(one) for one in ours}
+    yield from _counted(ours)
+    for who, group in groupby(sorted(others, key=_who), key=_who):
+        wheels = list(group)
+        if who not in named:
+            count = f"all {len(wheels)} wheels are for others: " if len(wheels) > 1 else ""
+            yield "rejected", who, count + _reason(wheels[0])
+    rest = sum(_who(one) in named for one in others)
+    if rest:
+        what = "1 wheel is" if rest == 1 else f"{rest} wheels are"
+        yield "rejected", "others", f"{what} for other Pythons or platforms (-v names them)"
+
+
+def _counted(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
+    """Yield rows of wheels; several in a row of one label that share a reason are one row."""
+    groups = groupby(verdicts, key=lambda one: (one.verdict, _who(one), _reason(one)))
+    for (verdict, who, reason), group in groups:
+        number = len(list(group))
+        yield verdict, who, f"{number} wheels: {reason}" if number > 1 else reason
+
+
+def _reason(verdict: Verdict) -> str:
+    return verdict.reason.removeprefix(f"{verdict.verdict}; ")

@@ -1,0 +1,104 @@
+"""Releases with all of their labels, as text or JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.explain import tags_in_words
+from wheelfit.operations.sizes import size_words
+from wheelfit.operations.text import in_one_line
+from wheelfit.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.explain import OverviewReport
+    from wheelfit.resolve.overview import LabelRow, Overview
+
+_MOST = 4
+"""Machines, or Pythons and platforms, that a line names unless everything is wanted."""
+
+
+def show_overviews(report: OverviewReport, output: Output) -> None:
+    """Print every label of some releases."""
+    output.result_json(report.to_json())
+    for number, one in enumerate(report.overviews):
+        if number:
+            output.result()
+        _show(one, output)
+
+
+def _show(overview: Overview, output: Output) -> None:
+    """Print every label: its condition, its wheels, and the machines that take it."""
+    wheels = sum(len(row.wheels) for row in overview.rows)
+    labels = sum(row.label is not None for row in overview.rows)
+    if not labels:
+        count = count_of(wheels, "plain wheel")
+    elif labels < len(overview.rows):
+        count = f"{count_of(wheels, 'wheel')}, {count_of(labels, 'label')} and plain wheels"
+    else:
+        count = f"{count_of(wheels, 'wheel')} of {count_of(labels, 'label')}"
+    output.result(f"{overview.name} {overview.version} for all machines: {count}", "strong")
+    if overview.source:
+        output.result(in_one_line(f"  from {overview.source}"), "dim")
+    for row in overview.rows:
+        output.result(in_one_line(f"  {row.label or 'plain wheel'}"), "good")
+        for what, text in _lines(row, output, asked=bool(overview.machines)):
+            _print(what, text, output)
+    if overview.without:
+        _print("nothing for", _some(overview.without, output), output, margin="  ")
+    for note in overview.notes:
+        output.say(in_one_line(f"  note: {note}"), "dim")
+
+
+def _lines(row: LabelRow, output: Output, *, asked: bool) -> Iterator[tuple[str, str]]:
+    yield "machine", row.condition
+    if row.properties:
+        yield (
+            "properties",
+            "; ".join(
+                f"{feature} :: {', '.join(values)}" for feature, values in row.properties.features()
+            ),
+        )
+    pythons, platforms = tags_in_words(row)
+    yield "built for", f"{_some(pythons, output)} on {_some(platforms, output)}"
+    yield "wheels", f"{len(row.wheels)}{_sizes(row)}"
+    if output.verbosity > 0:
+        for wheel in row.wheels:
+            yield "", wheel.filename.text
+    if asked:
+        yield "taken by", _some(row.takers, output) if row.takers else "none of the machines asked"
+
+
+def _sizes(row: LabelRow) -> str:
+    sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
+    if not sizes:
+        return ""
+    least, most = size_words(min(sizes)), size_words(max(sizes))
+    return f", {most}" if least == most else f", {least} to {most}"
+
+
+def _some(items: Sequence[str], output: Output) -> str:
+    if len(items) <= _MOST + 1 or output.verbosity > 0:
+        return ", ".join(items)
+    return f"{', '.join(items[:_MOST])} and {len(items) - _MOST} more"
+
+
+def _print(what: str, text: str, output: Output, margin: str = "    ") -> None:
+    head = f"{margin}{what:<12}"
+    joined = in_one_line(text).replace(" :: ", _JOINED)
+    filled = textwrap.fill(
+        joined,
+        width=100,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    output.result(filled.replace(_JOINED, " :: "))
+
+
+_JOINED = "\xa0::\xa0"
+"""Keeps a property on one line."""

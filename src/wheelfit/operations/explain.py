@@ -1,0 +1,318 @@
+"""Explanations: the wheel that would be chosen, and the reasons against the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.environments import tell_interruption
+from wheelfit.operations.opened import FromRequirements, open_for_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.ordering import Choice
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.opened import Opened
+    from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolve.joint_choice import Held
+    from wheelfit.resolve.listing import Release
+    from wheelfit.resolve.overview import LabelRow, Overview
+    from wheelfit.resolve.request import Asked, GivenWheel
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(FromRequirements):
+    """The releases to explain, and the machine."""
+
+    with_deps: bool = False
+    all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainReport:
+    """The verdicts on the wheels of each project, for one machine."""
+
+    machine: ChosenMachine
+    explanations: tuple[Explanation, ...]
+    agreements: tuple[Held, ...] = ()
+    """Values on which the builds that are chosen together agree."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about all of it."""
+    idle_wishes: tuple[Choice, ...] = ()
+    """Required properties that no variant has."""
+    with_deps: bool = False
+    """Whether everything was resolved together."""
+    lacks_accelerator: bool = False
+    """Whether an accelerator is required, and a build would use none though others do."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether something has no wheel that fits, or an installation would be refused."""
+        fits = all(one.chosen is not None for one in self.explanations)
+        return not fits or self.lacks_accelerator or (self.with_deps and bool(self.idle_wishes))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "target": self.machine.name,
+            **self.machine.to_mapping(),
+            "projects": [one.to_mapping() for one in self.explanations],
+            "agreements": [one.to_mapping() for one in self.agreements],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewReport:
+    """Every label of some releases, and the machines that take it."""
+
+    overviews: tuple[Overview, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "machines": {
+                name: words for one in self.overviews for name, words in one.machines.items()
+            },
+            "releases": [one.to_mapping() for one in self.overviews],
+        }
+
+
+def explain(request: ExplainRequest, context: Context) -> ExplainReport:
+    """Return which wheels would be chosen, and why not the others.
+
+    :param request: the projects, and the machine.
+    :param context: the surroundings.
+    :raises WheelfitError: there is no solution, or something cannot be read.
+    """
+    _check(request)
+    with open_for_choice(request, context, changes=False) as opened:
+        tell_interruption(opened.environment, context.reporter)
+        agreements: tuple[Held, ...] = ()
+        if request.with_deps:
+            explanations, agreements, warnings = _together(request, opened)
+        else:
+            explanations = _apart(opened)
+            warnings = list(_mixtures(explanations, opened))
+        refused = None
+        if request.require_accelerator:
+            refused = _missing_accelerator(explanations, opened, context.reporter)
+        present = [one.properties for one in explanations]
+        return ExplainReport(
+            opened.machine,
+            tuple(explanations),
+            agreements,
+            (*warnings, *([] if refused is None else [refused])),
+            tuple(opened.candidates.policy.preferences.in_vain(present)),
+            request.with_deps,
+            refused is not None,
+        )
+
+
+def overview(request: ExplainRequest, context: Context) -> OverviewReport:
+    """Return every label of each release, and the machines that take it.
+
+    :param request: the projects.
+    :param context: the surroundings.
+    :raises WheelfitError: there is no release, or something cannot be read.
+    """
+    from wheelfit.operations.onlookers import onlookers
+    from wheelfit.resolve.overview import metadata_of
+    from wheelfit.resolve.overview import overview as overview_of
+
+    _check(request)
+    overviews = []
+    with open_for_choice(request, context, changes=False) as opened:
+        tell_interruption(opened.environment, context.reporter)
+        for release in _releases(opened):
+            metadata = metadata_of(opened.candidates, release)
+            machines = onlookers(
+                metadata.document,
+                opened.environment.target(),
+                context.environ,
+                context.reporter,
+                rocm_same_major=request.rocm_compat == "same-major",
+            )
+            overviews.append(overview_of(opened.candidates, release, metadata, machines))
+    return OverviewReport(tuple(overviews))
+
+
+def tags_in_words(row: LabelRow) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the Pythons and the platforms of the wheels of a label, in words.
+
+    :param row: the label.
+    """
+    from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
+
+    tags = {tag for wheel in row.wheels for tag in wheel.filename.tags}
+    return pythons_in_words(tags), platforms_in_words(tags)
+
+
+def _check(request: ExplainRequest) -> None:
+    from wheelfit.errors import UsageError
+
+    other = "--with-deps" if request.with_deps else "--for"
+    if request.all and (request.with_deps or request.host is not None):
+        raise UsageError(
+            f"--all and {other} exclude each other",
+            hint="--all shows releases by themselves, for no machine in particular",
+        )
+
+
+def _apart(opened: Opened) -> list[Explanation]:
+    from wheelfit.resolve.explain import explain_project, explain_release
+
+    constraints = _constraints(opened)
+    wheels, requirements = _wheels_and_others(opened)
+    given = [
+        explain_release(opened.candidates, wheel.name, wheel.version)
+        for wheel in _given(opened, wheels)
+    ]
+    return given + [
+        explain_project(
+            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
+        )
+        for one in requirements
+    ]
+
+
+def _together(
+    request: ExplainRequest, opened: Opened
+) -> tuple[list[Explanation], tuple[Held, ...], list[str]]:
+    """Return the explanations, the agreements and the warnings of a resolution."""
+    from wheelfit.resolve.acceleration import unwished_libraries
+    from wheelfit.resolve.cautions import about_mixture
+    from wheelfit.resolve.explain import explain_choice
+    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.resolver import resolve
+
+    wanted = opened.wanted
+    resolution = resolve(
+        Request(
+            requirements=wanted.requirements,
+            wheels=opened.wheels(),
+            constraints=wanted.constraints,
+            overrides=wanted.overrides,
+            excluded=wanted.excluded,
+            prereleases=opened.prereleases,
+            dependencies=not request.no_deps,
+        ),
+        opened.candidates,
+    )
+    preferences = opened.candidates.policy.preferences
+    # Of all together; a caution about one package stands in its explanation.
+    cautions = (*about_mixture(resolution.held), *unwished_libraries(resolution, preferences))
+    explanations = [
+        explain_choice(opened.candidates, pin.choice)
+        for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
+        if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
+    ]
+    return explanations, resolution.held, list(map(str, cautions))
+
+
+def _mixtures(explanations: Iterable[Explanation], opened: Opened) -> Iterator[str]:
+    """Yield warnings of builds that are best for each project and do not go together."""
+    from wheelfit.resolve.joint_choice import Chosen, held_by
+
+    chosen = [
+        Chosen(one.name, one.version, one.chosen.label, one.properties)
+        for one in explanations
+        if one.version is not None and one.chosen is not None
+    ]
+    for held in held_by(chosen, opened.candidates.policy.binding):
+        if not held.values:
+            yield (
+                f"install would not take these builds together ({held.sides}); "
+                "--with-deps shows what it takes"
+            )
+
+
+def _missing_accelerator(
+    explanations: Sequence[Explanation], opened: Opened, reporter: Reporter
+) -> str | None:
+    """Return why a build without an accelerator would be refused; None if none would be."""
+    from wheelfit.operations.bounds import tell_unconcerned
+    from wheelfit.resolve.acceleration import acceleration_of, refusal
+
+    found = [
+        acceleration_of(
+            one.name,
+            one.version,
+            one.chosen.label,
+            one.properties,
+            one.candidates,
+            opened.candidates,
+        )
+        for one in explanations
+        if one.version is not None and one.chosen is not None
+    ]
+    concerned = [one for one in found if one is not None]
+    if not concerned:
+        tell_unconcerned(reporter)
+    refused = refusal(concerned)
+    return None if refused is None else f"{refused.message} ({refused.note})"
+
+
+def _constraints(opened: Opened) -> list[Requirement]:
+    """Return the constraints that apply to the Python in use."""
+    environment = opened.candidates.target.environment
+    limits = [asked.requirement for asked in opened.wanted.constraints]
+    return [limit for limit in limits if limit.applies(environment)]
+
+
+def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requirement]]:
+    """Return what is asked for: wheels by their URL, and requirements without one."""
+    from wheelfit.resolve.request import given_wheel
+
+    wheels = list(opened.wheels())
+    others = []
+    for asked in _asked(opened):
+        if asked.requirement.url is None:
+            others.append(asked.requirement)
+        else:
+            wheels.append(given_wheel(str(asked.requirement.url), where=asked.where))
+    return wheels, others
+
+
+def _given(opened: Opened, wheels: Iterable[GivenWheel]) -> Iterator[WheelFilename]:
+    """Yield wheels that the user named, each as the only one of its project."""
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.sources.page import ProjectPage
+
+    for wheel in wheels:
+        filename = parse_wheel_filename(wheel.file.filename)
+        opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
+        yield filename
+
+
+def _asked(opened: Opened) -> list[Asked]:
+    """Return the requirements after overrides and exclusions."""
+    from wheelfit.resolve.replacements import Replacements
+
+    wanted = opened.wanted
+    replacements = Replacements(
+        wanted.overrides, wanted.excluded, opened.candidates.target.environment
+    )
+    return [one for asked in wanted.requirements for one in replacements.instead(asked)]
+
+
+def _releases(opened: Opened) -> Iterator[Release]:
+    from wheelfit.errors import NoSolution
+    from wheelfit.resolve.overview import newest_release
+
+    constraints = _constraints(opened)
+    wheels, requirements = _wheels_and_others(opened)
+    for wheel in _given(opened, wheels):
+        listing = opened.candidates.listing(wheel.name)
+        if listing is None or wheel.version not in listing.releases:  # pragma: no cover
+            raise NoSolution(f"there is no {wheel.name} {wheel.version}")
+        yield listing.releases[wheel.version]
+    for one in requirements:
+        yield newest_release(
+            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
+        )
