@@ -1,13 +1,14 @@
-"""Trees of packages as people read them."""
+"""Trees of dependencies, as text or JSON."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.cli.output import in_one_line
+from wheelfit.operations.text import in_one_line
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
     from wheelfit.lock.tree import Branch, Root, Tree, TreePackage
+    from wheelfit.operations.tree import TreeReport
 
 _MOST_LABELS = 8
 """Labels that a line names, unless everything is wanted."""
@@ -28,7 +30,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Hold one line, and what hangs below it."""
+    """A line, and the lines below it."""
 
     text: str
     below: Callable[[], Sequence[_Node]] = tuple
@@ -38,47 +40,40 @@ class _Line:
 
 
 _Node: TypeAlias = "Callable[[], _Line]"
-"""Makes its line when its turn comes: only then it is known what was told before."""
+"""Returns its line when that is printed: only then it is known which packages were."""
 
 
-def made_for(tree: Tree) -> Iterator[str]:
-    """Yield lines that say where a lock can be used at all.
+def show_tree(report: TreeReport, output: Output) -> None:
+    """Print the dependencies in a lock, a package with its own only once."""
+    output.result_json(report.to_json())
+    if output.json:
+        return
+    tree, machine = report.tree, report.machine
+    scope = "everything any machine could get" if machine is None else f"for {machine.name}"
+    output.result(f"{Path(report.lock).name}: {scope}", "strong")
+    if machine is None:
+        for condition in _conditions(tree):
+            output.result(condition, "dim")
+    if report.inverted is not None:
+        _print(_Upwards(tree, output).starts(report.inverted), output, report.depth)
+    else:
+        _print(_Downwards(tree, output).roots(), output, report.depth)
+        for name, reason in tree.left_out:
+            output.result(in_one_line(f"not there: {name} ({reason})"), "dim")
+    for note in tree.notes:
+        output.warn(in_one_line(note))
 
-    :param tree: of the lock.
-    """
+
+def _conditions(tree: Tree) -> Iterator[str]:
+    """Yield lines that name the Pythons and the environments that a lock is for."""
     if tree.requires_python is not None:
         yield in_one_line(f"for Python {tree.requires_python}")
     for marker in tree.environments:
         yield _shortened(in_one_line(f"for {marker}"))
 
 
-def print_tree(tree: Tree, output: Output, depth: int | None = None) -> None:
-    """Print what needs what, from what was asked for down; what is shared is told once.
-
-    :param tree: what to print.
-    :param output: where to.
-    :param depth: how many steps down; None: all.
-    """
-    drawing = _Downwards(tree, output)
-    _print(drawing.roots(), output, depth)
-
-
-def print_inverted(
-    tree: Tree, name: NormalizedName, output: Output, depth: int | None = None
-) -> None:
-    """Print who needs a package, up to what was asked for.
-
-    :param tree: what to print.
-    :param name: of the package.
-    :param output: where to.
-    :param depth: how many steps up; None: all.
-    """
-    drawing = _Upwards(tree, output)
-    _print(drawing.starts(name), output, depth)
-
-
 def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
-    """Print lines; without recursion, for a lock may be as deep as it likes."""
+    """Print lines; without recursion, for a lock may be of any depth."""
     pending = [(node, "", "", 0) for node in reversed(nodes)]
     while pending:
         node, head, margin, steps = pending.pop()
@@ -97,16 +92,16 @@ def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
 
 
 def _shortened(text: str) -> str:
-    """Cut what is longer than anybody reads: a marker may be as long as a book."""
+    """Return a line of readable length: a marker may be very long."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class _Drawing:
-    """Write packages of a tree; each tells what it needs only once."""
+    """The lines of a tree; the dependencies of a package are printed once."""
 
     def __init__(self, tree: Tree, output: Output) -> None:
         self._tree = tree
-        self._told: set[int] = set()
+        self._printed: set[int] = set()
         self._everything = output.verbosity > 0
 
     def _title(self, package: TreePackage) -> str:
@@ -129,7 +124,7 @@ class _Drawing:
         return listed(names, word, most=None)
 
     def _with(self, package: TreePackage, branch: Branch) -> str:
-        """Say with which wheels of a package there is a need."""
+        """Return the wheels of a package that have a dependency, in words."""
         if package.known == "by-release":
             return "with some of its wheels"
         if len(branch.labels) == 1:
@@ -163,12 +158,12 @@ class _Downwards(_Drawing):
     def _package(self, number: int) -> _Line:
         package = self._tree.packages[number]
         title = self._title(package)
-        if number not in self._told:
+        if number not in self._printed:
             return _Line(title, lambda: self._below(number))
         return _Line(f"{title}  (above)", style="dim") if package.branches else _Line(title)
 
     def _below(self, number: int) -> Sequence[_Node]:
-        self._told.add(number)
+        self._printed.add(number)
         package = self._tree.packages[number]
         groups: dict[str, list[Branch]] = {}
         for branch in package.branches:
@@ -177,12 +172,12 @@ class _Downwards(_Drawing):
         nodes = list(self._needed(groups.pop("", ())))
         for words, branches in groups.items():
             nodes.append(_heading(words, list(self._needed(branches))))
-        if package.known == "unknown" and self._tells_something:
+        if package.known == "unknown" and self._has_dependencies:
             nodes.append(lambda: _Line("what it needs is not known", style="dim"))
         return nodes
 
     @cached_property
-    def _tells_something(self) -> bool:
+    def _has_dependencies(self) -> bool:
         return any(one.known != "unknown" for one in self._tree.packages)
 
     def _needed(self, branches: Iterable[Branch]) -> Iterator[_Node]:
@@ -211,13 +206,13 @@ class _Upwards(_Drawing):
         title = self._title(package)
         if branch is not None and not branch.always:
             title += f"  {self._with(package, branch)}"
-        if number not in self._told:
+        if number not in self._printed:
             return _Line(title, lambda: self._above(number))
-        tells = number in self._needing or number in self._asked
-        return _Line(f"{title}  (above)", style="dim") if tells else _Line(title)
+        has_lines = number in self._needing or number in self._asked
+        return _Line(f"{title}  (above)", style="dim") if has_lines else _Line(title)
 
     def _above(self, number: int) -> Sequence[_Node]:
-        self._told.add(number)
+        self._printed.add(number)
         asked: list[_Node] = [
             partial(_Line, _asked(root), style="dim") for root in self._asked.get(number, ())
         ]
@@ -239,7 +234,7 @@ _PARTS = {"extras": "extra", "dependency_groups": "group"}
 
 
 def _when(marker: Marker) -> str:
-    """Write a condition; what a lock calls a member of a set, people call by its name."""
+    """Return a condition in words; an extra or a group by its name."""
     found = _PART.fullmatch(str(marker))
     if found is not None:
         return f"with the {_PARTS[found[3]]} {found[2]}"

@@ -1,0 +1,123 @@
+"""Trees of dependencies: what needs what in a lock, for every machine or for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import UsageError
+from wheelfit.operations.locks import FromLock, load_lock, open_lock
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.lock.tree import Tree
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeRequest(FromLock):
+    """The lock, the machine, and the part of the tree."""
+
+    here: bool = False
+    invert: str | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReport:
+    """The dependencies in a lock."""
+
+    lock: str
+    """The path of the lock, as the user named it."""
+    tree: Tree
+    machine: ChosenMachine | None
+    """The machine that the tree is for; None: every machine."""
+    inverted: NormalizedName | None
+    """The package from which the tree goes up; None: the tree goes down from its roots."""
+    depth: int | None
+    """Steps of the tree that are shown; None: all."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        tree = self.tree
+        if self.inverted is not None:
+            tree = tree.only(tree.above(self.inverted, self.depth))
+        elif self.depth is not None:
+            tree = tree.only(tree.within(self.depth))
+        every: dict[str, object] = {"host": None, "overrides": []}
+        return {
+            "version": 1,
+            "lock": self.lock,
+            "target": None if self.machine is None else self.machine.name,
+            **(every if self.machine is None else self.machine.to_mapping()),
+            **tree.to_mapping(),
+        }
+
+
+def tree(request: TreeRequest, context: Context) -> TreeReport:
+    """Return what needs what in a lock.
+
+    :param request: the lock, and the machine.
+    :param context: the surroundings.
+    :raises UsageError: options contradict each other.
+    :raises UserError: the package of ``--invert`` is not in the tree.
+    :raises NoFit: the machine gets nothing that works.
+    """
+    from packaging.utils import canonicalize_name
+
+    if request.here and request.host is not None:
+        raise UsageError("--here and --for name two machines", hint="give one of them")
+    machine: ChosenMachine | None = None
+    if request.here or request.host is not None:
+        found, machine = _of_one(request, context)
+    else:
+        found = _of_all(request, context)
+    name = None if request.invert is None else canonicalize_name(request.invert)
+    if name is not None:
+        _check_known(found, name, request.lock)
+    return TreeReport(request.lock, found, machine, name, request.depth)
+
+
+def _of_all(request: TreeRequest, context: Context) -> Tree:
+    from wheelfit.lock.tree import tree_of_all
+
+    if request.extra or request.group is not None:
+        raise UsageError(
+            "--extra and --group belong to one machine",
+            hint="add --here or --for HOST; without them every extra and group is shown",
+        )
+    lock = load_lock(Path(request.lock), strict=request.strict)
+    for note in lock.notes:
+        context.reporter.warn(note)
+    return tree_of_all(lock)
+
+
+def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
+    from wheelfit.lock.tree import tree_of_one
+
+    opened = open_lock(request, context)
+    with opened.repository:
+        machine = opened.machine(request.host)
+        selection = opened.candidates(machine).select()
+    return tree_of_one(opened.lock, selection), machine
+
+
+def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
+    from difflib import get_close_matches
+
+    from wheelfit.errors import UserError
+
+    names = {str(package.name) for package in tree.packages}
+    if name in names:
+        return
+    reason = dict(tree.left_out).get(name)
+    close = get_close_matches(name, sorted(names), n=3)
+    raise UserError(
+        f"{name[:80]} is not among the packages",
+        where=lock,
+        note=reason,
+        hint=f"did you mean {' or '.join(close)}?" if close else None,
+    )
