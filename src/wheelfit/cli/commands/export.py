@@ -22,34 +22,26 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-FORMATS = ("requirements", "cyclonedx", "licenses")
-
 
 OPTIONS = (LOCK_FILE, EXPORT, ENVIRONMENT, SOURCES, MACHINES, VARIANTS)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Write an export for each machine."""
-    from wheelfit.cli.exports import Exporting
-    from wheelfit.operations.files import write_atomically
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.export import ExportRequest, export, several_in_one_file
 
-    with Exporting(arguments, environ, output).exports() as exports:
-        for export in exports:
-            if export.path is not None:
-                write_atomically(export.path, export.text.encode())
-    for export in exports:
-        if export.path is not None:
-            output.say(f"{export.contents.target.name}: {export.path}")
-    output.result_json(
-        {
-            "version": 1,
-            "lock": arguments.lock,
-            "format": arguments.format,
-            "targets": [export.to_mapping() for export in exports],
-        }
-    )
-    for export in exports:
-        if export.path is None:
-            for line in export.text.removesuffix("\n").split("\n"):
+    request = request_of(ExportRequest, arguments)
+    if len(request.hosts) > 1 and request.output is None and not output.json:
+        raise several_in_one_file(None)
+    report = export(request, Context(environ, output))
+    for one in report.exports:
+        if one.path is not None:
+            output.say(f"{one.contents.target.name}: {one.path}")
+    output.result_json(report.to_json())
+    for one in report.exports:
+        if one.path is None:
+            for line in one.text.removesuffix("\n").split("\n"):
                 output.result(line)
     return 0

@@ -1,4 +1,4 @@
-"""Exports of a lock for some machines: what each says, and where it goes."""
+"""Export: what machines get from a lock, as files for other tools."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit.cli.columns import columns
-from wheelfit.cli.output import in_one_line
-from wheelfit.cli.progress import Bars
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, UsageError
@@ -22,22 +19,22 @@ from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
 from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
-from wheelfit.operations.files import new_folder
-from wheelfit.operations.locks import naming, open_lock
+from wheelfit.operations.files import new_folder, write_atomically
+from wheelfit.operations.locks import FromLock, naming, open_lock
 from wheelfit.operations.source_date import source_date_epoch
+from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.output import Output
     from wheelfit.core.filename import WheelFilename
     from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.operations.context import Context
     from wheelfit.operations.locks import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolve.resolution import Pin
@@ -49,21 +46,31 @@ _NAMES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest(FromLock):
+    """The lock, the machines, and the files to write."""
+
+    hosts: tuple[str, ...] = ()
+    format: Literal["requirements", "cyclonedx", "licenses"] = "requirements"
+    output: str | None = None
+    wheels: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Hold the export for one machine."""
+    """The export for one machine."""
 
     contents: Contents
     machine: ChosenMachine
     text: str
-    """All of the file."""
+    """The content of the file."""
     document: object
-    """The same for ``--json``: text, or plain data; None: the packages say it all."""
+    """The same for ``--json``: text, or plain data; None where the packages suffice."""
     path: str | None
-    """Where it goes; None: standard output."""
+    """The file; None: none was named."""
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+    def to_json(self) -> dict[str, Any]:
+        """Return its part of the object of ``--json``."""
         target = self.contents.target
         return {
             "target": target.name,
@@ -77,44 +84,75 @@ class Export:
         }
 
 
-class Exporting:
-    """Make the exports that the options ask for.
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """The exports of a lock, one for each machine."""
 
-    :param arguments: the options of ``wheelfit export``.
-    :param environ: the environment of the process; ``SOURCE_DATE_EPOCH`` counts.
-    :param output: told of everything that deserves notice.
-    :raises UsageError: options contradict each other.
+    lock: str
+    """The path of the lock, as the user named it."""
+    format: str
+    exports: tuple[Export, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "lock": self.lock,
+            "format": self.format,
+            "targets": [export.to_json() for export in self.exports],
+        }
+
+
+def export(request: ExportRequest, context: Context) -> ExportReport:
+    """Choose from a lock for each machine, and write what it gets to the files of the request.
+
+    Without a place for them, the exports are in the report only.
+
+    :param request: the lock, the machines and the files.
+    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` counts.
+    :raises UsageError: options contradict each other, or two machines have one name.
+    :raises NoFit: a machine gets nothing that works.
+    :raises FileProblem: something cannot be read or written.
     """
+    with _Exporting(request, context).exports() as exports:
+        for one in exports:
+            if one.path is not None:
+                write_atomically(one.path, one.text.encode())
+    return ExportReport(request.lock, request.format, exports)
 
-    def __init__(self, arguments: Namespace, environ: Mapping[str, str], output: Output) -> None:
-        self._arguments = arguments
-        self._environ = environ
-        self._output = output
-        self._epoch = source_date_epoch(environ)
-        self._hosts: Sequence[str | None] = arguments.hosts or [None]
-        place = arguments.output
+
+def several_in_one_file(place: str | None) -> UsageError:
+    """Return the error that several machines have no file each.
+
+    :param place: the place that is named; None: none is.
+    """
+    return UsageError(
+        "several machines do not go into one file", where=place, hint="name a folder: -o DIR/"
+    )
+
+
+class _Exporting:
+    """The exports that are made for a request."""
+
+    def __init__(self, request: ExportRequest, context: Context) -> None:
+        self._request = request
+        self._context = context
+        self._epoch = source_date_epoch(context.environ)
+        self._hosts: Sequence[str | None] = request.hosts or [None]
+        place = request.output
         self._folder = place if place is not None and _is_folder(place) else None
-        if arguments.wheels is not None and arguments.format != "requirements":
+        if request.wheels is not None and request.format != "requirements":
             raise UsageError("--wheels belongs to --format requirements")
-        several = len(self._hosts) > 1
-        if several and self._folder is None and (place is not None or not arguments.json):
-            raise UsageError(
-                "several machines do not go into one file",
-                where=place,
-                hint="name a folder: -o DIR/",
-            )
+        if len(self._hosts) > 1 and self._folder is None and place is not None:
+            raise several_in_one_file(place)
 
     @contextmanager
     def exports(self) -> Iterator[tuple[Export, ...]]:
-        """Give an export for each machine; copies of wheels get their place when the block ends.
+        """Yield an export for each machine; copies of wheels get their place when the block ends.
 
         If it fails, or the block does, no copy and no new folder is left.
-
-        :raises UsageError: two machines are called the same.
-        :raises NoFit: a machine gets nothing that works.
-        :raises FileProblem: something cannot be read or written.
         """
-        opened = open_lock(self._arguments, self._environ, self._output)
+        opened = open_lock(self._request, self._context)
         try:
             digest = hashlib.sha256(opened.path.read_bytes()).hexdigest()
         except OSError as error:
@@ -139,8 +177,8 @@ class Exporting:
             if self._folder is not None:
                 stack.enter_context(new_folder(self._folder))
             yield tuple(found.values())
-            if stage is not None:
-                self._put_in_place(stage)
+            if stage is not None and self._request.wheels is not None:
+                _put_in_place(stage, self._request.wheels)
 
     def _export(
         self,
@@ -166,13 +204,13 @@ class Exporting:
             TargetWords.of(machine.target, name, words, machine.in_effect),
             lock=opened.path.name,
             digest=digest,
-            with_licenses=self._arguments.format != "requirements",
+            with_licenses=self._request.format != "requirements",
         )
         for note in contents.notes:
-            self._output.warn(in_one_line(note))
+            self._context.reporter.warn(in_one_line(note))
         path = self._path(name)
         document: object
-        match self._arguments.format:
+        match self._request.format:
             case "cyclonedx":
                 document = cyclonedx_document(contents, epoch=self._epoch)
                 text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -180,24 +218,26 @@ class Exporting:
                 text, document = _licenses_text(contents), None
             case _:
                 if copies is None:
-                    self._tell_of_variants(contents)
-                near = _from(Path(self._arguments.wheels, own), path) if copies else None
+                    self._warn_of_variants(contents)
+                near = None
+                if copies and self._request.wheels is not None:
+                    near = _from(Path(self._request.wheels, own), path)
                 document = text = requirements_text(contents, copies, near)
         return Export(contents, machine, text, document, path)
 
     def _path(self, name: str) -> str | None:
         if self._folder is None:
-            return str(self._arguments.output) if self._arguments.output is not None else None
-        return str(Path(self._folder, _NAMES[self._arguments.format].format(_slug(name))))
+            return self._request.output
+        return str(Path(self._folder, _NAMES[self._request.format].format(_slug(name))))
 
     def _own_part(self, name: str) -> str:
         # Variants of one release have one name as plain wheels.
         return _slug(name) if len(self._hosts) > 1 else ""
 
-    def _tell_of_variants(self, contents: Contents) -> None:
+    def _warn_of_variants(self, contents: Contents) -> None:
         labelled = [str(one.pin) for one in contents.packages if one.pin.label is not None]
         if labelled:
-            self._output.warn(
+            self._context.reporter.warn(
                 f"pip and uv refuse variant wheels by their names: {', '.join(labelled)}; "
                 "--wheels DIR writes copies that they install"
             )
@@ -206,9 +246,9 @@ class Exporting:
 
     def _stage(self, stack: ExitStack) -> Path | None:
         """Return a folder for copies as long as they may be in vain."""
-        if self._arguments.wheels is None:
+        if self._request.wheels is None:
             return None
-        folder = stack.enter_context(new_folder(self._arguments.wheels))
+        folder = stack.enter_context(new_folder(self._request.wheels))
         try:  # in there, so that putting them in place is no more than giving a name
             stage = TemporaryDirectory(dir=folder, prefix=".wheelfit-")
         except OSError as error:
@@ -216,20 +256,6 @@ class Exporting:
                 f"the folder takes no files: {error.strerror}", where=str(folder)
             ) from None
         return Path(stack.enter_context(stage))
-
-    def _put_in_place(self, stage: Path) -> None:
-        names = [path.relative_to(stage).as_posix() for path in sorted(stage.rglob("*.whl"))]
-        with RootedFolder(self._arguments.wheels) as folder:
-            for name in names:
-                try:
-                    around = name.rpartition("/")[0]
-                    if around:
-                        folder.make_folders(around)  # a link is not followed
-                    folder.replace(f"{stage.name}/{name}", name)
-                except OSError as error:
-                    raise FileProblem(
-                        f"it cannot be written: {error.strerror}", where=folder.path_of(name)
-                    ) from None
 
     def _copied(
         self,
@@ -240,10 +266,13 @@ class Exporting:
     ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
         """Fetch the variant wheels and write them under the names of plain ones."""
         folder.mkdir(exist_ok=True)
-        with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output, cut) as bars:
+        with (
+            TemporaryDirectory(prefix="wheelfit-") as scratch,
+            self._context.reporter.transfers(cut) as transfers,
+        ):
             while True:
                 pins = [one for one in selection.resolution().pins if one.label is not None]
-                paths, refused = download(pins, candidates.candidates, Path(scratch), bars)
+                paths, refused = download(pins, candidates.candidates, Path(scratch), transfers)
                 if not refused:
                     break
                 for pin, reason in refused:  # F-93: the next wheel takes its place
@@ -254,11 +283,26 @@ class Exporting:
         return selection, copies
 
 
+def _put_in_place(stage: Path, wheels: str) -> None:
+    names = [path.relative_to(stage).as_posix() for path in sorted(stage.rglob("*.whl"))]
+    with RootedFolder(wheels) as folder:
+        for name in names:
+            try:
+                around = name.rpartition("/")[0]
+                if around:
+                    folder.make_folders(around)  # a link is not followed
+                folder.replace(f"{stage.name}/{name}", name)
+            except OSError as error:
+                raise FileProblem(
+                    f"it cannot be written: {error.strerror}", where=folder.path_of(name)
+                ) from None
+
+
 def _copy(pin: Pin, source: Path, folder: Path) -> str:
     """Write a variant wheel as a plain one, and return its SHA-256.
 
     The content is the same, but for variant markers in METADATA: no other tool reads them, and
-    here it is known what they say.
+    here their values are known.
     """
     plain = parse_wheel_filename(_plain_name(pin.filename))
     with WheelArchive(source, plain) as archive:
@@ -308,7 +352,7 @@ def _licenses_text(contents: Contents) -> str:
 
 
 def _files(paths: Sequence[str]) -> str:
-    """Name some files; wheels that contain others may have dozens, and ``--json`` has them all."""
+    """Return the first few paths; ``--json`` has all of them, which may be dozens."""
     left = len(paths) - _MOST_FILES
     if left <= 0:
         return ", ".join(paths)
