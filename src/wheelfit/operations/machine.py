@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_steps import ProviderPolicy
@@ -281,14 +281,41 @@ def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
     found = [
         f"{option} {value}" for option, key in _REPEATED.items() for value in known.get(key) or ()
     ]
-    if known.get("devices", "all") != "all":
-        found.append(f"--devices {known['devices']}")
-    if known.get("rocm_compat", "exact") != "exact":
-        found.append(f"--rocm-compat {known['rocm_compat']}")
+    for option, (key, choices) in _CHOICES.items():
+        if known.get(key, choices[0]) != choices[0]:
+            found.append(f"{option} {known[key]}")
     found += [option for option, key in _SWITCHES.items() if known.get(key)]
     return tuple(dict.fromkeys(found))
 
 
+def read_options(words: Iterable[str]) -> dict[str, Any]:
+    """Return the values of options that `options_in_effect` wrote, by the names of their fields.
+
+    :param words: each option, followed by its value if it takes one.
+    :raises ValueError: a word is no such option, or no such value.
+    """
+    found: dict[str, Any] = {}
+    left = iter(words)
+    for option in left:
+        if option in _SWITCHES:
+            found[_SWITCHES[option]] = True
+            continue
+        value = next(left, None)
+        if value is not None and option in _REPEATED:
+            key = _REPEATED[option]
+            found[key] = (*found.get(key, ()), value)
+        elif option in _CHOICES and value in _CHOICES[option][1]:
+            found[_CHOICES[option][0]] = value
+        else:
+            raise ValueError(f"{option} is no option of a choice, or has no such value")
+    return found
+
+
+_CHOICES = {
+    "--devices": ("devices", ("all", "highest", "lowest", "any")),
+    "--rocm-compat": ("rocm_compat", ("exact", "same-major")),
+}
+"""Fields and values; the first value is the default."""
 _REPEATED = {
     "--enable-provider": "enable_provider",
     "--disable-provider": "disable_provider",

@@ -1,4 +1,4 @@
-"""What goes into a bundle: the wheels that some machines get from a lock, or all of them."""
+"""The wheels of a bundle: those that some machines get from a lock, or all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from wheelfit.resolve.acceleration import accelerations, refusal
 from wheelfit.resolve.candidates import ChoicePolicy
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.lock.bundles.manifest import BundledFile
     from wheelfit.lock.document import Lock
     from wheelfit.lock.selection import LockCandidates, LockSelection
-    from wheelfit.operations.locks import OpenedLock
+    from wheelfit.operations.locks import FromLock, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.page import File
@@ -40,25 +39,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Hold one wheel that shall be in the bundle."""
+class WantedWheel:
+    """A wheel for the bundle."""
 
     filename: WheelFilename
     file: File
-    """Where it is now."""
+    """The file in its source."""
     files: Files
-    """Who fetches it from there."""
+    """The source."""
     confirm: Callable[[bytes | None], str | None]
-    """Says of its ``variant.json`` why it is not what it was chosen for (F-93)."""
+    """Returns why its ``variant.json`` disagrees with what it was chosen by (F-93)."""
 
 
 class HostChoice:
-    """Choose what one machine gets.
+    """The choice for one machine.
 
-    :param name: of its host file in the bundle.
+    :param name: the name of its host file in the bundle.
     :param machine: the machine.
-    :param candidates: what chooses for it.
-    :raises NoFit: it cannot be served; says which it is.
+    :param candidates: the wheels to choose from.
+    :raises NoFit: it cannot be served; the error names the machine.
     """
 
     def __init__(self, name: str, machine: ChosenMachine, candidates: LockCandidates) -> None:
@@ -66,24 +65,24 @@ class HostChoice:
         self.machine = machine
         self.candidates = candidates
         self.selection: LockSelection
-        """What it gets."""
+        """The wheels that it gets."""
         self.select()
 
     def select(self) -> None:
         """Choose, or choose again.
 
-        :raises NoFit: the machine cannot be served; says which it is.
+        :raises NoFit: the machine cannot be served; the error names it.
         """
         with naming(self.machine.name):
             self.selection = self.candidates.select()
 
     @property
-    def wanted(self) -> dict[str, Wanted]:
+    def wanted(self) -> dict[str, WantedWheel]:
         """The wheels by file name."""
         candidates = self.candidates.candidates
 
         return {
-            pin.filename.text: Wanted(
+            pin.filename.text: WantedWheel(
                 pin.filename,
                 pin.file,
                 candidates.repository,
@@ -93,9 +92,9 @@ class HostChoice:
         }
 
     def described(self, environ: Mapping[str, str]) -> HostFile:
-        """Return its host file: all that the choice was made by, so that no one need be asked.
+        """Return its host file, with everything that the choice was made by.
 
-        :param environ: the environment of the process; names in it are taken out.
+        :param environ: environment variables; names of users and folders in them are removed.
         """
         machine, host = self.machine, self.machine.host
         scrub = Scrubber.of(Surroundings(environ=environ)).text
@@ -127,7 +126,8 @@ class HostChoice:
                 overrides=tuple(dict.fromkeys((*file.overrides, *added.overrides))),
             )
         whole = file.with_target(machine.target)
-        # The kernel of whoever makes the bundle says nothing, and would make every bundle another.
+        # The kernel of the machine that makes the bundle has no effect, and would make every bundle
+        # different.
         kept = {
             name: value
             for name, value in whole.environment.items()
@@ -136,7 +136,7 @@ class HostChoice:
         return replace(whole, environment=kept)
 
     def _answers(self) -> dict[str, Detection]:
-        """Return what others than the host file said of the chosen releases."""
+        """Return what other sources than the host file found for the chosen releases."""
         return {
             namespace: detection
             for one in self.selection.chosen
@@ -147,16 +147,16 @@ class HostChoice:
 
 
 class ForHosts:
-    """Choose what some machines need of a lock.
+    """The wheels that some machines get from a lock.
 
     :param opened: the lock.
     :param names: the machines as the user calls them; None is this one.
-    :raises NoFit: one cannot be served; says which.
+    :raises NoFit: one cannot be served; the error names it.
     """
 
     def __init__(self, opened: OpenedLock, names: Sequence[str | None]) -> None:
         self._opened = opened
-        arguments = opened.arguments
+        request = opened.request
         self.hosts: list[HostChoice] = []
         for name in dict.fromkeys(names):
             machine = opened.machine(name)
@@ -165,10 +165,10 @@ class ForHosts:
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
         pylock = opened.lock.pylock
-        self.extras = _spelled(arguments.extra, pylock.extras or ())
+        self.extras = _spelled(request.extra, pylock.extras or ())
         default = tuple(pylock.default_groups or ())
         known = (*(pylock.dependency_groups or ()), *default)
-        asked = arguments.group
+        asked = request.group
         self.groups = tuple(sorted(default)) if asked is None else _spelled(asked, known)
         self.notes = tuple(
             dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
@@ -176,23 +176,23 @@ class ForHosts:
 
     @property
     def policy(self) -> ChoicePolicy:
-        """What the wheels are chosen by, for every machine the same."""
+        """The policy of the choice, for every machine the same."""
         return self.hosts[0].candidates.candidates.policy
 
     @property
-    def wanted(self) -> dict[str, Wanted]:
+    def wanted(self) -> dict[str, WantedWheel]:
         """The wheels by file name, each once.
 
         :raises InvalidLock: two that are not the same have one name.
         """
-        found: dict[str, Wanted] = {}
+        found: dict[str, WantedWheel] = {}
         for host in self.hosts:
             for one in host.wanted.values():
                 _add(found, one, self._opened.lock.where)
         return found
 
     def refuse(self, filename: str, reason: str) -> None:
-        """Let another wheel take the place of one that is not what it was chosen for (F-93)."""
+        """Choose again without a wheel that is not what it was chosen for (F-93)."""
         for host in self.hosts:
             one = host.wanted.get(filename)
             if one is not None:
@@ -200,7 +200,7 @@ class ForHosts:
                 host.select()
 
     def kept(self) -> dict[int, Kept]:
-        """Return what stays of the lock, by the place of the entry."""
+        """Return the entries of the lock that stay, by their position."""
         places = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
         names: dict[int, set[str]] = {}
         documents: dict[int, dict[str, VariantDocument]] = {}
@@ -237,7 +237,7 @@ class ForHosts:
 
 
 class Everything:
-    """Take every wheel of a lock, whoever it fits.
+    """Every wheel of a lock.
 
     :param opened: the lock.
     """
@@ -257,17 +257,17 @@ class Everything:
 
     @property
     def policy(self) -> ChoicePolicy:
-        """Nothing is chosen."""
+        """The policy of a choice without wishes: nothing is chosen."""
         return ChoicePolicy()
 
     @property
-    def wanted(self) -> dict[str, Wanted]:
+    def wanted(self) -> dict[str, WantedWheel]:
         """The wheels by file name, each once.
 
         :raises InvalidLock: two that are not the same have one name.
         """
         folder = self._opened.path.absolute().parent
-        found: dict[str, Wanted] = {}
+        found: dict[str, WantedWheel] = {}
         for package in self._opened.lock.packages:
             files = LockedRepository(
                 [package],
@@ -281,7 +281,7 @@ class Everything:
                 text = wheel.filename.text
                 if text not in self._out:
                     confirm = _confirming(package.document, wheel.filename)
-                    one = Wanted(wheel.filename, by_name[text], files, confirm)
+                    one = WantedWheel(wheel.filename, by_name[text], files, confirm)
                     _add(found, one, self._opened.lock.where)
         return found
 
@@ -291,7 +291,7 @@ class Everything:
         self.notes = (*self.notes, f"{filename} is left out: {reason}")
 
     def kept(self) -> dict[int, Kept]:
-        """Return what stays of the lock, by the place of the entry."""
+        """Return the entries of the lock that stay, by their position."""
         found = {}
         for index, package in enumerate(self._opened.lock.packages):
             names = frozenset(wheel.filename.text for wheel in package.wheels) - self._out
@@ -312,7 +312,7 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
     """Refuse a build without an accelerator where others of the lock have one.
 
     :param plan: what is to be in the bundle.
-    :raises NoAccelerator: a machine would get such a build; says which.
+    :raises NoAccelerator: a machine would get such a build; the error names it.
     """
     for host in plan.hosts:
         resolution = host.selection.resolution()
@@ -322,17 +322,17 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
                 raise refused
 
 
-def words_in_effect(arguments: Namespace) -> tuple[str, ...]:
+def words_in_effect(request: FromLock) -> tuple[str, ...]:
     """Return the options that wheels are chosen by, as they can be given again anywhere.
 
-    A shorthand of the user's own is no word elsewhere, so what it stands for is returned.
+    A shorthand of the user's own is unknown elsewhere, so its meaning is returned.
 
-    :param arguments: of the command.
+    :param request: the options.
     """
     found: list[str] = []
-    for text in options_in_effect(arguments):
+    for text in options_in_effect(request):
         option, _, value = text.partition(" ")
-        own = [one for one in arguments.shorthands if one.name == value]
+        own = [one for one in request.shorthands if one.name == value]
         if option == "--variant" and own:
             for key in ("prefer", "require", "forbid"):
                 found += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
@@ -358,7 +358,7 @@ def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
 
 
-def _add(found: dict[str, Wanted], one: Wanted, where: str) -> None:
+def _add(found: dict[str, WantedWheel], one: WantedWheel, where: str) -> None:
     """Add a wheel, unless it is there; one folder has one file of a name."""
     text = one.filename.text
     before, promised = found.setdefault(text, one).file.hashes, one.file.hashes

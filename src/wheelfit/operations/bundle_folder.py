@@ -1,4 +1,4 @@
-"""The folder of a bundle: where it goes, what is written into it, and how it gets its name."""
+"""The folder of a bundle, written next to its place and renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.cli.bundles import words_in_effect
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle, FileProblem, IntegrityError, InvalidWheel
 from wheelfit.lock.bundles.manifest import (
@@ -29,6 +28,7 @@ from wheelfit.lock.bundles.manifest import (
 from wheelfit.lock.bundles.reduction import index_files
 from wheelfit.lock.bundles.verification import load_manifest, strangers, verify
 from wheelfit.lock.document import write_lock
+from wheelfit.operations.bundle_contents import words_in_effect
 from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_site
@@ -42,27 +42,27 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.bundles import Everything, ForHosts, Wanted
-    from wheelfit.cli.progress import Bars
+    from wheelfit.operations.bundle_contents import Everything, ForHosts, WantedWheel
+    from wheelfit.operations.context import Transfers
     from wheelfit.operations.locks import OpenedLock
     from wheelfit.sources.size import FileSize
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Hold where a bundle goes, and what is there."""
+class BundlePlace:
+    """The folder of a bundle, and the bundle that is there."""
 
     folder: Path
     earlier: Manifest | None = None
-    """Of the bundle that is there; None: there is none."""
+    """The manifest of the bundle that is there; None: there is none."""
 
     @classmethod
-    def of(cls, name: str, *, update: bool) -> Place:
-        """Look at where a bundle shall go.
+    def of(cls, name: str, *, update: bool) -> BundlePlace:
+        """Return the place for a bundle.
 
         :param name: the folder as the user names it.
-        :param update: whether an earlier bundle may give way.
-        :raises FileProblem: something else is there, or it may not give way.
+        :param update: whether an earlier bundle may be replaced.
+        :raises FileProblem: something else is there, or may not be replaced.
         """
         try:
             return cls._of(name, update=update)
@@ -72,7 +72,7 @@ class Place:
             ) from None
 
     @classmethod
-    def _of(cls, name: str, *, update: bool) -> Place:
+    def _of(cls, name: str, *, update: bool) -> BundlePlace:
         folder = Path(os.path.realpath(name))
         if not folder.name or not folder.parent.is_dir():
             raise FileProblem("there is no folder to put the bundle into", where=name)
@@ -109,10 +109,10 @@ class Place:
             )
         return cls(folder, manifest)
 
-    def find(self, wanted: Wanted) -> Wanted | None:
+    def find(self, wanted: WantedWheel) -> WantedWheel | None:
         """Return the same wheel of the bundle that is there; None if it has none.
 
-        :param wanted: a wheel with the hashes that it must have.
+        :param wanted: a wheel, with its hashes.
         """
         promised = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
         if promised is None or not wanted.file.hashes:
@@ -123,48 +123,52 @@ class Place:
         return replace(wanted, file=replace(wanted.file, url=file_url(path)))
 
 
-def sizes_of(plan: ForHosts | Everything, place: Place, bars: Bars) -> dict[str, FileSize]:
-    """Return how large each wheel is, and whether it must be fetched; nothing is fetched for it.
+def sizes_of(
+    plan: ForHosts | Everything, place: BundlePlace, transfers: Transfers
+) -> dict[str, FileSize]:
+    """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it.
 
-    :param plan: what is to be in the bundle.
-    :param place: where it goes.
-    :param bars: would end it all.
+    :param plan: the wheels of the bundle.
+    :param place: the folder.
+    :param transfers: ends all requests if one fails.
     """
     wanted = plan.wanted
 
-    def size(one: Wanted) -> FileSize:
+    def size(one: WantedWheel) -> FileSize:
         there = place.find(one) or one
         return there.files.size(there.file)
 
-    found = several_at_once(list(wanted.values()), size, bars)
+    found = several_at_once(list(wanted.values()), size, transfers)
     return dict(zip(wanted, found, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """Say what is in a bundle that was made."""
+class BundleContents:
+    """The contents of a bundle that was made."""
 
     manifest: Manifest
     reused: frozenset[str]
     """Wheels that were taken from the bundle that was there before."""
 
 
-def make(plan: ForHosts | Everything, opened: OpenedLock, place: Place, bars: Bars) -> Contents:
+def make(
+    plan: ForHosts | Everything, opened: OpenedLock, place: BundlePlace, transfers: Transfers
+) -> BundleContents:
     """Make a bundle; its folder is complete at the end, or as it was before.
 
-    :param plan: what is to be in it.
+    :param plan: the wheels.
     :param opened: the lock.
-    :param place: where it goes.
-    :param bars: shows how it gets on.
+    :param place: the folder.
+    :param transfers: the progress.
     :raises FileProblem: it cannot be written.
-    :raises WheelfitError: a wheel cannot be had, or is not what was promised.
+    :raises WheelfitError: a wheel cannot be fetched, or has another hash.
     """
     try:
         stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
         try:
-            contents = _Making(plan, opened, place, stage, bars).run()
+            contents = _Making(plan, opened, place, stage, transfers).run()
             _open_up(stage)
-            opened.output.say("reading the bundle back", "dim")
+            opened.context.reporter.note("reading the bundle back")
             verify(stage, contents.manifest, opened.environment.target(), plan.policy)
             _put_in_place(stage, place)
         finally:
@@ -179,32 +183,32 @@ def make(plan: ForHosts | Everything, opened: OpenedLock, place: Place, bars: Ba
 
 
 class _Making:
-    """Write the files of a bundle."""
+    """The files of a bundle that is being made."""
 
     def __init__(
         self,
         plan: ForHosts | Everything,
         opened: OpenedLock,
-        place: Place,
+        place: BundlePlace,
         stage: Path,
-        bars: Bars,
+        transfers: Transfers,
     ) -> None:
         self._plan = plan
         self._opened = opened
         self._place = place
         self._stage = stage
-        self._bars = bars
+        self._transfers = transfers
         self._metadata: dict[str, bytes] = {}
         self._reused: set[str] = set()
         self._files: dict[str, BundledFile] = {}
 
-    def run(self) -> Contents:
+    def run(self) -> BundleContents:
         for name in FOLDERS:
             (self._stage / name).mkdir()
         self._fetch()
         wheels = self._wheels()
         for host in self._plan.hosts:
-            text = host_text(host.described(self._opened.environ))
+            text = host_text(host.described(self._opened.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
@@ -220,25 +224,25 @@ class _Making:
             hashlib.sha256(self._opened.path.read_bytes()).hexdigest(),
             self._plan.extras,
             self._plan.groups,
-            words_in_effect(self._opened.arguments),
+            words_in_effect(self._opened.request),
         )
         (self._stage / MANIFEST).write_bytes(write_manifest(manifest))
-        return Contents(manifest, frozenset(self._reused & wheels.keys()))
+        return BundleContents(manifest, frozenset(self._reused & wheels.keys()))
 
     def _fetch(self) -> None:
-        """Fetch what is wanted until all of it is what it was chosen for (F-93)."""
+        """Fetch wheels until each is what it was chosen for (F-93)."""
         folder = self._stage / "wheels"
         while True:
             wanted = self._plan.wanted
             missing = [one for name, one in wanted.items() if name not in self._metadata]
-            reasons = several_at_once(missing, self._fetch_one, self._bars)
+            reasons = several_at_once(missing, self._fetch_one, self._transfers)
             refused = [
                 (one.filename.text, reason)
                 for one, reason in zip(missing, reasons, strict=True)
                 if reason is not None
             ]
             for filename, reason in refused:
-                self._opened.output.warn(f"{filename} is not taken: {reason}")
+                self._opened.context.reporter.warn(f"{filename} is not taken: {reason}")
                 self._plan.refuse(filename, reason)
             if not refused:
                 break
@@ -246,7 +250,7 @@ class _Making:
             if path.name not in wanted:  # another one took its place
                 path.unlink()
 
-    def _fetch_one(self, wanted: Wanted) -> str | None:
+    def _fetch_one(self, wanted: WantedWheel) -> str | None:
         there = self._place.find(wanted)
         if there is not None:
             try:
@@ -258,10 +262,10 @@ class _Making:
                 return reason
         return self._take(wanted)
 
-    def _take(self, wanted: Wanted, verb: str = "downloaded") -> str | None:
-        """Put a wheel into the bundle, and return why it may not stay there."""
+    def _take(self, wanted: WantedWheel, verb: str = "downloaded") -> str | None:
+        """Put a wheel into the bundle, and return why it may not stay there; None if it may."""
         name = wanted.filename.text
-        transfer = self._bars.transfer(name, verb)
+        transfer = self._transfers.transfer(name, verb)
         path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
         # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27).
         try:
@@ -319,7 +323,7 @@ class _Making:
         self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
 
     def _readme(self) -> str:
-        words = words_in_effect(self._opened.arguments)
+        words = words_in_effect(self._opened.request)
         parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
         options = "".join(f" {_word(word)}" for word in (*parts, *words))
         names = [host.name for host in self._plan.hosts]
@@ -366,7 +370,7 @@ def _word(text: str) -> str:
 
 
 def _own(path: Path, *, earlier: Path) -> None:
-    """Make a file the bundle's own: one that shares its bytes with a cache could harm that."""
+    """Replace a hard link by a copy: a change of the file would change a cache too."""
     status = path.stat()
     if status.st_nlink == 1:
         return
@@ -386,7 +390,7 @@ def _open_up(stage: Path) -> None:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
 
 
-def _put_in_place(stage: Path, place: Place) -> None:
+def _put_in_place(stage: Path, place: BundlePlace) -> None:
     """Give the folder its name; what was there goes only when that has worked."""
     folder = place.folder
     if place.earlier is None:

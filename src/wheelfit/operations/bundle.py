@@ -1,0 +1,275 @@
+"""Bundles: folders made from a lock that install with no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import DamagedBundle, FileProblem, UsageError
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.locks import FromLock, open_lock
+from wheelfit.operations.machine import choose_machine, read_options
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.lock.bundles.manifest import Manifest
+    from wheelfit.operations.bundle_contents import Everything, ForHosts, HostChoice
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolve.resolution import Pin
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleRequest(FromLock):
+    """The lock, the machines, and the folder to make."""
+
+    output: str
+    hosts: tuple[str, ...] = ()
+    all: bool = False
+    update: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest(EnvironmentOptions):
+    """The bundle to check, and the interpreter to read it for."""
+
+    verify: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostPackages:
+    """The packages of a bundle for one machine."""
+
+    name: str
+    """The name of its host file."""
+    machine: ChosenMachine
+    packages: tuple[Pin, ...]
+    """By name."""
+    sizes: Mapping[str, int | None]
+    """Bytes of each wheel of the bundle, by file name; None where unknown."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of its wheels; None where one is unknown."""
+        return _sum(self.sizes[pin.filename.text] for pin in self.packages)
+
+    def to_json(self) -> dict[str, object]:
+        """Return its part of the object of ``--json``."""
+        return {
+            "name": self.name,
+            "file": f"hosts/{self.name}.toml",
+            **self.machine.to_mapping(),
+            "packages": [
+                {
+                    "name": pin.name,
+                    "version": str(pin.version),
+                    "label": pin.label,
+                    "filename": pin.filename.text,
+                    "size": self.sizes[pin.filename.text],
+                }
+                for pin in self.packages
+            ],
+            "size": self.size,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BundleReport:
+    """The bundle that was made, or would be."""
+
+    folder: str
+    """The folder, as the user named it."""
+    lock: Path
+    hosts: tuple[HostPackages, ...]
+    sizes: Mapping[str, int | None]
+    """Bytes of each wheel, by file name; None where unknown."""
+    manifest: Manifest | None
+    """The manifest; None where nothing was made."""
+    reused: int
+    """Wheels that were taken from the earlier bundle."""
+    notes: tuple[str, ...]
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all wheels; None where one is unknown."""
+        return _sum(self.sizes.values())
+
+    @property
+    def shared(self) -> int | None:
+        """Bytes that a folder for each machine would take more; None where unknown."""
+        total = self.size
+        if total is None or not self.hosts:
+            return None if total is None else 0
+        return (_sum(host.size for host in self.hosts) or 0) - total
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        files = {} if self.manifest is None else self.manifest.wheels
+        return {
+            "version": 1,
+            "dry_run": self.manifest is None,
+            "folder": self.folder,
+            "lock": str(self.lock),
+            "hosts": [host.to_json() for host in self.hosts],
+            "wheels": [
+                {
+                    "filename": name,
+                    "size": self.sizes[name],
+                    "sha256": files[name].sha256 if name in files else None,
+                }
+                for name in sorted(self.sizes)
+            ],
+            "size": self.size,
+            "shared": self.shared,
+            "reused": self.reused,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedBundle:
+    """A bundle that is complete and unchanged."""
+
+    folder: str
+    """The folder, as the user named it."""
+    manifest: Manifest
+
+    @property
+    def size(self) -> int:
+        """Bytes of all wheels."""
+        return sum(file.size for file in self.manifest.wheels.values())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "folder": self.folder,
+            "hosts": [{"name": host.name, "file": host.file} for host in self.manifest.hosts],
+            "wheels": [
+                {"filename": name, "size": file.size, "sha256": file.sha256}
+                for name, file in self.manifest.wheels.items()
+            ],
+            "size": self.size,
+        }
+
+
+def bundle(request: BundleRequest, context: Context) -> BundleReport:
+    """Make a folder with the wheels that some machines get from a lock.
+
+    If anything fails, what was there is as it was.
+
+    :param request: the lock, the machines and the folder.
+    :param context: the surroundings.
+    :raises UsageError: options contradict each other.
+    :raises NoFit: a machine gets nothing that works.
+    :raises TooLarge: more would be downloaded than is allowed.
+    :raises WheelfitError: a wheel cannot be fetched, or the folder not be written.
+    """
+    from wheelfit.operations.bounds import check_download
+    from wheelfit.operations.bundle_contents import Everything, ForHosts, check_accelerators
+    from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
+
+    if request.all and request.hosts:
+        raise UsageError("--all takes the wheels for every machine, so --for says nothing")
+    place = BundlePlace.of(request.output, update=request.update)
+    opened = open_lock(request, context)
+    with opened.repository:
+        plan: ForHosts | Everything = (
+            Everything(opened) if request.all else ForHosts(opened, request.hosts or [None])
+        )
+        if request.require_accelerator:
+            check_accelerators(plan)
+        manifest, reused = None, 0
+        sizes: dict[str, int | None] = {}
+        with context.reporter.transfers(opened.repository.cut) as transfers:
+            if request.dry_run or request.max_download is not None:
+                found = sizes_of(plan, place, transfers)
+                sizes = {name: size.file for name, size in found.items()}
+                if request.max_download is not None:
+                    check_download(
+                        request.max_download,
+                        found,
+                        hint="allow more, or make it for fewer machines; --dry-run shows "
+                        "every size",
+                    )
+            if not request.dry_run:
+                contents = make(plan, opened, place, transfers)
+                manifest, reused = contents.manifest, len(contents.reused)
+                sizes = {name: file.size for name, file in manifest.wheels.items()}
+    return BundleReport(
+        request.output,
+        opened.path,
+        tuple(_packages(host, sizes) for host in plan.hosts),
+        sizes,
+        manifest,
+        reused,
+        tuple(plan.notes),
+    )
+
+
+def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
+    """Check that a bundle is complete and unchanged.
+
+    :param request: the bundle.
+    :param context: the surroundings.
+    :raises FileProblem: there is no such folder.
+    :raises DamagedBundle: something is missing, changed or extra.
+    """
+    from wheelfit.lock.bundles.verification import load_manifest
+    from wheelfit.lock.bundles.verification import verify as check
+    from wheelfit.operations.preferences import choice_policy
+
+    folder = Path(request.verify)
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:
+        raise FileProblem(
+            f"the folder cannot be read: {error.strerror}", where=request.verify
+        ) from None
+    if not is_folder:
+        raise FileProblem("there is no such folder", where=request.verify)
+    manifest = load_manifest(folder)
+    target = open_environment_of(request, context.environ).target()
+    recorded = _recorded(request, manifest, folder)
+    machine = choose_machine(recorded, target, context)
+    check(folder, manifest, target, choice_policy(recorded, machine.policy))
+    return VerifiedBundle(request.verify, manifest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recorded(MachineOptions, VariantOptions):
+    """The options that a bundle was made with."""
+
+
+def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Recorded:
+    """Return the options that a bundle was made with.
+
+    :raises DamagedBundle: it names options that there are not.
+    """
+    from wheelfit.lock.bundles.manifest import MANIFEST
+
+    try:
+        options = read_options(manifest.options)
+    except ValueError as error:
+        problem = (MANIFEST, "unreadable", str(error))
+        raise DamagedBundle([problem], where=str(folder)) from None
+    return _Recorded(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir, **options)
+
+
+def _packages(host: HostChoice, sizes: Mapping[str, int | None]) -> HostPackages:
+    pins = sorted(host.selection.resolution().pins, key=lambda pin: pin.name)
+    return HostPackages(host.name, host.machine, tuple(pins), sizes)
+
+
+def _sum(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of sizes; None when one is unknown."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
