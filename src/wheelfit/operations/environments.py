@@ -1,4 +1,4 @@
-"""The environment that the options of a command name."""
+"""The environment of a request, and its state."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def open_environment_of(
     may_be_new: bool = False,
     tags: bool = True,
 ) -> Environment:
-    """Open the environment that the options name.
+    """Open the environment of a request.
 
-    :param request: the options of `options.table.environment.ENVIRONMENT`.
-    :param environ: the environment of the process.
+    :param request: the options about the environment.
+    :param environ: environment variables.
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
-    :param tags: whether wheels will be chosen for it; without, the standard library is enough.
+    :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
     :raises FileProblem: there is no such folder.
     """
     if not may_be_new:
@@ -58,22 +58,22 @@ def open_environment_of(
 
 
 def _store(request: EnvironmentOptions, environ: Mapping[str, str]) -> Store:
-    """Return where is kept what interpreters said of themselves."""
+    """Return the cache of descriptions of interpreters."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit.sources.cache import Store
 
-    # Who keeps more than this says why nothing can be kept.
+    # A folder that cannot be used is reported where more than this is kept.
     return Store(cache_folder_in_use(request, environ))
 
 
 def tell_unnamed_environment(
     request: EnvironmentOptions, environment: Environment, context: Context
 ) -> None:
-    """Say what will be changed, if the user has neither named nor activated it.
+    """Report the environment that will be changed, unless the user named or activated it.
 
-    :param request: the options of `options.table.environment.ENVIRONMENT`.
-    :param environment: what was opened.
-    :param context: where to say it.
+    :param request: the options about the environment.
+    :param environment: the environment.
+    :param context: the surroundings.
     """
     named = (request.python, request.prefix, request.root, request.target)
     if not any(named) and not context.environ.get("VIRTUAL_ENV"):
@@ -81,10 +81,10 @@ def tell_unnamed_environment(
 
 
 def mend_first(environment: Environment, reporter: Reporter) -> None:
-    """Put an interrupted change right before another one is decided, and say so.
+    """Undo or finish an interrupted change before another one is decided, and report it.
 
-    :param environment: what will be changed.
-    :param reporter: where to say it.
+    :param environment: the environment.
+    :param reporter: takes a remark.
     :raises EnvironmentUnavailable: that cannot be done now.
     """
     places = Places.of(environment.schemes, environment.seal)
@@ -98,10 +98,10 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
 
 
 def tell_interruption(environment: Environment, reporter: Reporter) -> None:
-    """Warn if a change was interrupted, for then what is there may be neither old nor new.
+    """Warn if a change was interrupted, which may have left neither the old nor the new state.
 
-    :param environment: what is looked at.
-    :param reporter: where to say it.
+    :param environment: the environment.
+    :param reporter: takes the warning.
     """
     if not Places.of(environment.schemes, environment.seal).is_changing:
         return

@@ -1,4 +1,4 @@
-"""The lock file that a command works from, opened from its request."""
+"""The lock file of a request."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ class FromLock(
 
 @dataclass(frozen=True, slots=True)
 class OpenedLock:
-    """Hold a lock file and everything a choice from it is made with."""
+    """A lock file, and everything that a choice from it needs."""
 
     lock: Lock
     path: Path
     """The file."""
     environment: Environment
-    """Where things would be installed; its interpreter is the one that counts."""
+    """The environment in which would be installed; wheels are chosen for its interpreter."""
     repository: Remembered
     """Reads and downloads the files that the lock names; close it at the end."""
     settings: SourceSettings
-    """What it was opened with."""
+    """The settings of the repository."""
     request: FromLock
     context: Context
 
     def machine(self, host: str | None) -> ChosenMachine:
-        """Return a machine to choose for, and say which overrides are in effect.
+        """Return a machine to choose for, and report the overrides in effect.
 
         :param host: a host file or preset as the user calls it; None: this machine.
-        :raises UnknownHost: there is nothing of that name.
+        :raises UnknownHost: there is no host file or preset of that name.
         """
         request = replace(self.request, host=host)
         return choose_machine(request, self.environment.target(), self.context)
 
     def candidates(self, machine: ChosenMachine) -> LockCandidates:
-        """Return what chooses from the lock for a machine.
+        """Return the wheels of the lock among which a machine chooses.
 
         :param machine: of `machine`.
         :raises UserError: the lock was not made for an extra or group that is asked for.
@@ -96,9 +96,9 @@ class OpenedLock:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let errors say which machine cannot be served, where there may be several.
+    """Add the name of the machine that cannot be served to the message of errors.
 
-    :param name: of the machine.
+    :param name: the name of the machine.
     """
     try:
         yield
@@ -108,12 +108,12 @@ def naming(name: str) -> Iterator[None]:
 
 
 def open_lock(request: FromLock, context: Context) -> OpenedLock:
-    """Open the lock that the options name; no source is asked and nothing is detected yet.
+    """Open the lock of a request; nothing is fetched or detected yet.
 
     :param request: the lock, and what it is read for.
-    :param context: told of everything that deserves notice.
+    :param context: the surroundings.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidLock: it is no lock, or broken.
+    :raises InvalidLock: it is no valid lock.
     """
     path = Path(request.lock)
     lock = load_lock(path, strict=request.strict)
@@ -132,9 +132,9 @@ def load_lock(path: Path, *, strict: bool = False) -> Lock:
     """Read a lock file.
 
     :param path: the file.
-    :param strict: whether what would only be noted is an error.
-    :raises FileProblem: it cannot be read, or is not called as a lock is.
-    :raises InvalidLock: it is no lock, or broken.
+    :param strict: whether notes about the file are errors.
+    :raises FileProblem: it cannot be read, or its name is not that of a lock.
+    :raises InvalidLock: it is no valid lock.
     """
     if not is_lock_name(path.name):
         raise FileProblem(

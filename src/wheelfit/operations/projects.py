@@ -1,4 +1,4 @@
-"""The project that a command works on, opened from its request."""
+"""The project of a request."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LARGEST = 4 << 20
 
 
 def is_project_file(name: str) -> bool:
-    """Say whether a path names a ``pyproject.toml``."""
+    """Return whether a path names a ``pyproject.toml``."""
     return "://" not in name and PurePath(name).name == _NAME
 
 
 def open_project(name: str) -> ProjectFile:
-    """Read what a project needs.
+    """Read the requirements of a project.
 
     :param name: its ``pyproject.toml``, or the folder of it.
     :raises FileProblem: it cannot be read.
-    :raises InvalidProject: something in it cannot be understood.
+    :raises InvalidProject: it is no valid ``pyproject.toml``.
     """
     path = Path(name)
     if path.is_dir():
@@ -56,11 +56,11 @@ def open_project(name: str) -> ProjectFile:
 
 
 def group_of(text: str) -> Sequence[Asked]:
-    """Return what a dependency group asks for.
+    """Return the requirements of a dependency group.
 
     :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidProject: something in it cannot be understood.
+    :raises InvalidProject: it is no valid ``pyproject.toml``.
     :raises UsageError: the path is of another file, or there is no such group.
     """
     path, _, name = text.rpartition(":")
@@ -73,21 +73,21 @@ def group_of(text: str) -> Sequence[Asked]:
 
 
 def works_on_project(request: ProjectRequirements) -> bool:
-    """Say whether a command works on a project: it is named, or nothing else is.
+    """Return whether a request is about a project: one is named, or no requirement is.
 
-    :param request: the options of ``requirements.REQUIREMENTS`` and ``add_project``.
+    :param request: the options about requirements and the project.
     """
     return request.project is not None or not (request.requirements or request.requirement)
 
 
 def project_request(request: ProjectOptions) -> LockRequest:
-    """Return what a lock is made for because of a project.
+    """Return the part of a lock request that a project accounts for.
 
-    :param request: the options of ``add_project``.
+    :param request: the options about the project.
     :raises FileProblem: its file cannot be read.
-    :raises InvalidProject: something in it cannot be understood.
+    :raises InvalidProject: it is no valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.
-    :raises InvalidConfiguration: a default group is none.
+    :raises InvalidConfiguration: a default group does not exist.
     """
     from wheelfit.lock.request import LockRequest, Root
 
@@ -117,7 +117,7 @@ def project_request(request: ProjectOptions) -> LockRequest:
 def _defaults(
     names: Sequence[str], project: ProjectFile, groups: Collection[NormalizedName]
 ) -> Sequence[NormalizedName]:
-    """Return the groups that count by default, as far as they are locked."""
+    """Return the default groups that are locked."""
     for name in names:
         if canonicalize_name(name) not in project.groups:
             raise InvalidConfiguration(

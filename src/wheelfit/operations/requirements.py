@@ -153,11 +153,11 @@ def _overrides(
             lines += files[-1].constraints
         else:
             lines.append(RequirementLine(text, "--override"))
-    said = [Asked(_requirement(line), line.where) for line in lines]
-    heard = {asked.requirement.name for asked in said}
+    overrides = [Asked(_requirement(line), line.where) for line in lines]
+    overridden = {asked.requirement.name for asked in overrides}
     settings = [Asked(_requirement(line), line.where) for line in request.overrides]
-    said += [asked for asked in settings if asked.requirement.name not in heard]
-    return tuple(said), files
+    overrides += [asked for asked in settings if asked.requirement.name not in overridden]
+    return tuple(overrides), files
 
 
 _LISTED = pattern(r"\.(txt|in)\s*$")
@@ -239,9 +239,8 @@ _NAMED_URL = pattern(
 def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSource:
     text = line.text
     promised = dict(line.hashes)
-    # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path is told
-    # from a name by its separator or its ending, never by what happens to lie in the current
-    # folder.
+    # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path differs
+    # from a name by its separator or its ending, never by the files of the current folder.
     if line.editable:
         return _editable(line)
     if _NAMED_URL.match(text):
@@ -256,14 +255,14 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
             return given_wheel(path, extras=extras, hashes=promised, where=line.where)
         return GivenSource(path, None, extras, _hashes(path, line), where=line.where)
     if is_project_file(path) or path.endswith(".txt"):
-        # As a name it could be had from an index, and whoever owns it there waits for this slip.
+        # As a name it would be fetched from an index, where an attacker may own it.
         raise UserError(
             f"{path} is the name of a file, and stands where requirements stand",
             where=line.where or None,
             hint=f"-r {path} reads it",
         )
     is_path = path.startswith((".", "/", "~")) or "\\" in path
-    # A slash stands in paths and in URLs; nobody gets a URL shown as the name of a file.
+    # A slash stands in paths and in URLs; a URL is not reported as the name of a file.
     is_path = is_path or ("/" in path.partition(";")[0] and "://" not in path)
     if is_path or path.endswith(".whl") or is_archive(path):
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
@@ -288,7 +287,7 @@ def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
 
             with wheel.open("rb") as file:
                 found = hashlib.file_digest(file, algorithm).hexdigest()
-            # None of them: the first is promised, and whoever reads the wheel says what is wrong.
+            # None of them: the first is promised, and reading the wheel fails.
             several[:] = [found] if found in several else several
     return {algorithm: several[0] for algorithm, several in digests.items()}
 
@@ -296,8 +295,8 @@ def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _promised(asked: Asked, line: RequirementLine) -> Asked:
     """Add the hashes of a line to the URL of its wheel, for no index lists that file."""
     url = asked.requirement.url or ""
-    said = {algorithm for algorithm, _ in _hashes(url, None)}
-    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in said]
+    promised = {algorithm for algorithm, _ in _hashes(url, None)}
+    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in promised]
     if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several will do
         return asked
     with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
