@@ -8,14 +8,15 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from cli.running import Runner, arguments
+from cli.running import Runner
 
-from wheelfit.cli.output import Output
 from wheelfit.errors import EnvironmentBusy, NotRemovable
 from wheelfit.install.environment import Environment
 from wheelfit.install.installed import Installed
 from wheelfit.install.plan import Plan
 from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
+from wheelfit.operations.context import Context
+from wheelfit.operations.install import InstallRequest
 from wheelfit.operations.opened import Opened, open_for_choice
 from wheelfit.resolve.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
@@ -69,10 +70,8 @@ class TestRefusals:
     @pytest.fixture
     def opened(self, target: Path) -> Opened:
         """Return everything that a command opens."""
-        words = ("--no-index", "--target", str(target), "demo")
-        return open_for_choice(
-            arguments("install", *words), {}, Output.of(environ={}), changes=True
-        )
+        request = InstallRequest(no_index=True, target=str(target), requirements=("demo",))
+        return open_for_choice(request, Context(), changes=True)
 
     def test_so_it_is(self, opened: Opened) -> None:
         """What is still so when nobody is at work is refused."""
