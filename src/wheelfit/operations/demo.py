@@ -1,0 +1,273 @@
+"""The demonstration: a release made into variants, explained, installed and imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requests import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.core.target import Target
+    from wheelfit.install.plan import Plan
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.demo_release import Family
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolve.explain import Explanation
+    from wheelfit.sources.remembered import Remembered
+
+_PACKAGE = "numpy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoRequest(SourceOptions):
+    """Where the wheel comes from that the demonstration starts with."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStep:
+    """One step of the demonstration: its title, or what came of it."""
+
+    title: str = ""
+    line: str = ""
+    explained: tuple[ChosenMachine, Explanation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DemoReport:
+    """What the demonstration did."""
+
+    package: str
+    from_registry: bool
+    """Whether the wheel comes from the package registry; otherwise it was built on the spot."""
+    explanations: tuple[tuple[ChosenMachine, Explanation], ...]
+    installed: Mapping[str, object]
+    """The plan that was carried out, as plain data."""
+    imported: str
+    """The version that an import found."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "package": self.package,
+            "from_registry": self.from_registry,
+            "explanations": [
+                {
+                    "version": 1,
+                    "target": machine.name,
+                    **machine.to_mapping(),
+                    "projects": [explanation.to_mapping()],
+                    "agreements": [],
+                }
+                for machine, explanation in self.explanations
+            ],
+            "installed": {
+                "version": 1,
+                "dry_run": False,
+                "host": None,
+                "overrides": [],
+                **self.installed,
+                "variant_changes": [],
+                "misfits": [],
+                "agreements": [],
+                "breaks": [],
+                "plugins": [],
+                "degradations": [],
+            },
+            "imported": self.imported,
+        }
+
+
+def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | DemoReport]:
+    """Yield each step while it is done, and the report at the end; leave nothing behind.
+
+    :param request: where the wheel comes from.
+    :param context: the surroundings.
+    :raises WheelfitError: a step failed.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from wheelfit.install.environment import open_environment
+    from wheelfit.operations.demo_release import choose_family, own_wheel, stock_index
+    from wheelfit.server.loopback import LoopbackIndex
+
+    with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as name:
+        folder = Path(name)
+        for part in ("plain", "index"):
+            (folder / part).mkdir()
+        target = open_environment(None, environ=context.environ).target()
+        family = choose_family(target)
+        yield DemoStep(f"fetching {_PACKAGE} from the package registry")
+        plain = _fetch(request, target, folder / "plain", context)
+        from_registry = plain is not None
+        if plain is None:
+            yield DemoStep(line="no network: going on with a wheel built on the spot")
+            plain = own_wheel(folder / "plain")
+        else:
+            yield DemoStep(line=plain.name)
+        project = plain.name.partition("-")[0].replace("_", "-")
+        yield DemoStep(f"making a variant of {plain.name} for each {family.feature}")
+        wheels = stock_index(plain, family, folder / "index")
+        with LoopbackIndex(folder / "index") as index:
+            yield DemoStep(f"serving {len(wheels)} wheels at {index.url}")
+            explanations = []
+            for machine in _machines(family, target, folder, context):
+                explanation = _explain(project, machine, index.url, context)
+                explanations.append((machine, explanation))
+                yield DemoStep(explained=(machine, explanation))
+            yield DemoStep("installing into a throw-away environment")
+            planned = _install(project, index.url, folder / "environment", context)
+            for pin in planned.install:
+                yield DemoStep(line=f"installed {pin}: {pin.reason}")
+        imported = _import(project, folder / "environment")
+        yield DemoStep(line=f"import {project.replace('-', '_')}: version {imported} works")
+    yield DemoStep("done; everything the demo made is gone")
+    yield DemoReport(project, from_registry, tuple(explanations), planned.to_mapping(), imported)
+
+
+def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context) -> Path | None:
+    """Return the wheel that would be installed today; None without a network."""
+    from wheelfit.core.ordering import Preferences
+    from wheelfit.core.requirements import parse_requirement
+    from wheelfit.errors import NetworkError, NoFit
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.platforms.discovery import Machine
+    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolve.request import Asked, Request
+    from wheelfit.resolve.resolver import resolve
+
+    settings = read_settings(request, context.environ)
+    policy = ChoicePolicy(preferences=Preferences(variants=False))
+    requirement = parse_requirement(_PACKAGE, allow_variant_markers=False)
+    try:
+        with (
+            open_indexes(request, settings, context) as repository,
+            context.reporter.transfers(repository.cut) as transfers,
+        ):
+            candidates = Candidates(repository, target, Machine(environ=context.environ), policy)
+            resolution = resolve(Request((Asked(requirement),), dependencies=False), candidates)
+            (pin,) = resolution.pins
+            path = repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
+    except (NetworkError, NoFit) as error:
+        context.reporter.warn(f"{_PACKAGE} cannot be had here ({error.message})")
+        return None
+    return path
+
+
+def _machines(
+    family: Family, target: Target, folder: Path, context: Context
+) -> list[ChosenMachine]:
+    """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
+    import tomli_w
+
+    from wheelfit.core.host_file import HostDetector
+    from wheelfit.core.host_file_mapping import to_mapping
+    from wheelfit.core.provider_steps import ProviderPolicy
+    from wheelfit.operations.hosts import load_host_file
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.platforms.discovery import Machine
+
+    here = Machine(environ=context.environ, architecture=target.architecture)
+    overrides = here.overrides_in_effect()
+    for override in overrides:
+        context.reporter.warn(f"the environment overrides detection: {override}")
+    policy = ProviderPolicy()
+    machines = [
+        ChosenMachine("this machine", target, here, None, policy, here.namespaces, overrides)
+    ]
+    for name, best in family.machines:
+        path = folder / name
+        path.write_text(tomli_w.dumps(to_mapping(family.host_file(best))))
+        described = HostDetector(load_host_file(str(path)), name)
+        machines.append(
+            ChosenMachine(name, target, None, described, policy, (family.namespace,), ())
+        )
+    return machines
+
+
+def _explain(
+    project: str,
+    machine: ChosenMachine,
+    url: str,
+    context: Context,
+) -> Explanation:
+    from wheelfit.core.requirements import parse_requirement
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.explain import explain_project
+
+    with _demo_index(url, context) as repository:
+        candidates = Candidates(
+            repository, machine.target, machine.detector, user_lists=machine.user_lists
+        )
+        requirement = parse_requirement(project, allow_variant_markers=False)
+        return explain_project(candidates, requirement)
+
+
+def _demo_index(url: str, context: Context) -> Remembered:
+    """Open the demo's own index and nothing else, with no cache: nothing of it may stay."""
+    from wheelfit.sources.open import open_sources
+    from wheelfit.sources.settings import SourceSettings
+
+    return open_sources(SourceSettings(index_url=url), cache_folder=None, environ=context.environ)
+
+
+def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
+    """Make an environment and install into it, as ``wheelfit install`` does."""
+    import tempfile
+    import venv
+    from pathlib import Path
+
+    from wheelfit.core.requirements import parse_requirement
+    from wheelfit.install.apply import apply
+    from wheelfit.install.environment import open_environment
+    from wheelfit.install.plan import plan
+    from wheelfit.platforms.discovery import Machine
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.request import Asked, Request
+    from wheelfit.resolve.resolver import resolve
+
+    venv.create(folder, with_pip=False)
+    environment = open_environment(str(folder), environ=context.environ)
+    requirement = parse_requirement(project, allow_variant_markers=False)
+    with (
+        _demo_index(url, context) as repository,
+        tempfile.TemporaryDirectory(prefix="wheelfit-") as downloads,
+        context.reporter.transfers(repository.cut) as transfers,
+    ):
+        candidates = Candidates(repository, environment.target(), Machine(environ=context.environ))
+        resolution = resolve(Request((Asked(requirement),)), candidates)
+        planned = plan(resolution, environment.installed())
+        wheels = {
+            pin.name: repository.unpacked(
+                pin.file, Path(downloads), transfers.transfer(pin.file.filename)
+            )
+            for pin in planned.install
+        }
+        apply(planned, environment, wheels, progress=transfers.transfer("1 wheel", "unpacked"))
+    return planned
+
+
+def _import(project: str, folder: Path) -> str:
+    """Import the result, in the environment's own interpreter."""
+    import subprocess
+
+    from wheelfit.errors import UnusableInterpreter
+
+    module = project.replace("-", "_")
+    python = next(
+        path for path in (folder / "bin/python", folder / "Scripts/python.exe") if path.exists()
+    )
+    program = f"import {module}; print({module}.__version__)"
+    done = subprocess.run(
+        [str(python), "-I", "-c", program], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise UnusableInterpreter(
+            f"{module} was installed but cannot be imported", note=done.stderr.strip()[-2000:]
+        )
+    return done.stdout.strip()
