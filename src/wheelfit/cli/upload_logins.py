@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wheelfit.cli.index_places import TOKEN
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.operations.live_index import TOKEN
 from wheelfit.sources.credentials import Credentials, Login, read_netrc
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.urls import is_loopback, redact, split_userinfo

@@ -5,10 +5,8 @@ To keep installers from a release, yank it instead; whoever has it in a lock sti
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import open_administration, tell_files
 from wheelfit.cli.options.table.indexes import DELETE, FILES_OF_INDEX, PLACE, STORE
 
 if TYPE_CHECKING:
@@ -22,14 +20,11 @@ OPTIONS = (FILES_OF_INDEX, DELETE, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Delete."""
-    from wheelfit.errors import NoConsent
+    """Delete and show the files."""
+    from wheelfit.cli.render.live_index import show_files
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.index_files import DeleteRequest, delete
 
-    if not arguments.yes:
-        raise NoConsent(
-            "what is deleted is gone, and its names never come back",
-            hint="--yes deletes; wheelfit index yank keeps installers from it as well",
-        )
-    with closing(open_administration(arguments, environ)) as acts:
-        tell_files(acts.delete(arguments.what), output)
+    show_files(delete(request_of(DeleteRequest, arguments), Context(environ, output)), output)
     return 0

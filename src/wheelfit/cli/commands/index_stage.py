@@ -7,10 +7,8 @@ stages that are open. Only the server has the URLs of a stage: --at names it.
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import open_administration, tell_files
 from wheelfit.cli.options.table.indexes import PLACE, STAGE, STORE
 from wheelfit.cli.typed import check_action
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.cli.output import Output
-    from wheelfit.server.hosting.administration import Administration
 
 _ACTIONS = ("open", "list", "publish", "drop")
 
@@ -28,42 +25,29 @@ OPTIONS = (STAGE, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Do what was asked."""
+    """Do what the action says, and show the result."""
+    from wheelfit.cli.render import live_index as render
+    from wheelfit.cli.requests import request_of
     from wheelfit.errors import UsageError
+    from wheelfit.operations import index_stages as stages
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.live_index import LiveIndexRequest
 
-    check_action(arguments.action, _ACTIONS)
-    if (arguments.stage is None) != (arguments.action in ("open", "list")):
-        raise UsageError(
-            f"{arguments.action} takes {'a' if arguments.stage is None else 'no'} STAGE"
-        )
-    with closing(open_administration(arguments, environ)) as acts:
-        _act(acts, arguments, output)
-    return 0
-
-
-def _act(acts: Administration, arguments: Namespace, output: Output) -> None:
-    from wheelfit.server.hosting.administration import seconds_of
-
-    if arguments.action == "open":
-        stage = acts.open_stage(arguments.owner, seconds_of(arguments.lasts))
-        output.result_json({"version": 1, **stage})
-        output.result(stage["id"])
-        if arguments.at.startswith("http"):
-            base = f"{arguments.at.rstrip('/')}/stage/{stage['id']}"
-            scheme, _, rest = base.partition("://")
-            output.say(f"upload to {base}/legacy/ with your own token", "dim")
-            output.say(f"see it at {scheme}://__token__:{stage['secret']}@{rest}/simple/", "dim")
-        else:
-            output.say(f"its secret is {stage['secret']}", "dim")
-        output.say(f"publish it before {stage['expires']}", "dim")
-    elif arguments.action == "list":
-        stages = acts.stages()
-        output.result_json({"version": 1, "stages": stages})
-        for one in stages:
-            output.result(f"{one['id']}  {one['owner']}  until {one['expires']}")
-    elif arguments.action == "publish":
-        tell_files(acts.publish(arguments.stage), output)
+    action = arguments.action
+    check_action(action, _ACTIONS)
+    if (arguments.stage is None) != (action in ("open", "list")):
+        raise UsageError(f"{action} takes {'a' if arguments.stage is None else 'no'} STAGE")
+    context = Context(environ, output)
+    if action == "open":
+        request = request_of(stages.OpenStageRequest, arguments)
+        render.show_opened_stage(stages.open_stage(request, context), output)
+    elif action == "list":
+        listed = stages.list_stages(request_of(LiveIndexRequest, arguments), context)
+        render.show_stages(listed, output)
+    elif action == "publish":
+        named = request_of(stages.StageRequest, arguments)
+        render.show_files(stages.publish_stage(named, context), output)
     else:
-        count = acts.drop(arguments.stage)
-        output.result_json({"version": 1, "count": count})
-        output.result(f"{count} files are forgotten")
+        named = request_of(stages.StageRequest, arguments)
+        render.show_dropped_stage(stages.drop_stage(named, context), output)
+    return 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.index_places import open_administration, tell_files
 from wheelfit.cli.options.table.indexes import FILES_OF_INDEX, PLACE, STORE, YANK
 
 if TYPE_CHECKING:
@@ -19,7 +17,11 @@ OPTIONS = (FILES_OF_INDEX, YANK, PLACE, STORE)
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Yank."""
-    with closing(open_administration(arguments, environ)) as acts:
-        tell_files(acts.yank(arguments.what, arguments.reason), output)
+    """Yank and show the files."""
+    from wheelfit.cli.render.live_index import show_files
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.index_files import YankRequest, yank
+
+    show_files(yank(request_of(YankRequest, arguments), Context(environ, output)), output)
     return 0

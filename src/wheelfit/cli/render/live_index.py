@@ -1,0 +1,67 @@
+"""Reports of changed live indexes, as text or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.index_files import FilesReport
+    from wheelfit.operations.index_stages import DroppedStage, OpenedStage, StagesReport
+    from wheelfit.operations.index_tokens import CreatedToken, RevokedToken, TokensReport
+
+
+def show_files(report: FilesReport, output: Output) -> None:
+    """Print the files that were changed."""
+    output.result_json(report.to_json())
+    for name in report.files:
+        output.result(name)
+
+
+def show_opened_stage(report: OpenedStage, output: Output) -> None:
+    """Print the ID of a stage, and the URLs that it has."""
+    stage = report.stage
+    output.result_json(report.to_json())
+    output.result(stage["id"])
+    if report.server is not None:
+        output.say(f"upload to {report.upload_url} with your own token", "dim")
+        output.say(f"see it at {report.index_url}", "dim")
+    else:
+        output.say(f"its secret is {stage['secret']}", "dim")
+    output.say(f"publish it before {stage['expires']}", "dim")
+
+
+def show_stages(report: StagesReport, output: Output) -> None:
+    """Print the open stages."""
+    output.result_json(report.to_json())
+    for one in report.stages:
+        output.result(f"{one['id']}  {one['owner']}  until {one['expires']}")
+
+
+def show_dropped_stage(report: DroppedStage, output: Output) -> None:
+    """Print how many files were dropped."""
+    output.result_json(report.to_json())
+    output.result(f"{report.count} files are forgotten")
+
+
+def show_created_token(report: CreatedToken, output: Output) -> None:
+    """Print a new token."""
+    output.result_json(report.to_json())
+    output.result(report.token["secret"])
+    output.say(f"its ID is {report.token['id']}; it is shown this once", "dim")
+
+
+def show_tokens(report: TokensReport, output: Output) -> None:
+    """Print the tokens with their rights."""
+    output.result_json(report.to_json())
+    for one in report.tokens:
+        projects = "every project" if one["projects"] is None else ", ".join(one["projects"])
+        until = f"until {one['expires']}" if one["expires"] else "always"
+        parts = [one["id"], one["owner"], "+".join(one["scopes"]), projects, until, one["note"]]
+        output.result("  ".join(part for part in parts if part))
+
+
+def show_revoked_token(report: RevokedToken, output: Output) -> None:
+    """Print which token was revoked."""
+    output.result_json(report.to_json())
+    output.result(f"{report.token} is revoked")
