@@ -219,10 +219,21 @@ class Report:
         kept = tuple(one for one in self.findings if one.code not in left_out)
         return replace(self, findings=kept)
 
-    def number(self, severity: Severity) -> int:
-        """Return how many findings of a severity there are."""
-        return sum(one.severity is severity for one in self.findings)
+    def numbers(self) -> dict[Severity, int]:
+        """Return how many findings of each severity there are."""
+        counts = dict.fromkeys(Severity, 0)
+        for one in self.findings:
+            counts[one.severity] += 1
+        return counts
 
     def worst(self) -> Severity | None:
         """Return the severity that matters most among the findings."""
         return min((one.severity for one in self.findings), key=_ORDER.__getitem__, default=None)
+
+    def has_faults(self, *, strict: bool) -> bool:
+        """Return whether there are faults among the findings.
+
+        :param strict: whether warnings are faults too.
+        """
+        faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+        return self.worst() in faults

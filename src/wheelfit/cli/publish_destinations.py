@@ -217,7 +217,7 @@ def _without_ending(url: str) -> str:
 
 
 def _static(text: str) -> StaticPlace:
-    from wheelfit.cli.index_targets import open_target
+    from wheelfit.operations.index_targets import open_target
     from wheelfit.server.generate.targets import SIMPLE
     from wheelfit.server.store.opening import DATABASE
 

@@ -12,7 +12,7 @@ import pytest
 from cli.running import Runner
 from jsonschema import Draft202012Validator
 
-from wheelfit.cli.check_report import FAULTS, INCOMPLETE
+from wheelfit.cli.render.check import FAULTS, INCOMPLETE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 

@@ -21,12 +21,9 @@ from wheelfit.cli.options.table.workers import WORKERS_WITH_THREADS
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from wheelfit.check.findings import Report
-    from wheelfit.check.profile import Profile
     from wheelfit.cli.output import Output
-    from wheelfit.core.requirements import Requirement
 
 
 OPTIONS = (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE)
@@ -34,102 +31,12 @@ OPTIONS = (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Check the targets; the exit code is 9 for faults and 10 if something was left unchecked."""
-    from wheelfit.cli.check_report import check_options, deliver, exit_code
-    from wheelfit.errors import UsageError
+    from wheelfit.cli.render.check import check_forms, exit_code, show_check
+    from wheelfit.cli.requests import request_of
+    from wheelfit.operations.check import CheckRequest, check
+    from wheelfit.operations.context import Context
 
-    check_options(arguments)
-    if not arguments.targets and not arguments.environment:
-        raise UsageError("there is nothing to check", hint="name a TARGET, or --environment")
-    report = _check(arguments, output, environ).without(arguments.ignore)
-    deliver(report, arguments, output)
-    return exit_code(report, strict=arguments.strict)
-
-
-# --- checking -----------------------------------------------------------------------------
-
-
-def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Report:
-    from pathlib import Path
-
-    from wheelfit.check.findings import Report
-    from wheelfit.check.local import check_paths
-    from wheelfit.check.profile import Profile
-    from wheelfit.operations.executors import each_wheel
-    from wheelfit.operations.targets import named_project
-
-    profiles = frozenset(map(Profile, arguments.profile))
-    paths: list[Path] = []
-    urls: list[str] = []
-    projects: list[Requirement] = []
-    for text in arguments.targets:
-        if text.startswith(("https://", "http://")):
-            urls.append(text)
-        elif (project := named_project(text, arguments)) is not None:
-            projects.append(project)
-        else:
-            paths.append(Path(text))
-    report = Report()
-    if paths:
-        with each_wheel(arguments) as each, output.work("checking") as bar:
-            report += check_paths(
-                paths,
-                full=arguments.full,
-                binaries=arguments.binaries or arguments.instructions,
-                instructions=arguments.instructions,
-                profiles=profiles,
-                progress=bar,
-                each=each,
-            )
-    if urls or projects:
-        report += _published(arguments, output, environ, urls, projects, profiles)
-    if arguments.environment:
-        report += _installed(arguments, output, environ)
-    return report
-
-
-def _published(
-    arguments: Namespace,
-    output: Output,
-    environ: Mapping[str, str],
-    urls: Sequence[str],
-    projects: Sequence[Requirement],
-    profiles: frozenset[Profile],
-) -> Report:
-    from datetime import UTC, datetime
-
-    from wheelfit.check.findings import Report
-    from wheelfit.check.remote import check_project, check_url
-    from wheelfit.operations.indexes import open_indexes, read_settings
-
-    settings = read_settings(arguments, environ)
-    report = Report()
-    with open_indexes(arguments, settings, environ, output, urls) as repository:
-        for url in urls:
-            report += check_url(repository, url, full=arguments.full, profiles=profiles)
-        for project in projects:
-            with output.work(project.name) as bar:
-                report += check_project(
-                    repository,
-                    project.name,
-                    project.specifier,
-                    now=datetime.now(UTC),
-                    full=arguments.full,
-                    profiles=profiles,
-                    progress=bar,
-                )
-    return report
-
-
-def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Report:
-    from wheelfit.check.findings import Count, Report, Unchecked
-    from wheelfit.check.installed import report_on
-    from wheelfit.install.fit import judge
-    from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.machine import choose_machine
-
-    environment = open_environment_of(arguments, environ)
-    machine = choose_machine(arguments, environment.target(), environ, output)
-    scan = environment.scan()
-    broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]
-    judged = judge(scan.installed, machine.support)
-    return report_on(judged) + Report.of((), broken, Count())
+    check_forms(sarif=arguments.sarif, output=output)
+    report = check(request_of(CheckRequest, arguments), Context(environ, output))
+    show_check(report, output, sarif=arguments.sarif, file=arguments.output)
+    return exit_code(report.found, strict=arguments.strict)

@@ -38,9 +38,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     del environ
     from pathlib import Path
 
-    from wheelfit.cli.check_report import FAULTS
-    from wheelfit.cli.index_targets import open_target
+    from wheelfit.cli.render.check import FAULTS
     from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.operations.index_targets import open_target
     from wheelfit.server.generate.targets import SIMPLE
 
     folder = Path(arguments.folder)
@@ -207,7 +207,7 @@ def _tell(generated: Generated, arguments: Namespace, target: Target, output: Ou
         output.warn(note)
     if generated.refused:
         from wheelfit.check.findings import Count, Report
-        from wheelfit.cli.check_report import report_lines
+        from wheelfit.cli.render.check import report_lines
 
         report = Report.of(generated.refused, (), Count())
         for line, style in report_lines(report, verbose=output.verbosity > 0):

@@ -42,9 +42,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.publishing.outgoing import collect
     from wheelfit.build.publishing.refusals import REFUSALS
     from wheelfit.check.findings import Count, Report, Severity
-    from wheelfit.cli.check_report import check_ignored, exit_code
     from wheelfit.cli.publish_destinations import Index, limits_of, open_destination
     from wheelfit.cli.publishing import documents_of
+    from wheelfit.cli.render.check import exit_code
+    from wheelfit.operations.check import check_ignored
 
     check_ignored(arguments.ignore, REFUSALS)
     with output.work("reading") as bar:
@@ -218,8 +219,8 @@ def _lay(
     """Put files and pages of a static index in their place."""
     from wheelfit.build.publishing.acts import Act
     from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.check_report import FAULTS
     from wheelfit.cli.publishing import publish_static
+    from wheelfit.cli.render.check import FAULTS
 
     with output.work("writing") as bar:
         written, refused = publish_static(place, outgoing, there, bar)
@@ -262,7 +263,7 @@ class _Told:
         :param report: what was found.
         :param act: what was done; None: nothing.
         """
-        from wheelfit.cli.check_report import report_lines
+        from wheelfit.cli.render.check import report_lines
 
         self._output.result_json(self._mapping(report, act))
         if report.findings or report.unchecked:

@@ -1,4 +1,4 @@
-"""Where an index goes, as the command line names it."""
+"""The target of an index, by its path or URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_target(text: str) -> tuple[Target, Path | None]:
-    """Return the target that is named, and its folder if it is one.
+    """Return a target, and its folder if it is one.
 
     :param text: a path, or the URL of a folder or of an object store.
     :raises NeedsExtra: it is an object store, and the library for it is not installed.

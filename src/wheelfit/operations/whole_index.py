@@ -1,4 +1,4 @@
-"""One index that a command goes through from end to end."""
+"""One index, and nothing beside it, with the names of all of its projects."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.requests import SourceOptions
     from wheelfit.sources.remembered import Remembered
 
 
 def is_remote(index: str) -> bool:
-    """Tell whether an index is asked by HTTP, and is no folder."""
+    """Return whether an index is a URL of a server, and no folder."""
     return index.startswith(("https://", "http://"))
 
 
@@ -38,19 +39,19 @@ def existing_folder(index: str) -> Path:
 @contextmanager
 def open_whole_index(
     index: str,
-    arguments: Namespace,
-    environ: Mapping[str, str],
+    request: SourceOptions,
+    context: Context,
     *,
-    note: Callable[[str], None],
+    note: Callable[[str], None] | None = None,
     refresh: bool = False,
 ) -> Iterator[tuple[Remembered, Callable[[], tuple[NormalizedName, ...]]]]:
-    """Open an index and no other; give it, and what asks it for the names of its projects.
+    """Open one index; yield it, and a function that fetches the names of its projects.
 
     :param index: its URL or folder.
-    :param arguments: the options of `options.table.sources.SOURCES`.
-    :param environ: the environment of the process.
-    :param note: told what people should know.
-    :param refresh: whether nothing that is kept counts.
+    :param request: how sources are read.
+    :param context: the surroundings.
+    :param note: takes remarks about the index; None: they are warnings of the reporter.
+    :param refresh: whether pages in the cache are ignored.
     """
     from dataclasses import replace
 
@@ -62,20 +63,21 @@ def open_whole_index(
     from wheelfit.sources.project_list import fetch_project_list
 
     settings = replace(
-        read_settings(arguments, environ),
+        read_settings(request, context.environ),
         index_url=index,
         extra_index_urls=(),
         find_links=(),
         no_index=False,
         compare_sources=False,
     )
+    note = note or context.reporter.warn
     how: dict[str, Any] = {
         "cache_folder": usable_cache_folder(
-            cache_folder(arguments.cache_dir, environ) if settings.cache else None, note
+            cache_folder(request.cache_dir, context.environ) if settings.cache else None, note
         ),
-        "environ": environ,
+        "environ": context.environ,
         "home": home(),
-        "offline": arguments.offline,
+        "offline": request.offline,
         "refresh": refresh,
         "note": note,
     }

@@ -1,0 +1,164 @@
+"""Reports of checks, as text, JSON or SARIF, with the exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.output import in_one_line
+from wheelfit.errors import UsageError
+from wheelfit.wording import count_of
+
+if TYPE_CHECKING:
+    from wheelfit.check.findings import Finding, Report, Unchecked
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.operations.check import CheckReport
+
+FAULTS = 9
+"""The exit code when something is wrong."""
+INCOMPLETE = 10
+"""The exit code when something could not be checked."""
+
+
+def exit_code(found: Report, *, strict: bool) -> int:
+    """Return 10 if something was left unchecked, 9 for faults, else 0.
+
+    :param found: the findings.
+    :param strict: whether warnings are faults too.
+    """
+    if found.unchecked:
+        return INCOMPLETE
+    return FAULTS if found.has_faults(strict=strict) else 0
+
+
+def check_forms(*, sarif: bool, output: Output) -> None:
+    """Refuse two forms of one report.
+
+    :param sarif: whether the report is wanted as SARIF.
+    :raises UsageError: it is wanted as JSON, too.
+    """
+    if sarif and output.json:
+        raise UsageError("--sarif and --json are two forms of one report", hint="choose one")
+
+
+def show_check(
+    report: CheckReport, output: Output, *, sarif: bool = False, file: str | None = None
+) -> None:
+    """Print a report, or write it into a file.
+
+    :param sarif: whether as SARIF.
+    :param file: path of the file; None: standard output only.
+    """
+    import json
+
+    mapping = report.to_json()
+    found = report.found
+    lines = report_lines(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0)
+    text = ""
+    if sarif:
+        text = json.dumps(report.to_sarif(), indent=2) + "\n"
+    elif output.json:
+        text = json.dumps(mapping, indent=2, ensure_ascii=False) + "\n"
+    elif file:
+        text = "\n".join([*(output.styled(line, "plain") for line, _ in lines), ""])
+    if file:
+        from wheelfit.operations.files import write_atomically
+
+        write_atomically(file, text.encode("utf-8", "replace"))
+    elif sarif:
+        output.result(text.rstrip("\n"))
+        return
+    output.result_json(mapping)
+    for line, style in lines:
+        output.result(line, style)
+    if found.count.wheels and not report.full:
+        output.detail("content was not compared with RECORD and hashes; --full does that")
+
+
+def show_findings(found: Report, output: Output) -> None:
+    """Print findings and an empty line; nothing where there are none.
+
+    :param found: the findings.
+    """
+    if not found.findings and not found.unchecked:
+        return
+    verbosity = output.verbosity
+    for line, style in report_lines(found, verbose=verbosity > 0, quiet=verbosity < 0):
+        output.result(line, style)
+    output.result()
+
+
+def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[str, Style]]:
+    """Return a report for people, grouped by file.
+
+    :param report: what was found.
+    :param verbose: repeat the remedy of a check for every finding.
+    :param quiet: leave notes out.
+    """
+    from itertools import groupby
+
+    lines: list[tuple[str, Style]] = []
+    shown = [one for one in report.findings if not quiet or one.severity != "note"]
+    for where, group in groupby(shown, key=lambda finding: finding.where):
+        if lines:
+            lines.append(("", "plain"))
+        lines.append((in_one_line(where), "strong"))
+        advised: set[tuple[str, str]] = set()
+        for finding in group:
+            lines += _finding_lines(finding)
+            advice = (finding.code, finding.remedy)
+            if verbose or advice not in advised:
+                lines.append((f"          → {finding.remedy}", "dim"))
+            advised.add(advice)
+    for one in report.unchecked:
+        if lines:
+            lines.append(("", "plain"))
+        lines += _unchecked_lines(one)
+    if lines:
+        lines.append(("", "plain"))
+    return [*lines, (_summary(report), "plain")]
+
+
+_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
+
+
+def _finding_lines(finding: Finding) -> list[tuple[str, Style]]:
+    place = "/".join(part for part in (finding.member, finding.path) if part)
+    line = f"line {finding.line}" if finding.line is not None and not finding.member else ""
+    head = ", ".join(part for part in (line, place) if part)
+    style = _STYLES[finding.severity.value]
+    mark = f"  {finding.severity.value:<7} {finding.code} ({finding.rule})"
+    return [
+        (f"{mark}  {head}" if head else mark, style),
+        (f"          {finding.message}", "plain"),
+    ]
+
+
+def _unchecked_lines(one: Unchecked) -> list[tuple[str, Style]]:
+    lines: list[tuple[str, Style]] = [
+        (in_one_line(one.where), "strong"),
+        (f"  not checked: {one.message} [{one.code}]", "bad"),
+    ]
+    return [*lines, (f"          → {one.hint}", "dim")] if one.hint else lines
+
+
+def _summary(report: Report) -> str:
+    numbers = report.numbers().items()
+    found = ", ".join(count_of(number, word) for word, number in numbers if number) or "no faults"
+    count = report.count
+    parts = [
+        count_of(number, word)
+        for number, word in (
+            (count.wheels, "wheel"),
+            (count.index_files, "index file"),
+            (count.releases, "release"),
+            (count.installed, "installed variant"),
+        )
+        if number
+    ]
+    text = f"{found} in {', '.join(parts)}" if parts else found
+    if not parts and not report.findings and not report.unchecked:
+        text += ": there are no variants to look at"
+    if report.unchecked:
+        left = count_of(len(report.unchecked), "target")
+        return f"{text}; {left} could not be checked"
+    return text

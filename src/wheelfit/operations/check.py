@@ -1,0 +1,208 @@
+"""Checks of wheels, index files, folders of them, published projects and environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    SourceOptions,
+    WorkerOptions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from wheelfit.check.findings import Report
+    from wheelfit.check.profile import Profile
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingOptions:
+    """The findings that are wanted."""
+
+    profile: tuple[str, ...] = ()
+    strict: bool = False
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRequest(
+    FindingOptions, WorkerOptions, SourceOptions, EnvironmentOptions, MachineOptions
+):
+    """The targets of a check, and how closely they are checked."""
+
+    targets: tuple[str, ...] = ()
+    environment: bool = False
+    full: bool = False
+    binaries: bool = False
+    instructions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The findings of a check, with what was checked."""
+
+    found: Report
+    targets: tuple[str, ...]
+    """As the user wrote them."""
+    profiles: tuple[str, ...]
+    full: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        from wheelfit.sources.urls import redact
+
+        found = self.found
+        return {
+            "version": 1,
+            "targets": [redact(target) for target in self.targets],
+            "profiles": sorted(set(self.profiles)),
+            "full": self.full,
+            "checked": {
+                "wheels": found.count.wheels,
+                "index_files": found.count.index_files,
+                "releases": found.count.releases,
+                "installed": found.count.installed,
+            },
+            "summary": {f"{severity}s": number for severity, number in found.numbers().items()},
+            "findings": [finding.to_mapping() for finding in found.findings],
+            "unchecked": [one.to_mapping() for one in found.unchecked],
+        }
+
+    def to_sarif(self) -> dict[str, Any]:
+        """Return the findings as a SARIF log, with paths below the current folder."""
+        from pathlib import Path
+
+        from wheelfit.check.sarif import to_sarif
+
+        return to_sarif(self.found, folder=Path.cwd())
+
+
+def check(request: CheckRequest, context: Context) -> CheckReport:
+    """Check targets, and return every finding.
+
+    :param request: the targets.
+    :param context: the surroundings.
+    :raises UsageError: there is no target, or no check of a name.
+    """
+    from wheelfit.errors import UsageError
+
+    check_ignored(request.ignore)
+    if not request.targets and not request.environment:
+        raise UsageError("there is nothing to check", hint="name a TARGET, or --environment")
+    found = _check(request, context).without(request.ignore)
+    return CheckReport(found, request.targets, request.profile, request.full)
+
+
+def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
+    """Refuse unknown names of checks.
+
+    :param codes: the names to test.
+    :param more: names that are valid besides those of `wheelfit check`.
+    :raises UsageError: there is no such check.
+    """
+    from wheelfit.check.checks import CHECKS
+    from wheelfit.errors import UsageError
+
+    known = {*CHECKS, *more}
+    for code in codes:
+        if code not in known:
+            raise UsageError(f"there is no check {code!r}", hint=_suggestion(code, known))
+
+
+def _suggestion(code: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(code, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "docs/reference/checks.md lists them"
+
+
+def _check(request: CheckRequest, context: Context) -> Report:
+    from pathlib import Path
+
+    from wheelfit.check.findings import Report
+    from wheelfit.check.local import check_paths
+    from wheelfit.check.profile import Profile
+    from wheelfit.operations.executors import each_wheel
+    from wheelfit.operations.targets import named_project
+
+    profiles = frozenset(map(Profile, request.profile))
+    paths: list[Path] = []
+    urls: list[str] = []
+    projects: list[Requirement] = []
+    for text in request.targets:
+        if text.startswith(("https://", "http://")):
+            urls.append(text)
+        elif (project := named_project(text, request)) is not None:
+            projects.append(project)
+        else:
+            paths.append(Path(text))
+    report = Report()
+    if paths:
+        with each_wheel(request) as each, context.reporter.work("checking") as progress:
+            report += check_paths(
+                paths,
+                full=request.full,
+                binaries=request.binaries or request.instructions,
+                instructions=request.instructions,
+                profiles=profiles,
+                progress=progress,
+                each=each,
+            )
+    if urls or projects:
+        report += _published(request, context, urls, projects, profiles)
+    if request.environment:
+        report += _installed(request, context)
+    return report
+
+
+def _published(
+    request: CheckRequest,
+    context: Context,
+    urls: Sequence[str],
+    projects: Sequence[Requirement],
+    profiles: frozenset[Profile],
+) -> Report:
+    from datetime import UTC, datetime
+
+    from wheelfit.check.findings import Report
+    from wheelfit.check.remote import check_project, check_url
+    from wheelfit.operations.indexes import open_indexes, read_settings
+
+    settings = read_settings(request, context.environ)
+    report = Report()
+    with open_indexes(request, settings, context, urls) as repository:
+        for url in urls:
+            report += check_url(repository, url, full=request.full, profiles=profiles)
+        for project in projects:
+            with context.reporter.work(project.name) as progress:
+                report += check_project(
+                    repository,
+                    project.name,
+                    project.specifier,
+                    now=datetime.now(UTC),
+                    full=request.full,
+                    profiles=profiles,
+                    progress=progress,
+                )
+    return report
+
+
+def _installed(request: CheckRequest, context: Context) -> Report:
+    from wheelfit.check.findings import Count, Report, Unchecked
+    from wheelfit.check.installed import report_on
+    from wheelfit.install.fit import judge
+    from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.machine import choose_machine
+
+    environment = open_environment_of(request, context.environ)
+    machine = choose_machine(request, environment.target(), context)
+    scan = environment.scan()
+    broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]
+    judged = judge(scan.installed, machine.support)
+    return report_on(judged) + Report.of((), broken, Count())

@@ -1,0 +1,132 @@
+"""Checks of everything that an index has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored
+from wheelfit.operations.requests import EnvironmentOptions, SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.findings import Report
+    from wheelfit.check.indexes import Demands
+    from wheelfit.check.reach import Machines
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.operations.context import Context
+    from wheelfit.resolve.overview import Onlooker
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckIndexRequest(FindingOptions, SourceOptions, EnvironmentOptions):
+    """The index to check; the sources are further ones that its wheels may depend on."""
+
+    index: str
+    only: tuple[str, ...] = ()
+    full: bool = False
+
+
+def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
+    """Check every release of every project of an index.
+
+    :param request: the index.
+    :param context: the surroundings.
+    :raises FileProblem: there is no such folder.
+    :raises ProjectNotFound: the index has no project of a name.
+    """
+    from contextlib import ExitStack
+
+    from wheelfit.check.indexes import Demands
+    from wheelfit.check.profile import Profile
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.operations.whole_index import is_remote
+
+    check_ignored(request.ignore)
+    with ExitStack() as stack:
+        upstream = None
+        if request.index_url or request.extra_index_url or request.find_links:
+            settings = read_settings(request, context.environ)
+            upstream = stack.enter_context(open_indexes(request, settings, context))
+        demands = Demands(
+            _machines(request, context),
+            upstream,
+            frozenset(map(Profile, request.profile)),
+            full=request.full,
+        )
+        look = _remote if is_remote(request.index) else _local
+        found = look(request, demands, context).without(request.ignore)
+    return CheckReport(found, (request.index,), request.profile, request.full)
+
+
+def _machines(request: CheckIndexRequest, context: Context) -> Machines:
+    """Return a function that yields the machines for which a document is judged."""
+    from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.onlookers import onlookers
+
+    current = open_environment_of(request, context.environ).target()
+    known: dict[str, Onlooker] = {}
+
+    def machines(document: VariantDocument) -> Iterator[Onlooker]:
+        return onlookers(document, current, context.environ, context.reporter, known=known)
+
+    return machines
+
+
+def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
+    from wheelfit.check.indexes import check_index_folder
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.whole_index import existing_folder
+
+    folder = existing_folder(request.index)
+    if request.only:
+        raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
+    with context.reporter.work("checking") as progress:
+        return check_index_folder(folder, demands, progress=progress)
+
+
+def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
+    from datetime import UTC, datetime
+
+    from wheelfit.check import checks
+    from wheelfit.check.findings import Count, Place, Report, Unchecked
+    from wheelfit.check.indexes import check_index
+    from wheelfit.errors import ProjectNotFound, UserError
+    from wheelfit.operations.whole_index import open_whole_index
+    from wheelfit.sources.urls import redact
+
+    url = request.index
+    notes: list[str] = []
+    with open_whole_index(url, request, context, note=notes.append, refresh=True) as (
+        repository,
+        listed,
+    ):
+        names = tuple(map(_name, request.only)) if request.only else listed()
+        # Answers to what is not there differ most, and installers with them.
+        repository.project(_name("wheelfit-asks-for-what-is-not-there"))
+        for name in names if request.only else ():
+            if repository.project(name) is None:
+                raise ProjectNotFound(f"the index has no project {name}", where=redact(url))
+        with context.reporter.work("checking") as progress:
+            report = check_index(
+                repository, names, demands, now=datetime.now(UTC), progress=progress
+            )
+    place = Place(redact(url))
+    if report.count == Count() and not report.unchecked:
+        # A URL of the page above the index, or of an empty one, must not pass the check.
+        nothing = UserError(
+            "there is nothing to check in the index",
+            hint="name the URL that installers are given, which often ends with /simple/",
+        )
+        report += Report.of((), [Unchecked.because(nothing, place.where)], Count())
+    strange = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
+    return report + Report.of(strange, (), Count())
+
+
+def _name(text: str) -> NormalizedName:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(text)

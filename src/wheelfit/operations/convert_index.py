@@ -1,0 +1,156 @@
+"""Conversion of an index with an old layout to the current one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requests import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import ExitStack
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.findings import Report
+    from wheelfit.operations.context import Context
+    from wheelfit.server.generate.conversion import Converted
+    from wheelfit.server.generate.wishes import Generated
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertIndexRequest(SourceOptions):
+    """The index to convert, and where the new one is written."""
+
+    source: str
+    to: str
+    rewrite_wheels: bool = False
+    accept_losses: bool = False
+    keep_going: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedIndex:
+    """An index that was converted, or not published because something was refused."""
+
+    source: str
+    """As the user named it."""
+    target: str
+    """The name of the target."""
+    projects: Mapping[str, Converted]
+    """The converted projects, by name."""
+    generated: Generated
+    """The new index."""
+
+    @property
+    def documents(self) -> dict[str, str]:
+        """The layout of each index file that was read, by its name."""
+        return {
+            name: layout for one in self.projects.values() for name, layout in one.documents.items()
+        }
+
+    @property
+    def rewritten(self) -> dict[str, str]:
+        """The names of wheels that were written anew, by their old names."""
+        return {old: new for one in self.projects.values() for old, new in one.rewritten.items()}
+
+    @property
+    def lost(self) -> list[str]:
+        """Everything that was lost with consent, one sentence each."""
+        return [text for one in self.projects.values() for text in one.lost]
+
+    @property
+    def refused(self) -> Report:
+        """Everything that could not be converted."""
+        from wheelfit.check.findings import Count, Report
+
+        return Report.of(self.generated.refused, (), Count())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        from wheelfit.sources.urls import redact
+
+        return {
+            "version": 1,
+            "source": redact(self.source),
+            "target": self.target,
+            "published": self.generated.is_published,
+            "projects": len(self.projects),
+            "documents": self.documents,
+            "rewritten": self.rewritten,
+            "findings": [one.to_mapping() for one in self.generated.refused],
+            "lost": self.lost,
+            "written": list(self.generated.written),
+        }
+
+
+def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIndex:
+    """Convert an index and publish the result.
+
+    :param request: the index.
+    :param context: the surroundings.
+    :raises UsageError: the index would be written over itself.
+    """
+    from contextlib import ExitStack
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.index_targets import open_target
+    from wheelfit.server.generate.conversion import convert_project, publish_converted
+
+    target, place = open_target(request.to)
+    if place is not None and place.absolute() == Path(request.source).absolute():
+        raise UsageError(
+            "an index is not written over itself", hint="name another folder with --to"
+        )
+    projects: dict[str, Converted] = {}
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
+        repository, names = _open(request, context, stack)
+        progress = stack.enter_context(context.reporter.work("converting"))
+        progress.start(len(names))
+        for name in names:
+            page = repository.project(name)
+            if page is not None:
+                folder = scratch / name
+                folder.mkdir()
+                converted = convert_project(
+                    repository,
+                    page,
+                    folder,
+                    rewrite_wheels=request.rewrite_wheels,
+                    accept_losses=request.accept_losses,
+                )
+                if converted.files or converted.findings:  # other folders are no projects
+                    projects[name] = converted
+            progress.advance(1)
+        progress.done()
+        generated = publish_converted(
+            projects, target, keep_going=request.keep_going, replace_files=request.replace
+        )
+    return ConvertedIndex(request.source, target.name, projects, generated)
+
+
+def _open(
+    request: ConvertIndexRequest, context: Context, stack: ExitStack
+) -> tuple[Repository, tuple[NormalizedName, ...]]:
+    """Open the old index; return it and the names of its projects."""
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
+    from wheelfit.server.generate.conversion import names_in
+
+    source = request.source
+    if is_remote(source):
+        repository, listed = stack.enter_context(open_whole_index(source, request, context))
+        return repository, listed()
+    folder = existing_folder(source)
+    if (folder / "simple").is_dir():
+        folder /= "simple"
+    folder = folder.absolute()
+    repository, _ = stack.enter_context(open_whole_index(str(folder), request, context))
+    return repository, tuple(canonicalize_name(name) for name in names_in(folder))
