@@ -17,7 +17,8 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> None:
     """Print what was read, what was written, and what was lost."""
     output.result_json(report.to_json())
     generated = report.generated
-    show_findings(report.refused, output)
+    if generated.refused:
+        show_findings(report.refused, output)
     for text in report.lost:
         output.result(f"lost: {text}", "warning")
     documents = report.documents

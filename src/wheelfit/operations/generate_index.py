@@ -1,0 +1,232 @@
+"""Static indexes made of folders of wheels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.check.findings import Report
+    from wheelfit.operations.context import Context
+    from wheelfit.server.generate.targets import Target
+    from wheelfit.server.generate.wishes import Generated
+    from wheelfit.sources.page import OtherPages
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateIndexRequest:
+    """The folder of wheels, and where the index is written."""
+
+    folder: str
+    to: str | None = None
+    release: tuple[str, ...] = ()
+    keep_going: bool = False
+    full: bool = False
+    replace: bool = False
+    prune: bool = False
+    allow_empty: bool = False
+    tracks: tuple[str, ...] = ()
+    alternate: tuple[str, ...] = ()
+    site: bool = False
+    public_url: str | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedIndex:
+    """An index that was generated, or not published because something was refused."""
+
+    folder: str
+    """As the user named it."""
+    target: str
+    """The name of the target."""
+    generated: Generated
+    """The index."""
+
+    @property
+    def refused(self) -> Report:
+        """Everything that no index would take."""
+        from wheelfit.check.findings import Count, Report
+
+        return Report.of(self.generated.refused, (), Count())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        generated = self.generated
+        return {
+            "version": 1,
+            "folder": self.folder,
+            "target": self.target,
+            "published": generated.is_published,
+            "projects": generated.projects,
+            "releases": generated.releases,
+            "files": generated.files,
+            "looked_at": generated.looked_at,
+            "findings": [one.to_mapping() for one in generated.refused],
+            "left_out": list(generated.left_out),
+            "written": list(generated.written),
+            "removed": list(generated.removed),
+            "unnamed": generated.unnamed,
+        }
+
+
+def generate_index(request: GenerateIndexRequest, context: Context) -> GeneratedIndex:
+    """Generate an index and publish it.
+
+    :param request: the folder and the target.
+    :param context: the surroundings.
+    :raises FileProblem: there is no such folder.
+    :raises UsageError: the target, a release or the public URL cannot be used.
+    """
+    from pathlib import Path
+
+    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.operations.index_targets import open_target
+    from wheelfit.server.generate.targets import SIMPLE
+
+    folder = Path(request.folder)
+    if not folder.is_dir():
+        raise FileProblem(
+            "there is no such folder", where=request.folder, hint="name a folder of wheels"
+        )
+    if not (request.public_url or "https://").startswith(("https://", "http://")):
+        raise UsageError(
+            "--public-url is no address of a server", hint="as https://wheels.example.org"
+        )
+    target, place = open_target(request.to or request.folder)
+    if request.to and place is not None and place.name == SIMPLE:
+        raise UsageError(
+            f"the pages would go into {place / SIMPLE}",
+            hint=f"name the folder above: --to {place.parent}",
+        )
+    if request.site:
+        from wheelfit.server.site.static_pages import check_pages
+
+        with target.opened():
+            check_pages(target)  # before anything is published
+    generated = _generate(request, folder, target, place, context)
+    if request.site and generated.is_published:
+        generated = _with_site(generated, request, target)
+    return GeneratedIndex(request.folder, target.name, generated)
+
+
+def _generate(
+    request: GenerateIndexRequest,
+    folder: Path,
+    target: Target,
+    place: Path | None,
+    context: Context,
+) -> Generated:
+    """Generate the index, unless it is as the last run has left it.
+
+    :param place: the target, if it is a folder of this machine.
+    """
+    from pathlib import Path
+
+    from wheelfit.server.generate.last_run import LastRun, fingerprint
+    from wheelfit.server.generate.targets import SIMPLE
+    from wheelfit.server.generate.wishes import Wishes
+
+    wishes = Wishes(
+        frozenset(map(_release, request.release)),
+        keep_going=request.keep_going,
+        replace=request.replace,
+        prune=request.prune,
+        allow_empty=request.allow_empty,
+        full=request.full,
+        elsewhere=_elsewhere(request),
+    )
+    if request.memory:
+        memory = Path(request.memory)
+    elif place is not None:
+        memory = place / SIMPLE / ".facts.json"
+    else:
+        memory = folder / ".wheelfit-facts.json"
+    in_place = place is not None and place.absolute() == folder.absolute()
+    without = _left_out(folder, None if in_place else place)
+    seen = fingerprint(folder, wishes, in_place=in_place, without=without)
+    last_run = LastRun(memory, seen)
+    generated = last_run.still_stands(target)
+    if generated is not None:
+        return generated
+    from wheelfit.server.generate.generation import generate
+    from wheelfit.server.generate.memory import Memory
+
+    with context.reporter.work("reading") as progress:
+        return generate(
+            folder,
+            target,
+            Memory(memory, full=request.full),
+            wishes,
+            in_place=in_place,
+            without=without,
+            progress=progress,
+            last_run=last_run,
+        )
+
+
+def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
+    """Return the pages of other indexes that projects name."""
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.sources.page import OtherPages, check_page_url
+
+    found: dict[str, dict[str, list[str]]] = {}
+    for flag, texts in (("tracks", request.tracks), ("alternate", request.alternate)):
+        for text in texts:
+            name, _, url = text.partition("=")
+            check_page_url(url, where=f"--{flag} {text}")
+            project = found.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
+            project[flag].append(url)
+    return {
+        name: OtherPages(tuple(said["tracks"]), tuple(said["alternate"]))
+        for name, said in found.items()
+    }
+
+
+def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:
+    """Return the folders that are not read: the output of earlier runs."""
+    from contextlib import suppress
+
+    from wheelfit.server.generate.targets import FILES, SIMPLE
+
+    without = {folder / SIMPLE}
+    if place is not None:
+        # It may be inside the folder; what is walked through is named below the folder's name.
+        with suppress(ValueError):
+            inside = folder / place.absolute().relative_to(folder.absolute())
+            without |= {inside / SIMPLE, inside / FILES}
+    return frozenset(without)
+
+
+def _with_site(generated: Generated, request: GenerateIndexRequest, target: Target) -> Generated:
+    """Write the pages for people beside the index; return the index with them."""
+    from dataclasses import replace
+
+    from wheelfit.server.generate.published import PublishedIndex
+    from wheelfit.server.site.static_pages import publish_pages
+
+    with target.opened():
+        url = request.public_url
+        written = publish_pages(PublishedIndex(target), target, public_url=url)
+    return replace(generated, written=(*generated.written, *written))
+
+
+def _release(text: str) -> tuple[NormalizedName, Version]:
+    """Return the name and version of a release."""
+    from packaging.utils import canonicalize_name
+    from packaging.version import InvalidVersion, Version
+
+    from wheelfit.errors import UsageError
+
+    name, _, version = text.partition("==")
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        raise UsageError(f"{text!r} is no release", hint="write --release torch==2.8.0") from None
+    return canonicalize_name(name.strip()), parsed
