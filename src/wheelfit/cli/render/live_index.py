@@ -1,4 +1,4 @@
-"""Reports of changed live indexes, as text or JSON."""
+"""Reports of live indexes, as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ if TYPE_CHECKING:
     from wheelfit.operations.index_files import FilesReport
     from wheelfit.operations.index_stages import DroppedStage, OpenedStage, StagesReport
     from wheelfit.operations.index_tokens import CreatedToken, RevokedToken, TokensReport
+    from wheelfit.operations.serve import ServedIndex
+
+
+def show_served_index(report: ServedIndex, output: Output) -> None:
+    """Print the URL of an index, and how to upload."""
+    output.result_json(report.to_json())
+    output.result(report.index_url)
+    output.flush()
+    if report.token_file is not None:
+        from shlex import quote
+
+        token = f'"$(cat {quote(str(report.token_file))})"'
+        upload = report.upload_url
+        output.say(f"a token for uploads is in {report.token_file}; with it", "dim")
+        output.say(f"  uv publish --publish-url {upload} --token {token}", "dim")
+        output.say(
+            f"  twine upload --repository-url {upload} -u __token__ -p {token} dist/*", "dim"
+        )
 
 
 def show_files(report: FilesReport, output: Output) -> None:

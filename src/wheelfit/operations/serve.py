@@ -1,0 +1,79 @@
+"""A live index that is served until the process is asked to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeRequest:
+    """The index to serve, and how."""
+
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """Settings by their keys in the file, as text; None: not given."""
+    settings: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedIndex:
+    """The URLs of a live index that answers requests."""
+
+    index_url: str
+    upload_url: str
+    token_file: Path | None
+    """The file of the first token, which was written just now; None: there were tokens before."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        file = None if self.token_file is None else str(self.token_file)
+        return {
+            "version": 1,
+            "url": self.index_url,
+            "upload": self.upload_url,
+            "token_file": file,
+        }
+
+
+def serve(
+    request: ServeRequest,
+    context: Context,
+    *,
+    started: Callable[[ServedIndex], None],
+    log_to: TextIO,
+) -> None:
+    """Serve an index until the process is asked to end.
+
+    :param request: the index.
+    :param context: the surroundings; settings may be variables, too.
+    :param started: called when requests are answered.
+    :param log_to: the stream for the log.
+    :raises InvalidConfiguration: a setting cannot be used.
+    """
+    from wheelfit.server.hosting.serving import run_server
+    from wheelfit.server.hosting.settings import read_settings, unknown_variables
+    from wheelfit.sources.urls import is_loopback
+
+    warn = context.reporter.warn
+    for name in unknown_variables(context.environ):
+        warn(f"{name} sets nothing: there is no such setting")
+    settings = read_settings(request.options, context.environ, request.settings)
+    if settings.fd is None and not is_loopback(settings.host) and settings.public_url is None:
+        warn(
+            f"others may reach the index at {settings.host}; it speaks plain HTTP, so put a "
+            "server with TLS in front of it, and say with --public-url where that is"
+        )
+    run_server(
+        settings,
+        context.environ,
+        started=lambda one: started(
+            ServedIndex(f"{one.origin}/simple/", f"{one.origin}/legacy/", one.token_file)
+        ),
+        log_to=log_to,
+    )
