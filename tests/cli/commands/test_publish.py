@@ -12,8 +12,8 @@ from cli.running import Runner, tree
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.cli.upload_logins import find_login
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.operations.upload_logins import find_login
 from wheelfit.server.messages import Answer
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.projects import write_archive

@@ -1,12 +1,11 @@
-"""Whether a release may go where it shall, and how it gets onto a static index."""
+"""Checks of a release before it is published, and the index files that go with it."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from wheelfit.errors import (
     InvalidWheel,
     NetworkError,
 )
+from wheelfit.operations.static_publishing import lend
 from wheelfit.server.uploads.rules import check_file
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
     from wheelfit.check.profile import Profile
-    from wheelfit.cli.output import Output
-    from wheelfit.cli.publish_destinations import Index, StaticPlace
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.publish_destinations import UploadIndex
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
@@ -45,9 +45,9 @@ _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
 def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Report:
     """Find everything that would keep files from an index, by the code of the index (B-54).
 
-    :param outgoing: what shall be published.
+    :param outgoing: the files to publish.
     :param profiles: tools whose rules count too.
-    :param progress: told of bytes.
+    :param progress: of the bytes.
     """
     report = check_paths(outgoing.checked, profiles=profiles).without(_OWN)
     known = {(one.where, one.code) for one in report.findings}
@@ -70,13 +70,13 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
 
 
 def _rules(one: Outgoing, scratch: Path) -> list[Finding]:
-    """Return what the rules of an index say of one file."""
+    """Return the violations of the rules of an index by one file."""
     path = one.path
     if one.kind is Kind.SOURCE:
         # It is unpacked beside itself; that shall not be among the user's files.
         scratch.mkdir()
         path = scratch / one.filename
-        _lend(one.path, path)
+        lend(one.path, path)
     verdict = check_file(path, one.filename, sha256=one.sha256, size=one.size)
     found = []
     for severity, violations in (
@@ -101,7 +101,7 @@ def _rules(one: Outgoing, scratch: Path) -> list[Finding]:
 
 
 def _attested(one: Outgoing) -> list[Finding]:
-    """Return what is wrong with attestations; whether they hold, as far as that can be told."""
+    """Return the faults of attestations; their signatures are verified if that is possible."""
     if not one.attestations:
         return []
     place = Place(str(one.path))
@@ -120,7 +120,7 @@ def _attested(one: Outgoing) -> list[Finding]:
 
 
 def project_in(folder: Path) -> Project | None:
-    """Return what a project says of its releases; None if there is none, or it has no name.
+    """Return the releases that a project declares; None if there is none, or it has no name.
 
     :param folder: of the project.
     :raises InvalidDocument: its table has faults, or its matrix.
@@ -147,23 +147,21 @@ def project_in(folder: Path) -> Project | None:
 
 
 def documents_of(
-    index: Index,
+    index: UploadIndex,
     outgoing: Set,
     there: Mapping[NormalizedName, Sequence[File]],
-    environ: Mapping[str, str],
-    output: Output,
+    context: Context,
 ) -> tuple[Mapping[Release, bytes], tuple[Finding, ...]]:
-    """Return the index files of releases, with the wheels that are there, and what contradicts.
+    """Return the index files of releases, and the contradictions among their wheels.
 
-    :param index: where they go.
-    :param outgoing: what shall be published; each wheel of it is sound.
-    :param there: by project: what the index has.
-    :param environ: the environment of the process.
-    :param output: told if wheels that are there cannot be read.
+    :param index: the destination.
+    :param outgoing: the files to publish; each wheel of them is sound.
+    :param there: the files that the index has, by project.
+    :param context: warned if wheels on the index cannot be read.
     """
     from wheelfit.build.publishing.index_files import index_files_of
 
-    with closing(index.sources(environ, output)) as sources:
+    with closing(index.sources(context)) as sources:
         try:
             return index_files_of(outgoing, there, sources.variant_document), ()
         except (InconsistentDocuments, InvalidWheel) as error:
@@ -171,90 +169,7 @@ def documents_of(
             place = Place(error.where or index.name)
             return {}, (place.found(INCONSISTENT_WHEELS, " ".join(words.split())),)
         except NetworkError as error:
-            output.warn(
+            context.reporter.warn(
                 f"variants that are there cannot be read, so no -variants.json is made: {error}"
             )
             return {}, ()
-
-
-# --- static indexes --------------------------------------------------------------------------
-
-
-def publish_static(
-    place: StaticPlace, outgoing: Set, there: Mapping[NormalizedName, Sequence[File]], bar: Progress
-) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Publish files on a static index as one act: pages are exchanged when all files are there.
-
-    :param place: the index.
-    :param outgoing: the files.
-    :param there: by project: what its pages list.
-    :param bar: told of bytes.
-    :return: paths of what was written, and what was refused instead.
-    :raises EnvironmentBusy: somebody else publishes there.
-    """
-    from wheelfit.server.generate.generation import generate
-    from wheelfit.server.generate.memory import Memory
-    from wheelfit.server.generate.wishes import Wishes
-
-    with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
-        folder = Path(name)
-        for one in outgoing.files:
-            _lend(one.path, folder / one.filename)
-            _lay_provenance(one, folder)
-        if place.folder is not None:
-            _lay_published(place.folder, outgoing, there, folder)
-        wishes = Wishes(frozenset(outgoing.releases))
-        memory = Memory(folder / ".facts.json")
-        generated = generate(folder, place.target, memory, wishes, progress=bar)
-    return generated.written, generated.refused
-
-
-def _lay_provenance(one: Outgoing, folder: Path) -> None:
-    """Put what was attested about a file beside it, as indexes serve it."""
-    beside = one.path.with_name(f"{one.filename}.provenance")
-    data = None
-    if beside.is_file():
-        data = beside.read_bytes()
-    elif one.attestations and find_spec("pypi_attestations") is not None:
-        import json
-
-        from wheelfit.server.uploads.attested import provenance_of
-
-        data, _ = provenance_of(json.dumps(read_attestations(one)), one.filename, one.sha256)
-    if data is not None:
-        (folder / beside.name).write_bytes(data)
-
-
-def _lay_published(
-    root: Path,
-    outgoing: Set,
-    there: Mapping[NormalizedName, Sequence[File]],
-    folder: Path,
-) -> None:
-    """Put the other files of the same releases beside them, which are published as a whole."""
-    from wheelfit.core.filename import release_of
-    from wheelfit.server.generate.published import path_of_entry
-
-    for project, files in there.items():
-        for file in files:
-            if release_of(file.filename) not in outgoing.releases:
-                continue
-            path = root / path_of_entry(project, file.url)
-            here = folder / file.filename
-            if here.exists() or not path.is_file() or file.filename.endswith(".json"):
-                continue
-            _lend(path, here)
-            if file.yanked is not None:
-                (folder / f"{file.filename}.yanked").write_text(file.yanked, "utf-8")
-            provenance = path.with_name(f"{path.name}.provenance")
-            if provenance.is_file():
-                _lend(provenance, folder / provenance.name)
-
-
-def _lend(path: Path, place: Path) -> None:
-    """Let a file be found in another place too, at no cost where the system can do that."""
-    for give in (place.symlink_to, place.hardlink_to):
-        with suppress(OSError):
-            give(path.absolute())
-            return
-    shutil.copyfile(path, place)

@@ -1,4 +1,4 @@
-"""Who publishes: a login from the places where publishing tools and installers look for one."""
+"""The login for uploads, from the places where publishing tools and installers look for one."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def _find(
 
 
 def with_login(url: str, login: Login | None) -> str:
-    """Return a URL that has a login in it, for who reads pages there.
+    """Return a URL with a login in it, to read pages there.
 
     :param url: without one.
-    :param login: None: it stays as it is.
+    :param login: None: there is none.
     """
     if login is None:
         return url

@@ -1,4 +1,4 @@
-"""Where a release goes, and what is there already."""
+"""The destination of a release, and the files that it has already."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from urllib.parse import urlsplit
 from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.build.publishing.wire import read_pypirc
 from wheelfit.check.profile import Profile
-from wheelfit.cli.upload_logins import find_login, with_login
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.pip_rules import pip_surroundings
+from wheelfit.operations.upload_logins import find_login, with_login
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact, split_userinfo
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from ssl import SSLContext
 
     from packaging.utils import NormalizedName
 
     from wheelfit.build.publishing.forecast import Limits
-    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File
@@ -40,9 +40,22 @@ _PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
 _ENDINGS = ("/simple", "/legacy")
 
 
+@dataclass(frozen=True, kw_only=True)
+class DestinationRequest(FindingOptions):
+    """The destination of a release, and its limits."""
+
+    to: str
+    check_url: str | None = None
+    one_by_one: bool = False
+    file_limit: int | None = None
+    project_limit: int | None = None
+    cert: str | None = None
+    client_cert: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class Index:
-    """Hold an index that takes uploads."""
+class UploadIndex:
+    """An index that takes uploads."""
 
     upload_url: str
     """Without credentials, as all of these."""
@@ -52,12 +65,12 @@ class Index:
     """Of a server of ours: what stands before ``/-/``; it can hold a release back."""
     login: Login | None
     settings: SourceSettings
-    context: SSLContext | None = field(compare=False)
-    """Whom to trust there over TLS; None over plain HTTP."""
+    tls: SSLContext | None = field(compare=False)
+    """The certificates to trust; None over plain HTTP."""
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The URL that people know."""
         return self.check_url if self.base else self.upload_url
 
     @property
@@ -65,8 +78,8 @@ class Index:
         """Whether it is the public registry."""
         return urlsplit(self.upload_url).hostname in _PUBLIC
 
-    def sources(self, environ: Mapping[str, str], output: Output) -> Remembered:
-        """Open what it lists; nothing is remembered, since it changes."""
+    def sources(self, context: Context) -> Remembered:
+        """Open its pages; none is kept in the cache, since they change."""
         is_same = origin(self.check_url) == origin(self.upload_url)
         settings = replace(
             self.settings,
@@ -77,21 +90,25 @@ class Index:
             cache=False,
         )
         return open_sources(
-            settings, cache_folder=None, environ=environ, home=home(), note=output.warn
+            settings,
+            cache_folder=None,
+            environ=context.environ,
+            home=home(),
+            note=context.reporter.warn,
         )
 
     def there(
-        self, projects: Sequence[NormalizedName], environ: Mapping[str, str], output: Output
+        self, projects: Sequence[NormalizedName], context: Context
     ) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return what it lists of projects."""
-        with closing(self.sources(environ, output)) as sources:
+        """Return the files of projects on its pages."""
+        with closing(self.sources(context)) as sources:
             pages = {name: sources.project(name) for name in projects}
         return {name: () if page is None else page.files for name, page in pages.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class StaticPlace:
-    """Hold a static index: files that any web server offers."""
+class StaticIndex:
+    """A static index: files that any web server offers."""
 
     target: Target
     folder: Path | None
@@ -99,7 +116,7 @@ class StaticPlace:
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The name in reports."""
         return f"{self.target.name}/simple/"
 
     @property
@@ -107,47 +124,47 @@ class StaticPlace:
         """Whether it is the public registry."""
         return False
 
-    def there(self, projects: Sequence[NormalizedName]) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return what its pages list of projects."""
+    def there(
+        self, projects: Sequence[NormalizedName], context: Context
+    ) -> dict[NormalizedName, tuple[File, ...]]:
+        """Return the files of projects on its pages."""
+        del context
         from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 
         files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
         return {name: files.get(name, ()) for name in projects}
 
 
-def open_destination(
-    arguments: Namespace, environ: Mapping[str, str], output: Output
-) -> Index | StaticPlace:
-    """Find out what ``--to`` names.
+def open_destination(request: DestinationRequest, context: Context) -> UploadIndex | StaticIndex:
+    """Open the destination of a release.
 
-    :param arguments: of ``wheelfit publish``.
-    :param environ: the environment of the process.
-    :param output: told what people should know.
+    :param request: the release, and the name of its destination.
+    :param context: the surroundings.
     :raises Unreachable: a server cannot be reached.
     :raises InvalidConfiguration: it is no address.
     :raises UsageError: a name stands for nothing.
     """
-    text = arguments.to
+    text = request.to
     if text.startswith(("http://", "https://")):
-        return _index(text, _configured_for(text), arguments, environ, output)
+        return _index(text, _configured_for(text), request, context)
     is_path = "://" in text or text.startswith("file:") or set(text) & set("/\\.")
     if not is_path and not Path(text).exists():
         known = read_pypirc(home() / ".pypirc")
         if text in known:
             url = known[text].get("repository", "")
-            return _index(url, known[text], arguments, environ, output)
+            return _index(url, known[text], request, context)
         raise UsageError(
             f"--to {text}: there is no such folder, and no index of that name",
             hint=f"name the URL of an index, ./{text} for a new folder, or one of "
             f"{', '.join(sorted(known))} (.pypirc names more)",
         )
-    if arguments.check_url or arguments.one_by_one:
+    if request.check_url or request.one_by_one:
         raise UsageError("--check-url and --one-by-one are for indexes that take uploads")
     return _static(text)
 
 
 def _configured_for(url: str) -> Mapping[str, str]:
-    """Return what ``.pypirc`` says of an address, if there is such a file."""
+    """Return the section of ``.pypirc`` for a URL; empty if there is none."""
     path = home() / ".pypirc"
     if not path.is_file():
         return {}
@@ -159,39 +176,36 @@ def _configured_for(url: str) -> Mapping[str, str]:
 
 
 def _index(
-    url: str,
-    configured: Mapping[str, str],
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    output: Output,
-) -> Index:
+    url: str, configured: Mapping[str, str], request: DestinationRequest, context: Context
+) -> UploadIndex:
+    environ, reporter = context.environ, context.reporter
     clean, host = _checked(url)
-    if arguments.check_url:
-        _checked(arguments.check_url)
+    if request.check_url:
+        _checked(request.check_url)
     settings = read_pip_configuration(pip_surroundings(environ, None)).with_options(
-        cert=arguments.cert, client_cert=arguments.client_cert
+        cert=request.cert, client_cert=request.client_cert
     )
-    base = context = None
+    base = tls = None
     if clean.startswith("https:"):
         from wheelfit.sources.certificates import checking_context
 
-        context = checking_context(settings.cert, settings.client_cert, environ=environ)
+        tls = checking_context(settings.cert, settings.client_cert, environ=environ)
     if host not in _PUBLIC:
         from wheelfit.server.hosting.client import is_index_server
 
         base = _without_ending(clean)
-        base = base if is_index_server(base, context=context) else None
+        base = base if is_index_server(base, context=tls) else None
     login, place = find_login(
-        url, configured, settings, environ, home(), is_ours=base is not None, note=output.warn
+        url, configured, settings, environ, home(), is_ours=base is not None, note=reporter.warn
     )
     if place:
-        output.detail(f"the login is that of {place}")
+        reporter.detail(f"the login is that of {place}")
     if base is not None:
-        return Index(f"{base}/legacy/", f"{base}/simple/", base, login, settings, context)
-    check_url = arguments.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
-    if not arguments.check_url and host not in _PUBLIC:
-        output.detail(f"what is there already is looked for at {redact(check_url)}")
-    return Index(clean, split_userinfo(check_url)[0], None, login, settings, context)
+        return UploadIndex(f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls)
+    check_url = request.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
+    if not request.check_url and host not in _PUBLIC:
+        reporter.detail(f"what is there already is looked for at {redact(check_url)}")
+    return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls)
 
 
 def _checked(url: str) -> tuple[str, str]:
@@ -216,7 +230,7 @@ def _without_ending(url: str) -> str:
     return url
 
 
-def _static(text: str) -> StaticPlace:
+def _static(text: str) -> StaticIndex:
     from wheelfit.operations.index_targets import open_target
     from wheelfit.server.generate.targets import SIMPLE
     from wheelfit.server.store.opening import DATABASE
@@ -233,19 +247,19 @@ def _static(text: str) -> StaticPlace:
             where=text,
             hint="name the URL of its server, as http://127.0.0.1:8942/",
         )
-    return StaticPlace(target, folder)
+    return StaticIndex(target, folder)
 
 
-def limits_of(arguments: Namespace, destination: Index | StaticPlace) -> Limits:
-    """Return how much an index takes: what the user knows of it, or its usual limits.
+def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> Limits:
+    """Return the limits of an index: those of the request, or its usual ones.
 
-    :param arguments: of ``wheelfit publish``.
+    :param request: the release.
     :param destination: the index.
     """
-    is_public = destination.is_public or Profile.PYPI in arguments.profile
+    is_public = destination.is_public or Profile.PYPI in request.profile
     usual = PUBLIC_REGISTRY if is_public else NO_LIMITS
     return replace(
         usual,
-        file=usual.file if arguments.file_limit is None else arguments.file_limit,
-        project=usual.project if arguments.project_limit is None else arguments.project_limit,
+        file=usual.file if request.file_limit is None else request.file_limit,
+        project=usual.project if request.project_limit is None else request.project_limit,
     )

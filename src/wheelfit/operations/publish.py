@@ -1,0 +1,292 @@
+"""Releases that are checked as an index would, and published: all of it or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.check import check_ignored
+from wheelfit.operations.publish_destinations import (
+    DestinationRequest,
+    StaticIndex,
+    UploadIndex,
+    limits_of,
+    open_destination,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.build.publishing.acts import Act
+    from wheelfit.build.publishing.completeness import Comparison
+    from wheelfit.build.publishing.forecast import Forecast
+    from wheelfit.build.publishing.outgoing import Release, Set
+    from wheelfit.check.findings import Report
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.page import File
+
+    Destination = UploadIndex | StaticIndex
+    Listed = Mapping[NormalizedName, Sequence[File]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishRequest(DestinationRequest):
+    """The release to publish, and its destination."""
+
+    paths: tuple[str, ...]
+    dry_run: bool = False
+    patience: float = 15.0
+    project: str = "."
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReport:
+    """A release that was published, or was not because of what was found."""
+
+    to: str
+    """The name of the destination."""
+    way: str
+    """``stage``, ``static`` or ``one-by-one``."""
+    dry_run: bool
+    is_public: bool
+    """Whether the destination is the public registry."""
+    outgoing: Set
+    compared: Comparison
+    """The files in comparison with those that the destination had."""
+    forecasts: tuple[Forecast, ...]
+    found: Report
+    act: Act | None = None
+    """What was sent; None: nothing was."""
+
+    def state(self, filename: str) -> str:
+        """Return the state of a file in words."""
+        act = self.act
+        if act is None:
+            there = {one.filename for one in self.compared.there}
+            return "is there" if filename in there else "new"
+        if filename in act.unlisted:
+            return "not listed"
+        if filename not in act.sent:
+            return "was there"
+        return "published" if act.is_confirmed else "sent"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        act = self.act
+        return {
+            "version": 1,
+            "to": self.to,
+            "way": self.way,
+            "dry_run": self.dry_run,
+            "published": act is not None and act.is_confirmed and not act.unlisted,
+            "resumed": act is not None and act.is_resumed,
+            "files": [
+                {
+                    "filename": one.filename,
+                    "project": one.release[0],
+                    "version": str(one.release[1]),
+                    "label": one.label,
+                    "size": one.size,
+                    "sha256": one.sha256,
+                    "attestations": len(one.attestations),
+                    "state": self.state(one.filename),
+                }
+                for one in self.outgoing.files
+            ],
+            "refused_index_files": list(act.refused_index_files) if act else [],
+            "forecast": [one.to_mapping() for one in self.forecasts],
+            "findings": [one.to_mapping() for one in self.found.findings],
+            "unchecked": [one.to_mapping() for one in self.found.unchecked],
+        }
+
+
+def publish(request: PublishRequest, context: Context) -> PublishReport:
+    """Check a release and publish it.
+
+    :param request: the release.
+    :param context: the surroundings.
+    :raises WheelfitError: the destination cannot be used, or refuses the files.
+    """
+    from dataclasses import replace
+    from pathlib import Path
+
+    from wheelfit.build.publishing.outgoing import collect
+    from wheelfit.build.publishing.refusals import REFUSALS
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.operations.release_checks import documents_of
+
+    check_ignored(request.ignore, REFUSALS)
+    with context.reporter.work("reading") as progress:
+        outgoing = collect([Path(path) for path in request.paths], progress)
+    destination = open_destination(request, context)
+    there = destination.there(sorted({name for name, _ in outgoing.releases}), context)
+    found, compared, forecasts = _judged(request, context, outgoing, destination, there)
+    index_files: Mapping[Release, bytes] = {}
+    if isinstance(destination, UploadIndex) and not found.has_faults(strict=False):
+        index_files, contradictions = documents_of(destination, outgoing, there, context)
+        found += Report.of(contradictions, (), Count()).without(request.ignore)
+    report = PublishReport(
+        destination.name,
+        _way_of(destination, one_by_one=request.one_by_one),
+        request.dry_run,
+        destination.is_public,
+        outgoing,
+        compared,
+        forecasts,
+        found,
+    )
+    if found.unchecked or found.has_faults(strict=request.strict) or request.dry_run:
+        return report
+    act: Act | None
+    if isinstance(destination, UploadIndex):
+        act = _send(request, context, destination, outgoing, there, index_files)
+        act, more = _confirmed(request, context, destination, outgoing, act)
+    else:
+        act, more = _write(context, destination, outgoing, there)
+    return replace(report, found=found + more, act=act)
+
+
+def _way_of(destination: Destination, *, one_by_one: bool) -> str:
+    if isinstance(destination, StaticIndex):
+        return "static"
+    return "stage" if destination.base is not None and not one_by_one else "one-by-one"
+
+
+def _judged(
+    request: PublishRequest,
+    context: Context,
+    outgoing: Set,
+    destination: Destination,
+    there: Listed,
+) -> tuple[Report, Comparison, tuple[Forecast, ...]]:
+    """Find everything that speaks against publishing, and the files that must be sent."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from wheelfit.build.publishing.completeness import (
+        closed_findings,
+        compare,
+        completeness_findings,
+    )
+    from wheelfit.build.publishing.forecast import forecast
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.check.profile import Profile
+    from wheelfit.operations.release_checks import judge, project_in
+
+    profiles = frozenset(map(Profile, request.profile))
+    if destination.is_public:
+        profiles |= {Profile.PYPI}
+    with context.reporter.work("checking") as progress:
+        report = judge(outgoing, profiles, progress)
+    compared = compare(outgoing.files, _by_name(there))
+    forecasts, findings = forecast(compared.new, there, limits_of(request, destination))
+    found = [*compared.findings, *findings]
+    found += completeness_findings(outgoing, there, project_in(Path(request.project)))
+    if Profile.PYPI in profiles:
+        found += closed_findings(compared.new, there, datetime.now(UTC))
+    report += Report.of(found, (), Count())
+    return report.without(request.ignore), compared, forecasts
+
+
+# --- sending -----------------------------------------------------------------------------
+
+
+def _send(
+    request: PublishRequest,
+    context: Context,
+    index: UploadIndex,
+    outgoing: Set,
+    there: Listed,
+    index_files: Mapping[Release, bytes],
+) -> Act:
+    """Send the missing files to an index."""
+    from wheelfit.build.publishing.acts import Act, publish_as_one, publish_in_order
+    from wheelfit.build.publishing.completeness import compare
+    from wheelfit.build.publishing.wire import WireSender
+
+    def sender(url: str) -> WireSender:
+        return WireSender(url, index.login, index.tls)
+
+    if index.base is not None and not request.one_by_one:
+        from wheelfit.server.hosting.client import ServerAdministration
+
+        base = index.base
+        if not compare(outgoing.files, _by_name(there)).new:  # needs no login
+            return Act(there=tuple(one.filename for one in outgoing.files))
+        token = index.login.password if index.login else ""
+        stages = ServerAdministration(base, token, context=index.tls)
+        with context.reporter.work("sending") as progress:
+            return publish_as_one(
+                outgoing.files,
+                stages,
+                lambda stage: sender(f"{base}/stage/{stage}/legacy/"),
+                lambda: _by_name(index.there(list(there), context)),
+                progress,
+            )
+    with context.reporter.work("sending") as progress:
+        act = publish_in_order(
+            outgoing.files,
+            {} if index.base else index_files,  # one of ours makes them itself
+            sender(index.upload_url),
+            _by_name(there),
+            progress,
+        )
+    for message in act.refused_index_files:
+        context.reporter.warn(f"{message}; without it installers may not find the variants")
+    return act
+
+
+def _confirmed(
+    request: PublishRequest, context: Context, index: UploadIndex, outgoing: Set, act: Act
+) -> tuple[Act, Report]:
+    """Look at the index again: a file is published when it is listed."""
+    from dataclasses import replace
+
+    from wheelfit.build.publishing.confirming import confirm
+    from wheelfit.build.publishing.refusals import NOT_LISTED
+    from wheelfit.check.findings import Count, Place, Report, Unchecked
+
+    sent = [one for one in outgoing.files if one.filename in act.sent]
+    if not sent:
+        return act, Report.of((), (), Count())
+    projects = sorted({one.release[0] for one in sent})
+    looked = confirm(
+        sent,
+        lambda: _by_name(index.there(projects, context)),
+        patience=request.patience,
+    )
+    found = [*looked.findings]
+    for one in looked.missing:
+        message = f"{index.check_url} does not list it"
+        found.append(Place(str(one.path)).found(NOT_LISTED, message))
+    unchecked = () if looked.error is None else (Unchecked.because(looked.error, index.check_url),)
+    act = replace(
+        act,
+        unlisted=tuple(one.filename for one in looked.missing),
+        is_confirmed=looked.error is None,
+    )
+    return act, Report.of(found, unchecked, Count()).without(request.ignore)
+
+
+def _by_name(there: Listed) -> dict[str, File]:
+    return {file.filename: file for files in there.values() for file in files}
+
+
+def _write(
+    context: Context, place: StaticIndex, outgoing: Set, there: Listed
+) -> tuple[Act | None, Report]:
+    """Write files and pages of a static index; nothing is written if a file is refused."""
+    from wheelfit.build.publishing.acts import Act
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.operations.static_publishing import publish_static
+
+    with context.reporter.work("writing") as progress:
+        written, refused = publish_static(place, outgoing, there, progress)
+    if refused:
+        return None, Report.of(refused, (), Count())
+    names = {path.rpartition("/")[2] for path in written}
+    sent = tuple(one.filename for one in outgoing.files if one.filename in names)
+    left = tuple(one.filename for one in outgoing.files if one.filename not in names)
+    return Act(sent, left), Report()
