@@ -29,49 +29,12 @@ OPTIONS = (RUN, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS)
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Run the command; its exit code is that of this one."""
-    import secrets
-    from pathlib import Path
-
-    from wheelfit.cli.installers import installers_of, read_command
-    from wheelfit.cli.proxying import open_proxy, serving
-    from wheelfit.cli.stand_in import run_in_our_place
+    from wheelfit.cli.requests import request_of
     from wheelfit.errors import UsageError
-    from wheelfit.operations.indexes import read_settings
-    from wheelfit.operations.user_folders import home
-    from wheelfit.server.proxy.environment import environment_for
-    from wheelfit.server.proxy.mounting import Guarded
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.run import RunRequest
+    from wheelfit.operations.run import run as run_command
 
-    if not arguments.command:
-        raise UsageError("there is no command to run", hint="wheelfit run -- uv pip install NAME")
-    if output.json:
+    if arguments.command and output.json:
         raise UsageError("--json cannot be used here: what is printed is the command's")
-    settings = read_settings(arguments, environ)
-    installers = installers_of(
-        read_command(arguments.command),
-        settings,
-        environ,
-        home=home(),
-        folder=Path.cwd(),
-        is_asked=arguments.index_url is not None,
-    )
-    for note in installers.notes:
-        output.warn(note)
-    with open_proxy(arguments, settings, environ, output, below=installers.by_name()) as opened:
-        secret = "" if arguments.port is not None else secrets.token_urlsafe(24)
-        application = Guarded(opened.application, secret) if secret else opened.application
-        with serving(application, port=arguments.port or 0) as server:
-            base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
-            output.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
-            changed = environment_for(
-                environ,
-                base,
-                whole=arguments.full,
-                extra_index_urls=settings.extra_index_urls,
-                pip_index=installers.pip_index,
-                uv_index=installers.uv_index,
-                in_project=installers.in_project,
-            )
-            try:
-                return run_in_our_place(arguments.command, changed)
-            finally:
-                opened.cut()
+    return run_command(request_of(RunRequest, arguments), Context(environ, output))

@@ -1,24 +1,30 @@
-"""The proxy that `wheelfit proxy` and `wheelfit run` start, opened from their options."""
+"""The proxy that is served alone, or while a command runs."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.cli.output import Output
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
 from wheelfit.operations.asked import choice_policy
 from wheelfit.operations.cache_folder import cache_folder_in_use
+from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
 from wheelfit.operations.indexes import open_indexes
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    SourceOptions,
+    VariantOptions,
+)
 from wheelfit.operations.user_folders import home
 from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.server.admission import Admission
@@ -33,7 +39,6 @@ from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterable, Mapping
 
     from wheelfit.install.environment import Environment
@@ -49,13 +54,23 @@ _LOOK_AGAIN = 30.0
 """Seconds after which this machine is looked at anew: its driver may be another one."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantOptions):
+    """The indexes behind a proxy, and the machine for which it chooses."""
+
+    full: bool = False
+    catalogue: bool = False
+    in_uv_locks: bool = False
+    link_host: tuple[str, ...] = ()
+
+
 class OpenedProxy:
-    """Hold a proxy and what it was opened with.
+    """A proxy, with everything that it was opened with.
 
     :param application: answers requests.
     :param proxies: those that answer behind it.
-    :param webs: what fetches for them.
-    :param repository: where plugins come from.
+    :param webs: the connections that they fetch with.
+    :param repository: the source of plugins.
     :param has_logins: whether an index behind it is asked with a login.
     """
 
@@ -77,7 +92,7 @@ class OpenedProxy:
         self._repository = repository
 
     def cut(self) -> None:
-        """Break off what is under way."""
+        """End every transfer that is under way."""
         for web in self._webs:
             web.cut()
         self._repository.cut()
@@ -94,40 +109,38 @@ class OpenedProxy:
 
 
 def open_proxy(
-    arguments: Namespace,
+    request: ProxiedRequest,
     settings: SourceSettings,
-    environ: Mapping[str, str],
-    output: Output,
+    context: Context,
     *,
     below: Mapping[str, SourceSettings] = MappingProxyType({}),
 ) -> OpenedProxy:
     """Open a proxy; no index is asked yet.
 
-    :param arguments: the options of `options.table.proxying.PROXIED`.
-    :param settings: which indexes are behind it, and how they are asked.
-    :param environ: the environment of the process.
-    :param output: told what people should know.
+    :param request: the machine, and how the proxy answers.
+    :param settings: the indexes behind it, and how they are asked.
+    :param context: the surroundings.
     :param below: further proxies below paths, each with the settings of its own indexes.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
-    upstreams = _Upstreams(arguments, environ, output)
+    upstreams = _Upstreams(request, context)
     behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
     if not any(behind.values()):
         raise InvalidConfiguration(
             "there is no index to stand in front of", hint="name one with --index-url"
         )
-    repository = open_indexes(arguments, settings, environ, output)
-    environment = open_environment_of(arguments, environ)
-    profiles = _Profiles(arguments, settings, environment, repository, environ, output)
-    profiles("")  # what is wrong with the options shows now
+    repository = open_indexes(request, settings, context)
+    environment = open_environment_of(request, context.environ)
+    profiles = _Profiles(request, settings, environment, repository, context)
+    profiles("")  # faults of the options show now
     proxies = {
         name: Proxy(
             of_one,
             profiles,
-            mode="full" if arguments.full else "additive",
-            catalogue=arguments.catalogue,
-            in_locks_of_uv=arguments.in_uv_locks,
-            note=output.warn,
+            mode="full" if request.full else "additive",
+            catalogue=request.catalogue,
+            in_locks_of_uv=request.in_uv_locks,
+            note=context.reporter.warn,
         )
         for name, of_one in behind.items()
     }
@@ -146,7 +159,7 @@ def serving(
 ) -> LoopbackServer:
     """Return a small server for this machine that is to be entered.
 
-    :param application: what it serves.
+    :param application: answers requests.
     :param names: as for `wheelfit.server.origins.Names`.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
@@ -162,13 +175,12 @@ def serving(
 
 
 class _Upstreams:
-    """Open each index once, whoever asks it."""
+    """The indexes behind a proxy; each is opened once."""
 
-    def __init__(self, arguments: Namespace, environ: Mapping[str, str], output: Output) -> None:
-        self._arguments = arguments
-        self._environ = environ
-        self._output = output
-        self._told: set[str] = set()
+    def __init__(self, request: ProxiedRequest, context: Context) -> None:
+        self._request = request
+        self._context = context
+        self._left_out_urls: set[str] = set()
         self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
 
     @property
@@ -205,34 +217,34 @@ class _Upstreams:
                 url, f"it is not https; --trusted-host {where.host} uses it all the same"
             )
             return None
-        if self._arguments.no_bridges:
+        if self._request.no_bridges:
             return Upstream(url, self._web(url, settings))
         from wheelfit.server.proxy.bridged import BridgedUpstream
         from wheelfit.sources.bridges.shelf import Shelf
 
-        return BridgedUpstream(url, self._web(url, settings), Shelf(self._arguments.bridge))
+        return BridgedUpstream(url, self._web(url, settings), Shelf(self._request.bridge))
 
     def _leave_out(self, url: str, why: str) -> None:
-        if url not in self._told:
-            self._told.add(url)
-            self._output.warn(f"{redact(url)} is left out: {why}")
+        if url not in self._left_out_urls:
+            self._left_out_urls.add(url)
+            self._context.reporter.warn(f"{redact(url)} is left out: {why}")
 
     def _web(self, url: str, settings: SourceSettings) -> Web:
-        arguments = self._arguments
+        request = self._request
         is_folder = _folder(url) is not None
         return open_web(
             replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
             cache_folder=usable_cache_folder(
-                cache_folder_in_use(arguments, self._environ),
-                lambda _text: None,  # `open_indexes` tells of its faults, once
+                cache_folder_in_use(request, self._context.environ),
+                lambda _text: None,  # `open_indexes` reports its faults, once
             ),
-            environ=self._environ,
+            environ=self._context.environ,
             home=home(),
-            offline=arguments.offline,
-            note=self._output.warn,
+            offline=request.offline,
+            note=self._context.reporter.warn,
             admits=(lambda _host, _address: False)
             if is_folder
-            else Admission.of(url, arguments.link_host),
+            else Admission.of(url, request.link_host),
             patience=_PATIENCE,
         )
 
@@ -247,32 +259,23 @@ def _folder(url: str) -> Path | None:
     return Path(url) if "://" not in url and Path(url).exists() else None
 
 
-class _Silent(Output):
-    """Say nothing: it was said before."""
-
-    def warn(self, text: str) -> None:
-        """Say nothing."""
-
-
 class _Profiles:
-    """Find machines by the names that URLs have; a name never becomes that of a file."""
+    """Machines by the names in URLs; a name is never that of a file."""
 
     def __init__(
         self,
-        arguments: Namespace,
+        request: ProxiedRequest,
         settings: SourceSettings,
         environment: Environment,
         repository: Remembered,
-        environ: Mapping[str, str],
-        output: Output,
+        context: Context,
     ) -> None:
-        self._arguments = arguments
+        self._request = request
         self._settings = settings
         self._environment = environment
         self._repository = repository
-        self._environ = environ
-        self._output = output
-        self._own = own_hosts(environ)
+        self._context = context
+        self._own = own_hosts(context.environ)
         self._known: dict[str, tuple[float, Profile]] = {}
         self._lock = threading.Lock()
 
@@ -283,21 +286,21 @@ class _Profiles:
             now = time.monotonic()
             if known is not None and now - since < _LOOK_AGAIN:
                 return known
-            if known is not None and (name or self._arguments.host):
-                return known  # what is described does not change
+            if known is not None and (name or self._request.host):
+                return known  # a description does not change
             found = self._find(name)
             while len(self._known) >= 256:
-                del self._known[next(iter(self._known))]  # whoever asks for many has had his
+                del self._known[next(iter(self._known))]  # the oldest
             self._known[name] = (now, found)
-            # Who looks again need not hear again what is in effect.
-            self._output = _Silent(json=False, verbosity=-1)
+            # Remarks on options and overrides are made once.
+            self._context = replace(self._context, reporter=Reporter())
             return found
 
     def _find(self, name: str) -> Profile:
         from wheelfit.platforms.presets import compose, is_preset
 
         if not name:
-            return self._of_machine(self._arguments)
+            return self._of_machine(self._request)
         if len(name) > _LONGEST_NAME or "/" in name or os.sep in name or name.endswith(".toml"):
             raise UnknownHost("the profile is none that there could be")
         problem = None
@@ -305,35 +308,28 @@ class _Profiles:
             if name not in self._own and is_preset(name):
                 compose([name])  # there is such a one
             if name in self._own or is_preset(name):
-                return self._of_machine(_with(self._arguments, host=name))
+                return self._of_machine(replace(self._request, host=name))
         except UnknownHost as error:
             problem = error
         try:
-            shorthand = find_shorthand(name, self._arguments.shorthands)
+            shorthand = find_shorthand(name, self._request.shorthands)
         except UnknownShorthand:
             raise problem or UnknownHost(
                 f"{name[:80]!r} is no profile",
                 hint="there are presets (`wheelfit host list`), as cuda-12.8-sm90, and "
                 "shorthands, as cuda12 and cpu",
             ) from None
-        profile = self._of_machine(self._arguments)
+        profile = self._of_machine(self._request)
         wishes = combined([shorthand], profile.policy.preferences)
         return replace(profile, name=name, policy=replace(profile.policy, preferences=wishes))
 
-    def _of_machine(self, arguments: Namespace) -> Profile:
-        target = self._environment.target()
-        machine = choose_machine(arguments, target, self._environ, self._output)
+    def _of_machine(self, request: ProxiedRequest) -> Profile:
+        machine = choose_machine(request, self._environment.target(), self._context)
         return Profile(
             machine.name,
             machine.target,
             machine.detector,
             machine.user_lists,
-            choice_policy(arguments, machine.policy),
-            machine.plugins(
-                self._environment, self._repository, self._settings, arguments, self._output
-            ),
+            choice_policy(request, machine.policy),
+            machine.plugins(self._environment, self._repository, self._settings, request),
         )
-
-
-def _with(arguments: Namespace, **changes: object) -> Namespace:
-    return type(arguments)(**{**vars(arguments), **changes})

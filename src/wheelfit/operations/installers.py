@@ -1,7 +1,7 @@
-"""Which indexes the installers of a command would ask, so that each has its own behind the proxy.
+"""The indexes that the installers of a command would ask; each has its own proxy.
 
 A private project whose name is public too must come from where it came without us. So each tool
-gets a proxy of its own, in front of exactly the indexes that it is told of by its variables, its
+gets a proxy of its own, in front of exactly the indexes that are named by its variables, its
 files, and the command line that we start.
 """
 
@@ -63,14 +63,14 @@ _DEEPEST = 20
 
 @dataclass(frozen=True, slots=True)
 class OfCommand:
-    """Hold what a command line tells an installer about indexes."""
+    """The options about indexes on the command line of an installer."""
 
     tool: str = ""
     """``pip``, ``uv``, ``pdm``; empty: something else, of which nothing is known."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Values of options by name, without hyphens; of a switch, none."""
     verb: str = ""
-    """What it is to do: its first word that is no option."""
+    """The first word that is no option."""
 
     def last(self, *names: str) -> str | None:
         """Return the value that counts of an option; None if it is not given."""
@@ -84,7 +84,7 @@ class OfCommand:
 
 @dataclass(frozen=True, slots=True)
 class Installers:
-    """Hold what each tool asks, with us in front of it."""
+    """The indexes of each tool, behind the proxy."""
 
     pip: SourceSettings
     uv: SourceSettings
@@ -96,7 +96,7 @@ class Installers:
     in_project: bool = False
     """Whether uv is to change a project, whose files shall know nothing of the proxy."""
     notes: tuple[str, ...] = ()
-    """What people should know."""
+    """Warnings about indexes that the proxy does not cover."""
 
     def by_name(self) -> dict[str, SourceSettings]:
         """Return the settings by the name of the tool."""
@@ -156,9 +156,9 @@ def installers_of(
     folder: Path,
     is_asked: bool,
 ) -> Installers:
-    """Return what each tool asks.
+    """Return the indexes that each tool asks.
 
-    :param command: what the command line says.
+    :param command: the command line.
     :param settings: of pip and wheelfit.
     :param environ: the environment.
     :param home: the user's home folder.
@@ -266,7 +266,7 @@ def _notes_of_uv(command: OfCommand, left: Iterable[str]) -> Iterator[str]:
 def _of_requirements(
     command: OfCommand, folder: Path, environ: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return what the requirements files of a command name: indexes, and further ones."""
+    """Return the indexes, and the further ones, that requirements files of a command name."""
     indexes: list[str] = []
     extra: list[str] = []
     seen: set[Path] = set()
@@ -278,17 +278,17 @@ def _of_requirements(
         seen.add(path)
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:  # the tool says so
+        except OSError:  # the tool reports it
             return
         for line in option_lines(text, environ):
             try:
                 words = shlex.split(line)
             except ValueError:
                 continue
-            told = read_command(["pip", *words])
-            indexes.extend(told.all("index-url", "pypi-url"))
-            extra.extend(told.all("extra-index-url"))
-            for nested in told.all("requirement", "constraint"):
+            options = read_command(["pip", *words])
+            indexes.extend(options.all("index-url", "pypi-url"))
+            extra.extend(options.all("extra-index-url"))
+            for nested in options.all("requirement", "constraint"):
                 read(path.parent / nested, depth + 1)
 
     names = ("requirement", "requirements", "constraint", "constraints")

@@ -1,11 +1,10 @@
-"""Run a program in our place: it gets our signals, and its exit code is ours."""
+"""Commands that run in the place of this process, with its signals."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
-def run_in_our_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program and return its exit code; of one that a signal ended, 128 and its number.
 
     :param command: the program with its arguments.
@@ -53,11 +52,11 @@ def run_in_our_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
 
 @contextmanager
 def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Let a process get the signals that we get, while we wait for it."""
+    """Pass the signals of this process on to another one, until the block ends."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and _has_terminal():
-            return  # the terminal has told both of us
+            return  # the terminal sends it to both processes
         with suppress(OSError):
             process.send_signal(number)
 
@@ -75,8 +74,8 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _has_terminal() -> bool:
-    """Tell whether keys that are pressed reach all of our process group."""
-    if sys.platform == "win32":
+    """Return whether keys on the terminal reach our whole process group."""
+    if os.name == "nt":
         return True
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)

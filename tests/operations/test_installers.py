@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.cli.installers import Installers, installers_of, read_command
+from wheelfit.operations.installers import Installers, installers_of, read_command
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 
 PRIVATE = "https://private.example/simple"
