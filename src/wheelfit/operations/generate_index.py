@@ -184,8 +184,8 @@ def _elsewhere(request: GenerateIndexRequest) -> dict[str, OtherPages]:
             project = found.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
             project[flag].append(url)
     return {
-        name: OtherPages(tuple(said["tracks"]), tuple(said["alternate"]))
-        for name, said in found.items()
+        name: OtherPages(tuple(pages["tracks"]), tuple(pages["alternate"]))
+        for name, pages in found.items()
     }
 
 
@@ -197,7 +197,7 @@ def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:
 
     without = {folder / SIMPLE}
     if place is not None:
-        # It may be inside the folder; what is walked through is named below the folder's name.
+        # It may be inside the folder, whose files are named below the folder's name.
         with suppress(ValueError):
             inside = folder / place.absolute().relative_to(folder.absolute())
             without |= {inside / SIMPLE, inside / FILES}

@@ -43,7 +43,7 @@ class PublishRequest(DestinationRequest):
 
 @dataclass(frozen=True, slots=True)
 class PublishReport:
-    """A release that was published, or was not because of what was found."""
+    """A release that was published, or was not because of its faults."""
 
     to: str
     """The name of the destination."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
            "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
-"""Hosts of the public registry, and where each lists what it has."""
+"""Hosts of the public registry, and the index URL of each."""
 _ENDINGS = ("/simple", "/legacy")
 
 
@@ -60,7 +60,7 @@ class UploadIndex:
     upload_url: str
     """Without credentials, as all of these."""
     check_url: str
-    """Where it lists what it has."""
+    """The index URL."""
     base: str | None
     """Of a server of ours: what stands before ``/-/``; it can hold a release back."""
     login: Login | None

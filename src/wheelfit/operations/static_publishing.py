@@ -56,7 +56,7 @@ def publish_static(
 
 
 def _lay_provenance(one: Outgoing, folder: Path) -> None:
-    """Put what was attested about a file beside it, as indexes serve it."""
+    """Write the attestations of a file beside it, as indexes serve them."""
     beside = one.path.with_name(f"{one.filename}.provenance")
     data = None
     if beside.is_file():

@@ -39,12 +39,12 @@ def find_login(
     """Return a login for uploads, and where it was found; the first place that has one decides.
 
     :param url: the address for uploads, maybe with a login in it.
-    :param configured: what ``.pypirc`` says of the index.
+    :param configured: the section of ``.pypirc`` for the index.
     :param settings: say how keyring may be asked.
     :param environ: the environment of the process.
     :param home: where netrc lies.
     :param is_ours: whether the token for indexes of wheelfit is meant for it.
-    :param note: told of files that cannot be used.
+    :param note: takes remarks about files that cannot be used.
     :raises InvalidConfiguration: the login would travel in the open.
     """
     clean, userinfo = split_userinfo(url)
