@@ -1,0 +1,95 @@
+"""Operations on live indexes, called without the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from server.uploading import upload
+
+from wheelfit.errors import FileProblem, NoConsent
+from wheelfit.operations.context import Context
+from wheelfit.operations.index_files import (
+    DeleteRequest,
+    FilesRequest,
+    YankRequest,
+    delete,
+    unyank,
+    yank,
+)
+from wheelfit.operations.index_stages import (
+    OpenedStage,
+    OpenStageRequest,
+    StageRequest,
+    drop_stage,
+    list_stages,
+    open_stage,
+)
+from wheelfit.operations.index_tokens import (
+    CreateTokenRequest,
+    TokenRequest,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
+from wheelfit.operations.live_index import LiveIndexRequest
+from wheelfit.server.store.opening import open_store
+from wheelfit.testing.wheels import build_wheel
+
+FILE = "some-1.0-py3-none-any.whl"
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> str:
+    """Return the folder of an index with a release."""
+    with open_store(tmp_path / "store") as store:
+        upload(store, build_wheel(tmp_path, "some", "1.0"))
+    return str(tmp_path / "store")
+
+
+def test_files(at: str) -> None:
+    """Files are yanked, restored and, with consent, deleted."""
+    what = ("some==1.0",)
+    assert yank(YankRequest(at=at, what=what, reason="broken"), Context()).files == (FILE,)
+    assert unyank(FilesRequest(at=at, what=what), Context()).files == (FILE,)
+    with pytest.raises(NoConsent):
+        delete(DeleteRequest(at=at, what=what), Context())
+    assert delete(DeleteRequest(at=at, what=what, yes=True), Context()).files == (FILE,)
+
+
+def test_tokens(at: str) -> None:
+    """A token is listed until it is revoked."""
+    before = list_tokens(LiveIndexRequest(at=at), Context()).tokens
+    token = create_token(CreateTokenRequest(at=at, note="for CI"), Context()).token
+    assert "for CI" in {
+        one["note"] for one in list_tokens(LiveIndexRequest(at=at), Context()).tokens
+    }
+    request = TokenRequest(at=at, token=token["id"])
+    assert revoke_token(request, Context()).token == token["id"]
+    assert list_tokens(LiveIndexRequest(at=at), Context()).tokens == before
+    with pytest.raises(FileProblem, match="no such token"):
+        revoke_token(request, Context())
+
+
+def test_stages(at: str) -> None:
+    """A stage is listed until it is dropped; only a server has URLs for it."""
+    stage = open_stage(OpenStageRequest(at=at), Context())
+    assert stage.server is None
+    (listed,) = list_stages(LiveIndexRequest(at=at), Context()).stages
+    assert listed["id"] == stage.stage["id"]
+    assert drop_stage(StageRequest(at=at, stage=listed["id"]), Context()).count == 0
+    assert list_stages(LiveIndexRequest(at=at), Context()).stages == ()
+
+
+def test_urls_of_a_stage() -> None:
+    """Uploads need the token of their owner; readers have the secret in their URL."""
+    stage = OpenedStage({"id": "ab", "secret": "cd"}, "https://index.example")
+    assert stage.upload_url == "https://index.example/stage/ab/legacy/"
+    assert stage.index_url == "https://__token__:cd@index.example/stage/ab/simple/"
+
+
+def test_no_index(tmp_path: Path) -> None:
+    """A folder without a store is refused, and nothing is written there."""
+    with pytest.raises(FileProblem, match="no index"):
+        list_tokens(LiveIndexRequest(at=str(tmp_path)), Context())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,73 @@
+"""Operations on static indexes, called without the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from server.generate.folders import build_release
+
+from wheelfit.errors import UsageError
+from wheelfit.operations.check import CheckRequest, check
+from wheelfit.operations.check_index import CheckIndexRequest, check_index
+from wheelfit.operations.context import Context
+from wheelfit.operations.convert_index import ConvertIndexRequest, convert_index
+from wheelfit.operations.generate_index import GenerateIndexRequest, generate_index
+from wheelfit.operations.publish import PublishRequest, publish
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    """Return surroundings with a cache of their own and a silent reporter."""
+    return Context({"WHEELFIT_CACHE_DIR": str(tmp_path / "cache")})
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Write a release of three wheels."""
+    build_release(tmp_path / "dist")
+    return tmp_path / "dist"
+
+
+def test_generate_check_and_convert(
+    dist: Path, tmp_path: Path, context: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index is generated, checked and converted, and nothing is printed."""
+    index, anew = tmp_path / "index", tmp_path / "anew"
+    made = generate_index(GenerateIndexRequest(folder=str(dist), to=str(index)), context)
+    assert made.generated.is_published
+    assert made.generated.files == 4
+    checked = check_index(CheckIndexRequest(index=str(index / "simple")), context)
+    assert checked.found.count.wheels == 3
+    assert not checked.found.has_faults(strict=False)
+    converted = convert_index(ConvertIndexRequest(source=str(index), to=str(anew)), context)
+    assert converted.generated.is_published
+    assert list(converted.projects) == ["fast"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_check(dist: Path, context: Context) -> None:
+    """Findings that are ignored are not in the report, and unknown names are refused."""
+    (dist / "fast-1.0-py3-none-any.whl").unlink()
+    everything = check(CheckRequest(targets=(str(dist),)), context).found
+    assert "no-plain-wheel" in {one.code for one in everything.findings}
+    ignoring = CheckRequest(targets=(str(dist),), ignore=("no-plain-wheel",))
+    assert check(ignoring, context).found == everything.without(["no-plain-wheel"])
+    with pytest.raises(UsageError, match="no check"):
+        check(CheckRequest(targets=(str(dist),), ignore=("no-plain-wheels",)), context)
+
+
+def test_publish(dist: Path, tmp_path: Path, context: Context) -> None:
+    """A dry run sends nothing; a second run finds all files there."""
+    pytest.importorskip("twine", reason="needs the extra `publish`")
+    request = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"), dry_run=True)
+    report = publish(request, context)
+    assert report.act is None
+    assert {report.state(one.filename) for one in report.outgoing.files} == {"new"}
+    sending = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"))
+    report = publish(sending, context)
+    assert report.act is not None
+    assert len(report.act.sent) == 3
+    assert report.way == "static"
+    report = publish(sending, context)
+    assert {report.state(one.filename) for one in report.outgoing.files} == {"was there"}
