@@ -46,6 +46,6 @@ def test_nothing_fits(tmp_path: Path) -> None:
     """Where nothing fits, the exit code says so."""
     build_wheel(tmp_path, "spam", "1.0", tag="py3-none-win_arm64")
     with LoopbackIndex(tmp_path) as index:
-        command = [sys.executable, CHOOSE, index.url, "spam", "cuda-12.8-sm90"]
+        command: list[str | Path] = [sys.executable, CHOOSE, index.url, "spam", "cuda-12.8-sm90"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "no wheel of spam fits\n")

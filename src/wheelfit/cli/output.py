@@ -213,17 +213,6 @@ def deliver(stream: TextIO, text: str = "") -> None:
             raise FileProblem(f"the output cannot be written: {error.strerror}") from None
 
 
-def in_one_line(text: str) -> str:
-    """Return words of others as part of a line: they can neither end it nor turn it around.
-
-    :param text: a name or a value.
-    """
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-
-
 def _sayable(stream: TextIO, text: str) -> str:
     """Return a text as a stream can take it: it may have few characters, the text strange names."""
     encoding = stream.encoding or "utf-8"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.progress import NO_PROGRESS
@@ -16,14 +16,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import ProgressColumn, TaskID
 
-    from wheelfit.cli.output import Output
     from wheelfit.sources.progress import Progress
 
 
-def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:
+class Screen(Protocol):
+    """The terminal on which bars are drawn."""
+
+    @property
+    def animate(self) -> bool:
+        """Whether bars can be drawn; otherwise a line stands for each."""
+
+    @property
+    def error_colour(self) -> bool:
+        """Whether they are coloured."""
+
+    def note(self, text: str) -> None:
+        """Print a line of little weight."""
+
+
+def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
     """Start drawing on the terminal; rich is imported only then.
 
-    :param output: decides about colour.
+    :param screen: decides about colour.
     :param columns: what stands behind each bar.
     """
     from rich.console import Console
@@ -33,7 +47,7 @@ def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         *columns,
-        console=Console(stderr=True, no_color=not output.error_colour),
+        console=Console(stderr=True, no_color=not screen.error_colour),
         transient=True,
         # Results never end up among the bars; remarks stand above them.
         redirect_stdout=False,
@@ -58,22 +72,22 @@ class Bars:
     Where nothing can be drawn, each finished transfer is one line instead. Rich is imported only
     when a bar is really drawn.
 
-    :param output: decides whether to draw.
+    :param screen: decides whether to draw.
     :param cut: breaks off what is under way, even where a server has fallen silent.
     """
 
-    def __init__(self, output: Output, cut: Callable[[], None] = lambda: None) -> None:
-        self._output = output
+    def __init__(self, screen: Screen, cut: Callable[[], None] = lambda: None) -> None:
+        self._screen = screen
         self._cut = cut
         self._rich: RichProgress | None = None
         self._cancelled = threading.Event()
 
     def __enter__(self) -> Self:
-        if self._output.animate:
+        if self._screen.animate:
             from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
             columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-            self._rich = start_bars(self._output, *columns)
+            self._rich = start_bars(self._screen, *columns)
         return self
 
     def __exit__(
@@ -93,14 +107,14 @@ class Bars:
         :param verb: what has happened to it at the end, for the plain line.
         :param is_sum: whether it is told at the end where bars are drawn, too.
         """
-        return Transfer(_Bar(self._rich, what, self._check), verb, self._output, is_sum=is_sum)
+        return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
 
     def wheels(self, sizes: Iterable[int | None]) -> Wheels:
         """Return what follows several wheels that are fetched and unpacked.
 
         :param sizes: bytes of each, as far as they are known.
         """
-        return Wheels(self._rich, self._output, self._check, list(sizes))
+        return Wheels(self._rich, self._screen, self._check, list(sizes))
 
     def cancel(self) -> None:
         """End every transfer: at its next sign of life, or by breaking it off."""
@@ -182,10 +196,10 @@ class _Bar:
 class Transfer:
     """Follow one transfer."""
 
-    def __init__(self, bar: _Bar, verb: str, output: Output, *, is_sum: bool = False) -> None:
+    def __init__(self, bar: _Bar, verb: str, screen: Screen, *, is_sum: bool = False) -> None:
         self._bar = bar
         self._verb = verb
-        self._output = output
+        self._screen = screen
         self._is_told = is_sum or not bar.draws
 
     def start(self, total: int | None) -> None:
@@ -207,7 +221,7 @@ class Transfer:
         self._bar.end()
         if self._is_told and self._bar.count:
             size = size_in_words(self._bar.count)
-            self._output.say(f"  {self._verb} {self._bar.what} ({size})", "dim")
+            self._screen.note(f"  {self._verb} {self._bar.what} ({size})")
 
     def unpacking(self, total: int) -> Progress:  # noqa: ARG002
         """Tell nothing of it."""
@@ -218,7 +232,7 @@ class Wheels:
     """Follow several wheels: one bar for all of them, and one for each that takes a while.
 
     :param rich: what draws; None draws nothing.
-    :param output: told of each wheel that is there, where nothing is drawn.
+    :param screen: told of each wheel that is there, where nothing is drawn.
     :param check: raises if all of it is not wanted any more.
     :param sizes: bytes of each, as far as they are known.
     """
@@ -226,12 +240,12 @@ class Wheels:
     def __init__(
         self,
         rich: RichProgress | None,
-        output: Output,
+        screen: Screen,
         check: Callable[[], None],
         sizes: list[int | None],
     ) -> None:
         self._rich = rich
-        self._output = output
+        self._screen = screen
         self._check = check
         self._wanted = len(sizes)
         self._there = 0
@@ -278,7 +292,7 @@ class Wheels:
             if whole:
                 fetched = f"{size_in_words(count)} of {size_in_words(whole)} in {seconds:.1f} s"
             verb = "exchanged" if whole else "fetched"
-            self._output.say(f"  {verb} {what}: {fetched}", "dim")
+            self._screen.note(f"  {verb} {what}: {fetched}")
 
     def _words(self) -> str:
         return f"{self._there} of {self._wanted} wheels"
@@ -381,22 +395,22 @@ class _Unpacking:
 class Bar:
     """Draw how far the work has come, on a terminal (it implements ``sources.progress.Progress``).
 
-    :param output: decides whether to draw.
+    :param screen: decides whether to draw.
     :param what: what is done.
     """
 
-    def __init__(self, output: Output, what: str) -> None:
-        self._output = output
+    def __init__(self, screen: Screen, what: str) -> None:
+        self._screen = screen
         self._what = what
         self._rich: RichProgress | None = None
         self._line: TaskID | None = None
 
     def __enter__(self) -> Progress:
-        if self._output.animate:
+        if self._screen.animate:
             from rich.progress import TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
-            self._rich = start_bars(self._output, *columns)
+            self._rich = start_bars(self._screen, *columns)
         return self
 
     def __exit__(self, *_: object) -> None:

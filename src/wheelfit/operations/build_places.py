@@ -28,11 +28,12 @@ def open_build_places(
     :param context: the surroundings.
     :raises WheelfitError: the environment or the sources cannot be opened.
     """
-    from wheelfit.operations.asked import choice_policy, limited, read_wanted, source_of
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.machine import choose_machine
     from wheelfit.operations.pip_rules import read_rules
+    from wheelfit.operations.preferences import choice_policy
+    from wheelfit.operations.requirements import limited, read_wanted, source_of
 
     environ = context.environ
     wanted = read_wanted(request, environ, may_be_empty=True)

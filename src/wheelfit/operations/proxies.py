@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Self
 
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
-from wheelfit.operations.asked import choice_policy
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
 from wheelfit.operations.indexes import open_indexes
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,

@@ -37,9 +37,9 @@ def select(request: SelectRequest, context: Context) -> Selection:
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.core.support import namespaces_used
-    from wheelfit.operations.asked import choice_policy
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
+    from wheelfit.operations.preferences import choice_policy
 
     names = [parse_wheel_filename(name) for name in request.filenames]
     environment = open_environment_of(request, context.environ, may_be_new=True)

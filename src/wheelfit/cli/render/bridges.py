@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.columns import columns
+from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.columns import columns
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.cache_reports import WHEELS
+from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.output import in_one_line
 from wheelfit.errors import UsageError
+from wheelfit.operations.text import in_one_line
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:

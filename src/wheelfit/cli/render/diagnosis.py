@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
-from wheelfit.cli.columns import columns
-from wheelfit.cli.output import in_one_line
 from wheelfit.cli.render.findings import finding_lines, summary_line
 from wheelfit.operations.diagnosis import libc_of
+from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:

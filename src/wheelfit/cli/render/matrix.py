@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.columns import columns
+from wheelfit.operations.text import columns
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.columns import columns
 from wheelfit.operations.providers import VERSIONS_NAMESPACE
+from wheelfit.operations.text import columns
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:

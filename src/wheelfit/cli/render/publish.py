@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.columns import columns
 from wheelfit.cli.render.check import FAULTS, exit_code, show_findings
 from wheelfit.operations.sizes import size_words
+from wheelfit.operations.text import columns
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:

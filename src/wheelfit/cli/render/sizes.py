@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.columns import columns
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.sizes import by_size, size_words
+from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

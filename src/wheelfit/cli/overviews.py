@@ -1,5 +1,0 @@
-"""Former place of `wheelfit.operations.onlookers`."""
-
-from wheelfit.operations.onlookers import onlookers
-
-__all__ = ["onlookers"]

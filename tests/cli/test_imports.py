@@ -1,0 +1,51 @@
+"""The command line works through operations: it imports nothing below them when it runs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import wheelfit.cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(wheelfit.cli.__file__).parent
+ABOVE = {"cli", "operations", "errors", "wording"}
+EXCEPTIONS = {
+    "options/tables.py": "the values of settings are those of core",
+    "options/values.py": "it parses words as the floor does that they are for",
+    "configuration.py": "it reads files before any operation runs",
+    "main.py": "it looks at its own requirements when an import fails",
+    "output.py": "errors of every floor lose their credentials there",
+    "progress.py": "it implements the interface of progress",
+    "render/cache.py": "sizes in words",
+    "render/sizes.py": "sizes in words",
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the floors of wheelfit that a module imports when it runs."""
+    tree = ast.parse(path.read_text())
+    unseen = {
+        id(inside)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inside in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in unseen and node.module:
+            package, _, rest = node.module.partition(".")
+            if package.startswith("wheelfit") and rest:
+                yield rest.partition(".")[0]
+
+
+def test_commands_and_renderers_import_operations_only() -> None:
+    """Every exception is needed, and there is no other."""
+    found = {
+        str(path.relative_to(FOLDER))
+        for path in FOLDER.rglob("*.py")
+        if set(imported(path)) - ABOVE
+    }
+    assert found == set(EXCEPTIONS)
