@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from wheelfit.build.index_file import write_index_files
-from wheelfit.build.variant_wheel import make_variant
+from wheelfit.building.index_file import write_index_files
+from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document

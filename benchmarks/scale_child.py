@@ -49,7 +49,7 @@ def wheelfit(folder: Path, stages: Stages) -> str:
     from wheelfit.core.selection import select
     from wheelfit.core.support import support_for
     from wheelfit.core.target import Target
-    from wheelfit.resolve.listing import sort_page
+    from wheelfit.resolution.listing import sort_page
     from wheelfit.sources.simple_api import parse_page
 
     tags = tags_for("cpython", Version("3.13.1"), (), linux_platforms("x86_64", glibc=39))

@@ -56,8 +56,8 @@ def compile(text, flags=0, compile=re.compile):
     return compile(text, flags)
 re.compile = compile
 import wheelfit.operations.opened, wheelfit.operations.changes
-import wheelfit.resolve.resolver, wheelfit.install.apply
-import wheelfit.sources.simple_api, wheelfit.core.layouts, wheelfit.lock.selection
+import wheelfit.resolution.resolver, wheelfit.installation.apply
+import wheelfit.sources.simple_api, wheelfit.core.layouts, wheelfit.locking.selection
 print(*compiled, sep="\\n", end="")
 """
     done = subprocess.run(

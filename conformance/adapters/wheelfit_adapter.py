@@ -62,8 +62,8 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.support import support_for
 from wheelfit.core.target import Target
 from wheelfit.errors import NoFit, WheelfitError
-from wheelfit.lock.document import read_lock
-from wheelfit.lock.selection import LockCandidates
+from wheelfit.locking.document import read_lock
+from wheelfit.locking.selection import LockCandidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from packaging.pylock import Pylock, PylockValidationError
 
 from wheelfit.core.strict_toml import Limits
 from wheelfit.errors import Fault, InvalidLock
-from wheelfit.lock.document import Lock, LockedPackage, read_lock, write_lock
+from wheelfit.locking.document import Lock, LockedPackage, read_lock, write_lock
 
 LONGEST = 4096
 """Bytes of an input."""

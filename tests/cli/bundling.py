@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lock.entries import locked
+from locking.entries import locked
 from packaging.tags import Tag
 
 from wheelfit.core.target import Target
-from wheelfit.lock.document import write_lock
-from wheelfit.lock.writing import new_lock
+from wheelfit.locking.document import write_lock
+from wheelfit.locking.writing import new_lock
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex

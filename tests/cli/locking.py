@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lock.entries import release_for
+from locking.entries import release_for
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.target import Target
-from wheelfit.lock.document import write_lock
-from wheelfit.lock.release import lock_release
-from wheelfit.lock.writing import new_lock
+from wheelfit.locking.document import write_lock
+from wheelfit.locking.release import lock_release
+from wheelfit.locking.writing import new_lock
 from wheelfit.operations.hosts import open_host
-from wheelfit.resolve.release_metadata import obtain
+from wheelfit.resolution.release_metadata import obtain
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex

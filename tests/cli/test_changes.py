@@ -11,14 +11,14 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable
-from wheelfit.install.environment import Environment
-from wheelfit.install.installed import Installed
-from wheelfit.install.plan import Plan
+from wheelfit.installation.environment import Environment
+from wheelfit.installation.installed import Installed
+from wheelfit.installation.plan import Plan
 from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
 from wheelfit.operations.opened import Opened, open_for_choice
-from wheelfit.resolve.resolution import Resolution
+from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from wheelfit.install.environment import Environment, open_environment
+from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.operations.own_modules import settle_modules, touches_us
 
 pytestmark = pytest.mark.integration
@@ -84,15 +84,15 @@ def test_what_may_be_needed_is_there(library: Path) -> None:
 import os, sys
 from pathlib import Path
 from wheelfit.operations.own_modules import settle_modules
-from wheelfit.install.environment import open_environment
+from wheelfit.installation.environment import open_environment
 settle_modules(open_environment(None, environ=os.environ, target=Path({str(library)!r})))
 print(*sys.modules)
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     needed = {
-        "packaging.requirements", "wheelfit.install.breakage", "wheelfit.core.tag_phrases",
-        "wheelfit.install.removal", "wheelfit.cli.output", "wheelfit.wheels.unpacked",
+        "packaging.requirements", "wheelfit.installation.breakage", "wheelfit.core.tag_phrases",
+        "wheelfit.installation.removal", "wheelfit.cli.output", "wheelfit.wheels.unpacked",
     }  # fmt: skip
     assert needed <= set(done.stdout.split())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, Said
 
-from wheelfit.lock.document import Lock, read_lock
+from wheelfit.locking.document import Lock, read_lock
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 

@@ -49,19 +49,20 @@ LITTLE = NEVER | {
 }  # fmt: skip
 """Help and the like need none of these either."""
 CHANGING = {
-    "wheelfit.install.apply", "wheelfit.install.transaction", "wheelfit.install.checked_wheel",
+    "wheelfit.installation.apply", "wheelfit.installation.transaction",
+    "wheelfit.installation.checked_wheel",
     "wheelfit.wheels.unpacking", "wheelfit.wheels.archive", "wheelfit.wheels.remote",
     "wheelfit.sources.downloads", "wheelfit.sources.segments", "wheelfit.sources.siblings",
     "wheelfit.sources.urllib3_transport", "wheelfit.sources.html_links",
     "wheelfit.sources.inventory",
     "wheelfit.wheels.unpacked", "wheelfit.core.tag_phrases", "tempfile", "shutil", "csv",
-    "wheelfit.projects.backend", "wheelfit.doctor", "wheelfit.lock", "wheelfit.build",
+    "wheelfit.projects.backend", "wheelfit.doctor", "wheelfit.locking", "wheelfit.building",
     "wheelfit.server", "packaging.requirements", "packaging.markers", "packaging.metadata",
 }  # fmt: skip
 """What only changes something, or only goes on the network."""
 VARIED = {
-    "wheelfit.core.metadata", "wheelfit.core.layouts", "wheelfit.check.installed",
-    "wheelfit.install.removal",
+    "wheelfit.core.metadata", "wheelfit.core.layouts", "wheelfit.checking.installed",
+    "wheelfit.installation.removal",
 }  # fmt: skip
 """What is needed where there are variants, or where something goes."""
 DETECTING = {
@@ -166,7 +167,7 @@ def test_no_interpreter_is_started_again(place: tuple[Path, str], tmp_path: Path
     words = ("install", "--dry-run", "-i", url, "--python", python, "plain")
     modules(folder, *words)
     names = modules(folder, *words)
-    assert {"wheelfit.install.known_interpreters", "wheelfit.sources.cache"} <= names
+    assert {"wheelfit.installation.known_interpreters", "wheelfit.sources.cache"} <= names
     # Only where something is written does the store import this.
     assert sorted((NEVER | CHANGING | DETECTING | VARIED) & names) == []
     assert counted(names) <= MOST, sorted(names)
@@ -190,4 +191,4 @@ def test_the_network_needs_more(place: tuple[Path, str]) -> None:
         names = modules(
             folder, "install", "-i", url, "--target", folder / "new", "--no-cache-dir", "plain"
         )
-    assert {"urllib3", "ssl", "wheelfit.install.apply", "wheelfit.wheels.unpacking"} <= names
+    assert {"urllib3", "ssl", "wheelfit.installation.apply", "wheelfit.wheels.unpacking"} <= names

@@ -19,7 +19,7 @@ import pytest
 from cli.running import Runner
 from ruamel.yaml import YAML
 
-from wheelfit.build.matrix import platform_of
+from wheelfit.building.matrix import platform_of
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
 

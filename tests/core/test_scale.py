@@ -21,8 +21,8 @@ from wheelfit.core.ordering import order_labels
 from wheelfit.core.selection import select
 from wheelfit.core.support import Support, support_for
 from wheelfit.core.target import TagPreference, Target
-from wheelfit.resolve.candidates import Candidates
-from wheelfit.resolve.listing import sort_page
+from wheelfit.resolution.candidates import Candidates
+from wheelfit.resolution.listing import sort_page
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository

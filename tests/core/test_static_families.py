@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.check.documents import check_variant_document
-from wheelfit.check.findings import Place
+from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.findings import Place
 from wheelfit.core import static_families
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import to_mapping

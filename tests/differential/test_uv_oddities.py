@@ -20,8 +20,8 @@ from differential.releases import PROVIDERS, Shelves
 from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 from packaging.tags import sys_tags
 
-from wheelfit.build.index_file import write_index_files
-from wheelfit.build.variant_wheel import make_variant
+from wheelfit.building.index_file import write_index_files
+from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.index import Faults, RecordingIndex

@@ -15,7 +15,7 @@ import pytest
 from doctor.patient import Patient
 from packaging.tags import Tag
 
-from wheelfit.check.findings import Severity
+from wheelfit.checking.findings import Severity
 from wheelfit.core.target import Target
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.packages import about_tags

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.check.findings import Severity
+from wheelfit.checking.findings import Severity
 from wheelfit.doctor.process import Process, about_process, examine_process
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.drivers import find_compiler

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.check.findings import Check
+from wheelfit.checking.findings import Check
 from wheelfit.cli.commands.doctor import EXIT_CODES
 from wheelfit.doctor.diagnoses import AREAS, DIAGNOSES, Area
 

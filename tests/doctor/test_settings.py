@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doctor.patient import Patient
 
-from wheelfit.check.findings import Finding
+from wheelfit.checking.findings import Finding
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.settings import about_settings, read_settings
 from wheelfit.platforms.children import Answer, Ending, Question

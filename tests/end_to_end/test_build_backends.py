@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from end_to_end.backends import FLIT, HATCHLING, MESON, SCIKIT, SETUPTOOLS, write
 
-from wheelfit.build.index_file import read_wheel_document
+from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.metadata import to_mapping
 from wheelfit.testing.wheels import build_wheel
 

@@ -18,8 +18,8 @@ import pytest
 from cli.running import Runner
 from end_to_end.locks import Locks
 
-from wheelfit.build.index_file import write_index_files
-from wheelfit.build.variant_wheel import make_variant
+from wheelfit.building.index_file import write_index_files
+from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.index import RecordingIndex

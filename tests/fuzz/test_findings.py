@@ -16,7 +16,7 @@ from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import Feature
 from wheelfit.errors import InvalidFilename, InvalidLock, InvalidMarker, InvalidPage
-from wheelfit.lock.document import Lock, read_lock
+from wheelfit.locking.document import Lock, read_lock
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.sources.urls import origin

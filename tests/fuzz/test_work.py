@@ -22,7 +22,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.strict_json import Limits, load
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import WheelfitError
-from wheelfit.lock.document import Lock
+from wheelfit.locking.document import Lock
 from wheelfit.sources.simple_api import parse_links
 
 if TYPE_CHECKING:

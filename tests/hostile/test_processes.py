@@ -20,7 +20,7 @@ import pytest
 from hostile import killed, watched
 from hostile.conftest import Site
 
-from wheelfit.install.locking import locked
+from wheelfit.installation.locking import locked
 from wheelfit.testing.index import Recorded
 from wheelfit.testing.wheels import build_wheel, release_document
 

@@ -13,8 +13,8 @@ import pytest
 from hostile.archives import rebuilt
 from hostile.conftest import Site
 
-from wheelfit.check.findings import Severity
-from wheelfit.check.wheels import check_wheel
+from wheelfit.checking.findings import Severity
+from wheelfit.checking.wheels import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
 IN_PREFIX = {

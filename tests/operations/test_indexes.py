@@ -11,7 +11,7 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.operations.context import Context
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import SourceOptions
-from wheelfit.resolve.requirements_file import RequirementsFile
+from wheelfit.resolution.requirements_file import RequirementsFile
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 
 HERE = "https://pip.example/simple"

@@ -57,8 +57,8 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 ASKED = """
 import json, sys
-from wheelfit.build.provider_guide import guide_to
-from wheelfit.check.vocabulary import VOCABULARIES
+from wheelfit.building.provider_guide import guide_to
+from wheelfit.checking.vocabulary import VOCABULARIES
 from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.phrases import missing, wish

@@ -14,17 +14,17 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileConflict, NotInstalled, WheelfitError
-from wheelfit.install.apply import apply
-from wheelfit.install.environment import open_environment
-from wheelfit.install.plan import plan
-from wheelfit.install.uninstall import uninstall
-from wheelfit.resolve.resolution import Pin, Resolution
+from wheelfit.installation.apply import apply
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.plan import plan
+from wheelfit.installation.uninstall import uninstall
+from wheelfit.resolution.resolution import Pin, Resolution
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
 if TYPE_CHECKING:
-    from wheelfit.install.environment import Environment
-    from wheelfit.resolve.release_choice import ReleaseChoice
+    from wheelfit.installation.environment import Environment
+    from wheelfit.resolution.release_choice import ReleaseChoice
 
     Change = str | list[tuple[str, str, dict[str, str]]]
 

@@ -19,11 +19,11 @@ from wheelfit.core.metadata import read_document, to_mapping
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
 from wheelfit.errors import InvalidLock, WheelfitError
-from wheelfit.lock.document import Lock, read_lock, write_lock
-from wheelfit.lock.pruning import prune
-from wheelfit.lock.repository import LockedRepository
-from wheelfit.lock.selection import LockCandidates, applicable
-from wheelfit.resolve.candidates import Candidates
+from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.pruning import prune
+from wheelfit.locking.repository import LockedRepository
+from wheelfit.locking.selection import LockCandidates, applicable
+from wheelfit.resolution.candidates import Candidates
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit.testing.worlds import NVIDIA, linux_target

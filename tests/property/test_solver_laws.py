@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from wheelfit.resolve.solver import Unsolvable, solve
+from wheelfit.resolution.solver import Unsolvable, solve
 from wheelfit.testing.graphs import Graph, needs
 
 NAMES = ("a", "b", "c", "d")

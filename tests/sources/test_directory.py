@@ -10,7 +10,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from wheelfit.errors import FileProblem
-from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
 from wheelfit.sources.reading import AllFiles

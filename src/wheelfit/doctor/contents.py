@@ -18,7 +18,7 @@ from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import FileProblem, WheelfitError
-from wheelfit.install.choice import CHOICE_FILE, Circumstances, parse_choice
+from wheelfit.installation.choice import CHOICE_FILE, Circumstances, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.install.installed import Installed
+    from wheelfit.installation.installed import Installed
 
 _PIECE = 1 << 20
 _REWRITING = frozenset({"conda", "debian", "rpm"})
@@ -99,7 +99,7 @@ def read_packages(
 ) -> tuple[Package, ...]:
     """Read RECORD and METADATA of each distribution; what cannot be read is data.
 
-    :param installed: as `wheelfit.install.installed.scan` found them.
+    :param installed: as `wheelfit.installation.installed.scan` found them.
     :param environment: values of the marker variables.
     """
     return tuple(_read(entry, environment) for entry in installed)

@@ -6,8 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.check.checks import BROKEN_BY_DEPENDENCY, UNSUPPORTED_HERE
-from wheelfit.check.findings import Check, Severity
+from wheelfit.checking.checks import BROKEN_BY_DEPENDENCY, UNSUPPORTED_HERE
+from wheelfit.checking.findings import Check, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Count, Place, Report
-from wheelfit.check.installed import report_on
+from wheelfit.checking.findings import Count, Place, Report
+from wheelfit.checking.installed import report_on
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.families import build_of, owned_libraries
-from wheelfit.install.fit import judge
-from wheelfit.install.installed import by_name
-from wheelfit.install.places import WORKPLACE
+from wheelfit.installation.fit import judge
+from wheelfit.installation.installed import by_name
+from wheelfit.installation.places import WORKPLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.document import VariantDocument
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.installed import Broken
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Broken
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit.platforms.families.nvidia import files as nvidia_files
@@ -16,7 +16,7 @@ from wheelfit.platforms.probes import sysctl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
     from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit.platforms.features import Detection

@@ -13,7 +13,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidPage
-from wheelfit.install.isolated.interpreter import marker_values
+from wheelfit.installation.isolated.interpreter import marker_values
 from wheelfit.patterns import pattern
 from wheelfit.runtime.libraries.versions import (
     Requirement,

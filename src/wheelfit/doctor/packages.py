@@ -11,14 +11,14 @@ from itertools import combinations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
-from wheelfit.install.installed import by_name
+from wheelfit.installation.installed import by_name
 from wheelfit.platforms import families
 from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
-from wheelfit.resolve.joint_choice import Chosen, held_by
+from wheelfit.resolution.joint_choice import Chosen, held_by
 from wheelfit.wording import listed
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.contents import Change, OwnedFile, Package
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
-    from wheelfit.install.installed import Installed
+    from wheelfit.installation.installed import Installed
     from wheelfit.platforms.families.nvidia.facts import Capability
 
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)

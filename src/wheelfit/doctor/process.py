@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.contents import read_packages
 from wheelfit.doctor.families import build_of, owned_libraries
-from wheelfit.install.installed import scan
+from wheelfit.installation.installed import scan
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit.platforms.probes import mapped_libraries
@@ -31,7 +31,7 @@ from wheelfit.platforms.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.families import OwnedLibrary
     from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Place
+from wheelfit.checking.findings import Place
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
@@ -25,7 +25,7 @@ from wheelfit.platforms.features import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.doctor.families import OwnedLibrary
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-    from wheelfit.build.abi.bounds import ReleaseVerdict
-    from wheelfit.build.abi.looking import FoundBounds, Release
+    from wheelfit.building.abi.bounds import ReleaseVerdict
+    from wheelfit.building.abi.looking import FoundBounds, Release
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
@@ -99,8 +99,8 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from wheelfit.build.abi.looking import look
-    from wheelfit.build.abi.types import find_program
+    from wheelfit.building.abi.looking import look
+    from wheelfit.building.abi.types import find_program
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import NoCompatibleRelease, UsageError
@@ -267,7 +267,7 @@ class _Releases:
     def _published(self, requirement: Requirement) -> Iterator[Release]:
         from packaging.utils import canonicalize_name
 
-        from wheelfit.build.abi.choosing import choose_wheels
+        from wheelfit.building.abi.choosing import choose_wheels
         from wheelfit.core.filename import parse_wheel_filename
         from wheelfit.errors import ProjectNotFound
         from wheelfit.operations.indexes import open_indexes, read_settings
@@ -322,7 +322,7 @@ class _Releases:
 
 
 def _release(version: Version, path: Path) -> Release:
-    from wheelfit.build.abi.looking import Release
+    from wheelfit.building.abi.looking import Release
 
     return Release(version, path.name, lambda: path)
 
@@ -330,7 +330,7 @@ def _release(version: Version, path: Path) -> Release:
 def _fetched(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
 ) -> Release:
-    from wheelfit.build.abi.looking import Release
+    from wheelfit.building.abi.looking import Release
 
     def fetch() -> Path:
         reporter.detail(f"fetching {file.filename}")

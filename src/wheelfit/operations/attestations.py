@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.requests import AttestationOptions
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.requests import BoundOptions
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.resolution import Pin, Resolution
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.size import FileSize
 
 _SHOWN = 5
@@ -39,7 +39,7 @@ def check_bounds(
 
 
 def _check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
-    from wheelfit.resolve.acceleration import accelerations, refusal
+    from wheelfit.resolution.acceleration import accelerations, refusal
 
     found = list(accelerations(resolution, candidates))
     refused = refusal(found)

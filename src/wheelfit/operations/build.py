@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
-    from wheelfit.build.front_end.recipes import Recipe
-    from wheelfit.build.front_end.variants import Choice, Wanted
-    from wheelfit.build.jobs import JobResult
+    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.recipes import Recipe
+    from wheelfit.building.front_end.variants import Choice, Wanted
+    from wheelfit.building.jobs import JobResult
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context
     from wheelfit.projects.backend import ConfigSettings
@@ -65,13 +65,13 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from pathlib import Path
     from tempfile import mkdtemp
 
-    from wheelfit.build.front_end.building import build_sdist, build_wheels
-    from wheelfit.build.front_end.delivery import deliver
-    from wheelfit.build.front_end.orders import check_together, orders_for
-    from wheelfit.build.front_end.recipes import read_recipes
-    from wheelfit.build.front_end.source import open_source
-    from wheelfit.build.front_end.variants import PLAIN, choose
-    from wheelfit.build.jobs import same_files
+    from wheelfit.building.front_end.building import build_sdist, build_wheels
+    from wheelfit.building.front_end.delivery import deliver
+    from wheelfit.building.front_end.orders import check_together, orders_for
+    from wheelfit.building.front_end.recipes import read_recipes
+    from wheelfit.building.front_end.source import open_source
+    from wheelfit.building.front_end.variants import PLAIN, choose
+    from wheelfit.building.jobs import same_files
     from wheelfit.core.labels import NULL
     from wheelfit.operations.build_jobs import do_jobs, jobs_for
     from wheelfit.operations.build_places import open_build_places
@@ -142,7 +142,7 @@ def _build_here(
     tell: Callable[[str], None],
 ) -> tuple[list[BuiltWheel], Sequence[str]]:
     """Build wheels one after the other, and return them, and warnings about their code."""
-    from wheelfit.build.front_end.comparison import compare_with_plain
+    from wheelfit.building.front_end.comparison import compare_with_plain
 
     def build_plain() -> BuiltWheel:
         tell("a plain wheel is built to compare the variants with")
@@ -169,7 +169,7 @@ def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: boo
 
 def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
     """Return the wheels that options or config settings ask for, and the settings that are left."""
-    from wheelfit.build.front_end.variants import Wanted, wanted_by
+    from wheelfit.building.front_end.variants import Wanted, wanted_by
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import parse_property
     from wheelfit.core.variant_request import read_settings
@@ -200,16 +200,16 @@ def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
 
 def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
     """Return the options that count for every wheel."""
-    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.building.front_end.recipes import Recipe
 
     return Recipe(settings, flags=request.flags, hand_over=request.hand_over or hand_over or None)
 
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
     """Return the fields that all orders have in common."""
-    from wheelfit.build.front_end.dialects import DIALECTS
-    from wheelfit.build.front_end.orders import BuildOrder
-    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.building.front_end.dialects import DIALECTS
+    from wheelfit.building.front_end.orders import BuildOrder
+    from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.errors import UsageError
     from wheelfit.operations.source_date import source_date_epoch
 

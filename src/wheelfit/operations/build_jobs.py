@@ -17,13 +17,13 @@ from wheelfit.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
-    from wheelfit.build.front_end.source import Source
-    from wheelfit.build.front_end.variants import Choice
-    from wheelfit.build.jobs import JobResult
-    from wheelfit.build.matrix import Job
-    from wheelfit.build.work import Outcome
-    from wheelfit.build.work_record import WorkRecord
+    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.source import Source
+    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.jobs import JobResult
+    from wheelfit.building.matrix import Job
+    from wheelfit.building.work import Outcome
+    from wheelfit.building.work_record import WorkRecord
     from wheelfit.core.labels import Label
     from wheelfit.errors import WheelfitError
     from wheelfit.operations.build_request import BuildRequest
@@ -64,8 +64,8 @@ def jobs_for(
     :raises InvalidProject: its matrix has faults.
     :raises UsageError: options contradict each other, or leave nothing of the matrix.
     """
-    from wheelfit.build.jobs import is_for
-    from wheelfit.build.matrix import ANY, Job
+    from wheelfit.building.jobs import is_for
+    from wheelfit.building.matrix import ANY, Job
     from wheelfit.errors import UsageError
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.executors import is_executor_named
@@ -109,7 +109,7 @@ def _platform() -> str:
     import platform
     import sysconfig
 
-    from wheelfit.build.matrix import platform_of
+    from wheelfit.building.matrix import platform_of
 
     is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
     return platform_of(platform.system(), platform.machine(), is_musl=is_musl)
@@ -145,8 +145,8 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     """
     from tempfile import mkdtemp
 
-    from wheelfit.build.front_end.building import build_wheels
-    from wheelfit.build.front_end.delivery import deliver
+    from wheelfit.building.front_end.building import build_wheels
+    from wheelfit.building.front_end.delivery import deliver
     from wheelfit.operations.build_places import open_build_places
     from wheelfit.operations.context import Context
     from wheelfit.operations.scratch import scratch_folder
@@ -176,8 +176,8 @@ def do_jobs(
     :param request: the build.
     :param context: the surroundings.
     """
-    from wheelfit.build.jobs import JobResult
-    from wheelfit.build.work import run
+    from wheelfit.building.jobs import JobResult
+    from wheelfit.building.work import run
     from wheelfit.operations.executors import open_workers_of
 
     reporter = context.reporter
@@ -222,8 +222,8 @@ def _compared(
     reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], Sequence[str]]:
     """Remove variants that lost optimisation, and return their errors, and warnings."""
-    from wheelfit.build.front_end.comparison import compare_with_plain
-    from wheelfit.build.front_end.variants import PLAIN
+    from wheelfit.building.front_end.comparison import compare_with_plain
+    from wheelfit.building.front_end.variants import PLAIN
     from wheelfit.operations.scratch import scratch_folder
 
     (plain_order,) = orders([PLAIN])
@@ -288,7 +288,7 @@ def _items(
 
 
 def _choice(job: Job, source: Source) -> Choice:
-    from wheelfit.build.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import Choice
     from wheelfit.core.properties import EMPTY
 
     if job.label is None or source.table is None:
@@ -337,9 +337,9 @@ def _record(
     items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
     """Open the record of earlier runs, which lies beside the wheels."""
-    from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record
-    from wheelfit.build.work_record import WorkRecord
-    from wheelfit.install.seal import Seal
+    from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
+    from wheelfit.building.work_record import WorkRecord
+    from wheelfit.installation.seal import Seal
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.platforms.cache_folder import state_folder_of
 

@@ -11,10 +11,10 @@ from wheelfit.operations.source_builds import open_building, open_places
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context
-    from wheelfit.resolve.request import Asked, GivenWheel
+    from wheelfit.resolution.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
 
 

@@ -15,11 +15,11 @@ from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, Var
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.lock.bundles.manifest import Manifest
+    from wheelfit.locking.bundles.manifest import Manifest
     from wheelfit.operations.bundle_contents import Everything, ForHosts, HostChoice
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,8 +219,8 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
     :raises FileProblem: there is no such folder.
     :raises DamagedBundle: something is missing, changed or extra.
     """
-    from wheelfit.lock.bundles.verification import load_manifest
-    from wheelfit.lock.bundles.verification import verify as check
+    from wheelfit.locking.bundles.verification import load_manifest
+    from wheelfit.locking.bundles.verification import verify as check
     from wheelfit.operations.preferences import choice_policy
 
     folder = Path(request.verify)
@@ -250,7 +250,7 @@ def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Reco
 
     :raises DamagedBundle: it names options that there are not.
     """
-    from wheelfit.lock.bundles.manifest import MANIFEST
+    from wheelfit.locking.bundles.manifest import MANIFEST
 
     try:
         options = read_options(manifest.options)

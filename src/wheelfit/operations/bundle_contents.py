@@ -14,23 +14,23 @@ from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import DEVICES
 from wheelfit.errors import Fault, InvalidLock, InvalidWheel
-from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
-from wheelfit.lock.repository import LockedRepository
+from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
+from wheelfit.locking.repository import LockedRepository
 from wheelfit.operations.locks import naming
 from wheelfit.operations.machine import options_in_effect
 from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.resolve.acceleration import accelerations, refusal
-from wheelfit.resolve.candidates import ChoicePolicy
+from wheelfit.resolution.acceleration import accelerations, refusal
+from wheelfit.resolution.candidates import ChoicePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.lock.bundles.manifest import BundledFile
-    from wheelfit.lock.document import Lock
-    from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.locking.bundles.manifest import BundledFile
+    from wheelfit.locking.document import Lock
+    from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.locks import FromLock, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.platforms.features import Detection

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle, FileProblem, IntegrityError, InvalidWheel
-from wheelfit.lock.bundles.manifest import (
+from wheelfit.locking.bundles.manifest import (
     FOLDERS,
     LOCK,
     MANIFEST,
@@ -25,9 +25,9 @@ from wheelfit.lock.bundles.manifest import (
     is_of_bundle,
     write_manifest,
 )
-from wheelfit.lock.bundles.reduction import index_files
-from wheelfit.lock.bundles.verification import load_manifest, strangers, verify
-from wheelfit.lock.document import write_lock
+from wheelfit.locking.bundles.reduction import index_files
+from wheelfit.locking.bundles.verification import load_manifest, strangers, verify
+from wheelfit.locking.document import write_lock
 from wheelfit.operations.bundle_contents import words_in_effect
 from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text

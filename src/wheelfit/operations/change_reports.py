@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.install.breakage import breakages
+from wheelfit.installation.breakage import breakages
 from wheelfit.operations.sizes import sized, sizes_of
-from wheelfit.resolve.acceleration import unwished_libraries
+from wheelfit.resolution.acceleration import unwished_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.check.installed import Judged
-    from wheelfit.install.breakage import Breakage
-    from wheelfit.install.installed import Installed
+    from wheelfit.checking.installed import Judged
+    from wheelfit.installation.breakage import Breakage
+    from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import Decided, Ground
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.size import FileSize
 
 

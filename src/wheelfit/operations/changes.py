@@ -13,9 +13,9 @@ from wheelfit.errors import (
     UsageError,
     VariantChangeRefused,
 )
-from wheelfit.install.environment import Kind
-from wheelfit.install.fit import judge
-from wheelfit.install.variant_change import variant_changes
+from wheelfit.installation.environment import Kind
+from wheelfit.installation.fit import judge
+from wheelfit.installation.variant_change import variant_changes
 from wheelfit.operations.environments import (
     mend_first,
     tell_interruption,
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.check.installed import Judged
-    from wheelfit.install.builds.building import Building
-    from wheelfit.install.choice import Circumstances
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.installed import Installed
-    from wheelfit.install.plan import Plan
-    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.checking.installed import Judged
+    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.choice import Circumstances
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
+    from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -196,7 +196,7 @@ def decided(
     agreements = ground.candidates.policy.agreements
     try:
         if planned.remove:
-            from wheelfit.install.removal import check_removable
+            from wheelfit.installation.removal import check_removable
 
             for entry in planned.remove:
                 check_removable(entry, ground.environment)
@@ -243,7 +243,7 @@ def in_peace(decide: Callable[[], Decided]) -> Callable[[], Decided]:
 
 def _is_as_seen(present: Present, environment: Environment) -> bool:
     """Tell whether what was seen is what is there when nobody is at work on it."""
-    from wheelfit.install.locking import locked
+    from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib
     with locked(library) if library.is_dir() else nullcontext():
@@ -340,8 +340,8 @@ def carry_out(
     """
     if not decision.planned:
         return decision
-    from wheelfit.install.apply import PLANS, PlanOutdated, WheelGone, apply
-    from wheelfit.install.startup_files import StartupFiles
+    from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
+    from wheelfit.installation.startup_files import StartupFiles
     from wheelfit.operations.own_modules import settle_modules, touches_us
     from wheelfit.operations.scratch import scratch_folder
     from wheelfit.operations.source_builds import build_planned
@@ -417,7 +417,7 @@ def _attest(
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
     """Say in the record of each distribution what it was chosen by (P-73)."""
-    from wheelfit.install.choice import Circumstances
+    from wheelfit.installation.choice import Circumstances
 
     return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
 

@@ -15,8 +15,8 @@ from wheelfit.operations.requests import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from wheelfit.check.findings import Report
-    from wheelfit.check.profile import Profile
+    from wheelfit.checking.findings import Report
+    from wheelfit.checking.profile import Profile
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
 
@@ -78,7 +78,7 @@ class CheckReport:
         """Return the findings as a SARIF log, with paths below the current folder."""
         from pathlib import Path
 
-        from wheelfit.check.sarif import to_sarif
+        from wheelfit.checking.sarif import to_sarif
 
         return to_sarif(self.found, folder=Path.cwd())
 
@@ -106,7 +106,7 @@ def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
     :param more: names that are valid besides those of `wheelfit check`.
     :raises UsageError: there is no such check.
     """
-    from wheelfit.check.checks import CHECKS
+    from wheelfit.checking.checks import CHECKS
     from wheelfit.errors import UsageError
 
     known = {*CHECKS, *more}
@@ -125,9 +125,9 @@ def _suggestion(code: str, known: Collection[str]) -> str:
 def _check(request: CheckRequest, context: Context) -> Report:
     from pathlib import Path
 
-    from wheelfit.check.findings import Report
-    from wheelfit.check.local import check_paths
-    from wheelfit.check.profile import Profile
+    from wheelfit.checking.findings import Report
+    from wheelfit.checking.local import check_paths
+    from wheelfit.checking.profile import Profile
     from wheelfit.operations.executors import each_wheel
     from wheelfit.operations.targets import named_project
 
@@ -170,8 +170,8 @@ def _published(
 ) -> Report:
     from datetime import UTC, datetime
 
-    from wheelfit.check.findings import Report
-    from wheelfit.check.remote import check_project, check_url
+    from wheelfit.checking.findings import Report
+    from wheelfit.checking.remote import check_project, check_url
     from wheelfit.operations.indexes import open_indexes, read_settings
 
     settings = read_settings(request, context.environ)
@@ -194,9 +194,9 @@ def _published(
 
 
 def _installed(request: CheckRequest, context: Context) -> Report:
-    from wheelfit.check.findings import Count, Report, Unchecked
-    from wheelfit.check.installed import report_on
-    from wheelfit.install.fit import judge
+    from wheelfit.checking.findings import Count, Report, Unchecked
+    from wheelfit.checking.installed import report_on
+    from wheelfit.installation.fit import judge
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
 

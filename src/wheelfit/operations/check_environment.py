@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.agreements import binding
 from wheelfit.doctor.environment import about_contents, read_environment
-from wheelfit.install.fit import judge
+from wheelfit.installation.fit import judge
 from wheelfit.operations.environments import open_environment_of, tell_interruption
 from wheelfit.operations.findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.machine import choose_machine
 
 if TYPE_CHECKING:
-    from wheelfit.check.findings import Finding
-    from wheelfit.check.installed import Judged
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.installed import Judged
     from wheelfit.operations.context import Context
     from wheelfit.operations.findings import ExaminationRequest
     from wheelfit.operations.machine import ChosenMachine

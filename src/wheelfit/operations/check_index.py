@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.check.findings import Report
-    from wheelfit.check.indexes import Demands
-    from wheelfit.check.reach import Machines
+    from wheelfit.checking.findings import Report
+    from wheelfit.checking.indexes import Demands
+    from wheelfit.checking.reach import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
-    from wheelfit.resolve.overview import Onlooker
+    from wheelfit.resolution.overview import Onlooker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,8 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     """
     from contextlib import ExitStack
 
-    from wheelfit.check.indexes import Demands
-    from wheelfit.check.profile import Profile
+    from wheelfit.checking.indexes import Demands
+    from wheelfit.checking.profile import Profile
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
 
@@ -77,7 +77,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
 
 
 def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
-    from wheelfit.check.indexes import check_index_folder
+    from wheelfit.checking.indexes import check_index_folder
     from wheelfit.errors import UsageError
     from wheelfit.operations.whole_index import existing_folder
 
@@ -91,9 +91,9 @@ def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Re
 def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
     from datetime import UTC, datetime
 
-    from wheelfit.check import checks
-    from wheelfit.check.findings import Count, Place, Report, Unchecked
-    from wheelfit.check.indexes import check_index
+    from wheelfit.checking import checks
+    from wheelfit.checking.findings import Count, Place, Report, Unchecked
+    from wheelfit.checking.indexes import check_index
     from wheelfit.errors import ProjectNotFound, UserError
     from wheelfit.operations.whole_index import open_whole_index
     from wheelfit.sources.urls import redact

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.check.findings import Report
+    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import Converted
     from wheelfit.server.generate.wishes import Generated
@@ -65,7 +65,7 @@ class ConvertedIndex:
     @property
     def refused(self) -> Report:
         """Everything that could not be converted."""
-        from wheelfit.check.findings import Count, Report
+        from wheelfit.checking.findings import Count, Report
 
         return Report.of(self.generated.refused, (), Count())
 

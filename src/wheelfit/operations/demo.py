@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.target import Target
-    from wheelfit.install.plan import Plan
+    from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context
     from wheelfit.operations.demo_release import Family
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolution.explain import Explanation
     from wheelfit.sources.remembered import Remembered
 
 _PACKAGE = "numpy"
@@ -92,7 +92,7 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
     import tempfile
     from pathlib import Path
 
-    from wheelfit.install.environment import open_environment
+    from wheelfit.installation.environment import open_environment
     from wheelfit.operations.demo_release import choose_family, own_wheel, stock_index
     from wheelfit.server.loopback import LoopbackIndex
 
@@ -137,9 +137,9 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
     from wheelfit.errors import NetworkError, NoFit
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.platforms.discovery import Machine
-    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolve.request import Asked, Request
-    from wheelfit.resolve.resolver import resolve
+    from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolution.request import Asked, Request
+    from wheelfit.resolution.resolver import resolve
 
     settings = read_settings(request, context.environ)
     policy = ChoicePolicy(preferences=Preferences(variants=False))
@@ -197,8 +197,8 @@ def _explain(
     context: Context,
 ) -> Explanation:
     from wheelfit.core.requirements import parse_requirement
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.explain import explain_project
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.explain import explain_project
 
     with _demo_index(url, context) as repository:
         candidates = Candidates(
@@ -223,13 +223,13 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
     from pathlib import Path
 
     from wheelfit.core.requirements import parse_requirement
-    from wheelfit.install.apply import apply
-    from wheelfit.install.environment import open_environment
-    from wheelfit.install.plan import plan
+    from wheelfit.installation.apply import apply
+    from wheelfit.installation.environment import open_environment
+    from wheelfit.installation.plan import plan
     from wheelfit.platforms.discovery import Machine
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.request import Asked, Request
-    from wheelfit.resolve.resolver import resolve
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.request import Asked, Request
+    from wheelfit.resolution.resolver import resolve
 
     venv.create(folder, with_pip=False)
     environment = open_environment(str(folder), environ=context.environ)

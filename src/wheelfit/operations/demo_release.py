@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.build.index_file import write_index_files
-from wheelfit.build.plain_wheel import write_plain_wheel
-from wheelfit.build.variant_wheel import make_variant
+from wheelfit.building.index_file import write_index_files
+from wheelfit.building.plain_wheel import write_plain_wheel
+from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.labels import parse_label

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
-from wheelfit.check.findings import Finding, Severity
+from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.operations.findings import faults_among, finding_json, summary_json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.settings import Settings
     from wheelfit.doctor.timing import Asked
     from wheelfit.doctor.variables import Variable
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.scrubbing import Scrubber
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Count, Place, Report
+from wheelfit.checking.findings import Count, Place, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError, WheelfitError
@@ -22,11 +22,11 @@ from wheelfit.platforms.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
     from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.doctor.timing import TimedProcesses
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
 
@@ -187,7 +187,7 @@ def _open_environment(
 
 
 def _scripts(environment: Environment) -> str | None:
-    from wheelfit.install.environment import Kind
+    from wheelfit.installation.environment import Kind
 
     return str(environment.schemes.scripts) if environment.kind is Kind.ENVIRONMENT else None
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Transfers
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _T = TypeVar("_T")

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
-from wheelfit.install.environment import open_environment
-from wheelfit.install.places import Places
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.requests import EnvironmentOptions
     from wheelfit.sources.cache import Store
@@ -90,7 +90,7 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
     places = Places.of(environment.schemes, environment.seal)
     if not places.is_changing and not places.is_locked:
         return
-    from wheelfit.install.mending import mend
+    from wheelfit.installation.mending import mend
 
     if (recovered := mend(environment)) is not None:
         for note in (str(recovered), *recovered.notes):
@@ -105,7 +105,7 @@ def tell_interruption(environment: Environment, reporter: Reporter) -> None:
     """
     if not Places.of(environment.schemes, environment.seal).is_changing:
         return
-    from wheelfit.install.mending import find_interruption
+    from wheelfit.installation.mending import find_interruption
 
     if (found := find_interruption(environment)) is not None:
         reporter.warn(str(found))

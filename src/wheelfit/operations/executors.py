@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.build.executors import Workers
-    from wheelfit.build.wheel_jobs import Done, WheelJob
-    from wheelfit.build.work import Outcome
-    from wheelfit.check.each_wheel import CheckedWheel, Each, WheelToCheck
+    from wheelfit.building.executors import Workers
+    from wheelfit.building.wheel_jobs import Done, WheelJob
+    from wheelfit.building.work import Outcome
+    from wheelfit.checking.each_wheel import CheckedWheel, Each, WheelToCheck
     from wheelfit.errors import WheelfitError
     from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
@@ -32,9 +32,9 @@ def is_executor_named(request: WorkerOptions) -> bool:
 def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
     """Open the workers of a request.
 
-    :raises WheelfitError: see `wheelfit.build.executors.open_workers`.
+    :raises WheelfitError: see `wheelfit.building.executors.open_workers`.
     """
-    from wheelfit.build.executors import open_workers
+    from wheelfit.building.executors import open_workers
 
     with open_workers(request.executor, jobs=request.jobs) as workers:
         yield workers
@@ -53,7 +53,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 
 @contextmanager
 def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
-    """Open the workers that check wheels, for `wheelfit.check.local.check_paths`; None: threads."""
+    """Open the workers of `wheelfit.checking.local.check_paths`; None: threads."""
     if not is_executor_named(request):
         yield None
         return
@@ -62,7 +62,7 @@ def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
 
 
 class _Each:
-    """A check of wheels by workers (`wheelfit.check.each_wheel.Each`)."""
+    """A check of wheels by workers (`wheelfit.checking.each_wheel.Each`)."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -77,7 +77,7 @@ class _Each:
         from dataclasses import replace
         from pathlib import Path
 
-        from wheelfit.build.work import run
+        from wheelfit.building.work import run
         from wheelfit.errors import NeedsExtra
 
         workers, here = self._workers, Path.cwd()
@@ -120,8 +120,8 @@ def write_by_workers(
     :param take: called in the order of the jobs with the number of a job and its result; an
         exception from it ends the work.
     """
-    from wheelfit.build.wheel_jobs import do_job
-    from wheelfit.build.work import run
+    from wheelfit.building.wheel_jobs import do_job
+    from wheelfit.building.work import run
 
     with open_workers_of(request) as workers:
         sent = [_sent(job) for job in jobs]

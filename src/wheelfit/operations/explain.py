@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.opened import Opened
-    from wheelfit.resolve.explain import Explanation
-    from wheelfit.resolve.joint_choice import Held
-    from wheelfit.resolve.listing import Release
-    from wheelfit.resolve.overview import LabelRow, Overview
-    from wheelfit.resolve.request import Asked, GivenWheel
+    from wheelfit.resolution.explain import Explanation
+    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.listing import Release
+    from wheelfit.resolution.overview import LabelRow, Overview
+    from wheelfit.resolution.request import Asked, GivenWheel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +122,8 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
     :raises WheelfitError: there is no release, or something cannot be read.
     """
     from wheelfit.operations.onlookers import onlookers
-    from wheelfit.resolve.overview import metadata_of
-    from wheelfit.resolve.overview import overview as overview_of
+    from wheelfit.resolution.overview import metadata_of
+    from wheelfit.resolution.overview import overview as overview_of
 
     _check(request)
     overviews = []
@@ -165,7 +165,7 @@ def _check(request: ExplainRequest) -> None:
 
 
 def _apart(opened: Opened) -> list[Explanation]:
-    from wheelfit.resolve.explain import explain_project, explain_release
+    from wheelfit.resolution.explain import explain_project, explain_release
 
     constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)
@@ -185,11 +185,11 @@ def _together(
     request: ExplainRequest, opened: Opened
 ) -> tuple[list[Explanation], tuple[Held, ...], list[str]]:
     """Return the explanations, the agreements and the warnings of a resolution."""
-    from wheelfit.resolve.acceleration import unwished_libraries
-    from wheelfit.resolve.cautions import about_mixture
-    from wheelfit.resolve.explain import explain_choice
-    from wheelfit.resolve.request import Request
-    from wheelfit.resolve.resolver import resolve
+    from wheelfit.resolution.acceleration import unwished_libraries
+    from wheelfit.resolution.cautions import about_mixture
+    from wheelfit.resolution.explain import explain_choice
+    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.resolver import resolve
 
     wanted = opened.wanted
     resolution = resolve(
@@ -217,7 +217,7 @@ def _together(
 
 def _mixtures(explanations: Iterable[Explanation], opened: Opened) -> Iterator[str]:
     """Yield warnings of builds that are best for each project and do not go together."""
-    from wheelfit.resolve.joint_choice import Chosen, held_by
+    from wheelfit.resolution.joint_choice import Chosen, held_by
 
     chosen = [
         Chosen(one.name, one.version, one.chosen.label, one.properties)
@@ -237,7 +237,7 @@ def _missing_accelerator(
 ) -> str | None:
     """Return why a build without an accelerator would be refused; None if none would be."""
     from wheelfit.operations.bounds import tell_unconcerned
-    from wheelfit.resolve.acceleration import acceleration_of, refusal
+    from wheelfit.resolution.acceleration import acceleration_of, refusal
 
     found = [
         acceleration_of(
@@ -267,7 +267,7 @@ def _constraints(opened: Opened) -> list[Requirement]:
 
 def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requirement]]:
     """Return what is asked for: wheels by their URL, and requirements without one."""
-    from wheelfit.resolve.request import given_wheel
+    from wheelfit.resolution.request import given_wheel
 
     wheels = list(opened.wheels())
     others = []
@@ -292,7 +292,7 @@ def _given(opened: Opened, wheels: Iterable[GivenWheel]) -> Iterator[WheelFilena
 
 def _asked(opened: Opened) -> list[Asked]:
     """Return the requirements after overrides and exclusions."""
-    from wheelfit.resolve.replacements import Replacements
+    from wheelfit.resolution.replacements import Replacements
 
     wanted = opened.wanted
     replacements = Replacements(
@@ -303,7 +303,7 @@ def _asked(opened: Opened) -> list[Asked]:
 
 def _releases(opened: Opened) -> Iterator[Release]:
     from wheelfit.errors import NoSolution
-    from wheelfit.resolve.overview import newest_release
+    from wheelfit.resolution.overview import newest_release
 
     constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, UsageError
-from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
-from wheelfit.lock.export.cyclonedx import cyclonedx_document
-from wheelfit.lock.export.requirements import requirements_text
+from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
+from wheelfit.locking.export.cyclonedx import cyclonedx_document
+from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, write_atomically
 from wheelfit.operations.locks import FromLock, naming, open_lock
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.context import Context
     from wheelfit.operations.locks import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
 
 _NAMES = {
     "requirements": "requirements.{}.txt",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Finding, Severity
+from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 

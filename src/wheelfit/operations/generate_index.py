@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.check.findings import Report
+    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
     from wheelfit.server.generate.wishes import Generated
@@ -51,7 +51,7 @@ class GeneratedIndex:
     @property
     def refused(self) -> Report:
         """Everything that no index would take."""
-        from wheelfit.check.findings import Count, Report
+        from wheelfit.checking.findings import Count, Report
 
         return Report.of(self.generated.refused, (), Count())
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.host_difference import host_differences
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.errors import WheelfitError
-from wheelfit.install.environment import open_environment
+from wheelfit.installation.environment import open_environment
 from wheelfit.operations.detections import detection_json
 from wheelfit.operations.hosts import Host, hosts_folder, load_host_file, open_host, own_hosts
 from wheelfit.platforms.presets import preset_lines

@@ -136,7 +136,7 @@ def preset_host(
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
-    from wheelfit.resolve.preset_hosts import host_of_preset
+    from wheelfit.resolution.preset_hosts import host_of_preset
 
     file, notes = host_of_preset(
         preset, interpreter=interpreter, version=version, rocm_same_major=rocm_same_major

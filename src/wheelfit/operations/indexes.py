@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
-    from wheelfit.resolve.requirements_file import RequirementsFile
+    from wheelfit.resolution.requirements_file import RequirementsFile
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.build.provider_guide import Guide
-    from wheelfit.build.table_editing import TableEdits
+    from wheelfit.building.provider_guide import Guide
+    from wheelfit.building.table_editing import TableEdits
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.errors import Fault, UsageError
     from wheelfit.operations.context import Context
@@ -86,7 +86,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     """
     from difflib import unified_diff
 
-    from wheelfit.build.table_editing import edited, read_pyproject
+    from wheelfit.building.table_editing import edited, read_pyproject
     from wheelfit.core.project_table import read_project_table
     from wheelfit.operations.files import write_atomically
 
@@ -118,7 +118,7 @@ def read_table(request: InitRequest) -> ProjectTable | None:
     :raises FileProblem: the project cannot be read.
     :raises InvalidProject: the project has faults.
     """
-    from wheelfit.build.table_editing import read_pyproject
+    from wheelfit.building.table_editing import read_pyproject
     from wheelfit.core.project_table import read_project_table
 
     path, data = _read(request)
@@ -142,7 +142,7 @@ def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
 
 def explain_namespaces() -> tuple[Guide, ...]:
     """Return what wheelfit knows of each namespace."""
-    from wheelfit.build.provider_guide import KNOWN_NAMESPACES, guide_to
+    from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
 
     return tuple(guide for name in KNOWN_NAMESPACES if (guide := guide_to(name)) is not None)
 
@@ -173,8 +173,8 @@ def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
 
     :raises UsageError: one of them is not valid.
     """
-    from wheelfit.build.provider_guide import guide_to
-    from wheelfit.build.table_editing import TableEdits
+    from wheelfit.building.provider_guide import guide_to
+    from wheelfit.building.table_editing import TableEdits
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import parse_namespace
     from wheelfit.errors import UsageError
@@ -220,7 +220,7 @@ def _remark(guide: Guide) -> str:
 
 def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
     """Return the entries of the providers to add."""
-    from wheelfit.build.provider_guide import guide_to
+    from wheelfit.building.provider_guide import guide_to
     from wheelfit.errors import UsageError
 
     entries: Entries = {}
@@ -259,7 +259,7 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
 
 
 def _unknown(namespace: str) -> UsageError:
-    from wheelfit.build.provider_guide import KNOWN_NAMESPACES
+    from wheelfit.building.provider_guide import KNOWN_NAMESPACES
     from wheelfit.errors import UsageError
 
     return UsageError(
@@ -327,7 +327,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     """
     from dataclasses import replace
 
-    from wheelfit.build.provider_guide import guide_to
+    from wheelfit.building.provider_guide import guide_to
     from wheelfit.core.labels import Label
     from wheelfit.core.plugin_answer import vocabulary_faults
     from wheelfit.core.properties import PropertySet

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context
     from wheelfit.operations.opened import Opened
-    from wheelfit.resolve.request import Request
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.resolution import Resolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,8 @@ def _why_nothing(request: InstallRequest, decision: Decided) -> str:
 
 def _decide(request: InstallRequest, opened: Opened) -> Decided:
     """Resolve, and see that the result is what was wished and can be where it shall be."""
-    from wheelfit.install.plan import plan
-    from wheelfit.resolve.resolver import resolve
+    from wheelfit.installation.plan import plan
+    from wheelfit.resolution.resolver import resolve
 
     present = Present.of(opened)
     opened.candidates.hold_on_to(_held(request, opened, present))
@@ -95,8 +95,8 @@ def _request(request: InstallRequest, opened: Opened, present: Present) -> Reque
     from packaging.utils import canonicalize_name
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.install.installed import by_name
-    from wheelfit.resolve.request import Asked, Request
+    from wheelfit.installation.installed import by_name
+    from wheelfit.resolution.request import Asked, Request
 
     wanted = opened.wanted
     there = by_name(present.installed)
@@ -149,7 +149,7 @@ def _as_requested_before(
     request: InstallRequest, opened: Opened, present: Present, resolution: Resolution
 ) -> Resolution:
     """Let what is only exchanged be as much asked for as it was (PEP 376)."""
-    from wheelfit.install.installed import by_name
+    from wheelfit.installation.installed import by_name
 
     if not _is_only_refit(request, opened):
         return resolution
@@ -168,8 +168,8 @@ def _held(
 
     Not of builds for versions of other packages: those follow the other package.
     """
-    from wheelfit.install.installed import by_name
-    from wheelfit.resolve.builds import is_bound
+    from wheelfit.installation.installed import by_name
+    from wheelfit.resolution.builds import is_bound
 
     if request.allow_variant_change:
         return {}

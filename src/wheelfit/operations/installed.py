@@ -9,7 +9,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
-    from wheelfit.install.installed import Broken, Installed
+    from wheelfit.installation.installed import Broken, Installed
     from wheelfit.operations.context import Context
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from wheelfit.resolve.requirements_file import option_lines
+from wheelfit.resolution.requirements_file import option_lines
 from wheelfit.server.proxy.clients import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX

@@ -23,15 +23,15 @@ from wheelfit.operations.requirements import limited, read_wanted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.lock.difference import LockChange
-    from wheelfit.lock.document import Lock, LockedPackage
-    from wheelfit.lock.environments import Python
-    from wheelfit.lock.hosts import HostLock, NamedMachine
-    from wheelfit.lock.locking import Report
-    from wheelfit.lock.request import LockRequest
+    from wheelfit.locking.difference import LockChange
+    from wheelfit.locking.document import Lock, LockedPackage
+    from wheelfit.locking.environments import Python
+    from wheelfit.locking.hosts import HostLock, NamedMachine
+    from wheelfit.locking.locking import Report
+    from wheelfit.locking.request import LockRequest
     from wheelfit.operations.context import Context
     from wheelfit.operations.requirements import Wanted
-    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolution.candidates import Candidates
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
 
@@ -70,7 +70,7 @@ class WrittenLock:
     @property
     def environments(self) -> str:
         """The environments that it is for, in words."""
-        from wheelfit.lock.environments import in_words
+        from wheelfit.locking.environments import in_words
 
         return in_words([each.environment for each in self.host_lock.locked.settled])
 
@@ -116,7 +116,7 @@ def lock(request: LockingRequest, context: Context) -> LockReport:
     :raises WheelfitError: there is no solution, or something cannot be read or written.
     """
     from wheelfit.errors import LockOutdated
-    from wheelfit.lock.document import write_lock
+    from wheelfit.locking.document import write_lock
     from wheelfit.operations.files import write_atomically
 
     locking = _Locking(request, context)
@@ -192,10 +192,10 @@ class _Locking:
 
         :param report: takes each machine before it is resolved for.
         """
-        from wheelfit.lock.environments import environments_for
-        from wheelfit.lock.hosts import HostLock, lock_for_hosts
-        from wheelfit.lock.locking import lock_everywhere
-        from wheelfit.lock.solving import Solver
+        from wheelfit.locking.environments import environments_for
+        from wheelfit.locking.hosts import HostLock, lock_for_hosts
+        from wheelfit.locking.locking import lock_everywhere
+        from wheelfit.locking.solving import Solver
 
         request = self._request
         solver = Solver(self._roots, self.repository, self._policy)
@@ -229,7 +229,7 @@ class _Locking:
 
         :param one: of `locks`.
         """
-        from wheelfit.lock.difference import changes
+        from wheelfit.locking.difference import changes
 
         path, old = self._path, self._old
         if one.apart is not None:
@@ -264,7 +264,7 @@ class _Locking:
 
     def _path_for(self, host: str) -> Path:
         """Return the path of the lock of one machine that cannot share one with others."""
-        from wheelfit.lock.document import lock_name
+        from wheelfit.locking.document import lock_name
 
         hosts = list(dict.fromkeys(self._request.hosts))
         names = [_simple(Path(one).name.removesuffix(".toml")) for one in hosts]
@@ -276,7 +276,7 @@ class _Locking:
         return self._path.with_name(lock_name(f"{own}-{name}" if own else name))
 
     def _pythons(self) -> Sequence[Python]:
-        from wheelfit.lock.environments import known_pythons, python_of
+        from wheelfit.locking.environments import known_pythons, python_of
 
         if self._request.python_version:
             return tuple(map(python_of, self._request.python_version))
@@ -289,10 +289,10 @@ class _Locking:
         return ((version.major, version.minor),)
 
     def _machine(self, name: str) -> NamedMachine:
-        from wheelfit.lock.environments import LockEnvironment
-        from wheelfit.lock.hosts import NamedMachine
-        from wheelfit.lock.selection import LockCandidates
-        from wheelfit.resolve.candidates import Candidates
+        from wheelfit.locking.environments import LockEnvironment
+        from wheelfit.locking.hosts import NamedMachine
+        from wheelfit.locking.selection import LockCandidates
+        from wheelfit.resolution.candidates import Candidates
 
         request = replace(self._request, host=name)
         machine = choose_machine(request, self._environment.target(), self._context)
@@ -340,7 +340,7 @@ def _simple(name: str) -> str:
 def _old_lock(path: Path) -> Lock | None:
     """Return the lock that is there; None if there is none."""
     from wheelfit.errors import FileProblem, InvalidLock, UsageError
-    from wheelfit.lock.document import is_lock_name
+    from wheelfit.locking.document import is_lock_name
 
     if not is_lock_name(path.name):
         raise UsageError(
@@ -379,7 +379,7 @@ def _wanted(request: LockingRequest, context: Context, rules: InstallRules) -> W
 
 def _roots(request: LockingRequest, wanted: Wanted, rules: InstallRules) -> LockRequest:
     """Return what the lock is made for: the requirements, and those of a project."""
-    from wheelfit.lock.request import LockRequest, Root
+    from wheelfit.locking.request import LockRequest, Root
 
     project = project_request(request) if works_on_project(request) else LockRequest()
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]

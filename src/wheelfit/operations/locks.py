@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem, NoFit, UserError
-from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
-from wheelfit.lock.selection import LockCandidates
+from wheelfit.locking.document import DEFAULT_LIMITS, is_lock_name, read_lock
+from wheelfit.locking.selection import LockCandidates
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
@@ -27,8 +27,8 @@ from wheelfit.operations.user_folders import refuse_pipe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.install.environment import Environment
-    from wheelfit.lock.document import Lock
+    from wheelfit.installation.environment import Environment
+    from wheelfit.locking.document import Lock
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.remembered import Remembered

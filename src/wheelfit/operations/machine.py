@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.provider_steps import Detector
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.requests import MachineOptions
     from wheelfit.platforms.baseline import Baseline

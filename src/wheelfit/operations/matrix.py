@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wheelfit.build.front_end.source import Source
-    from wheelfit.build.matrix import Job, Matrix
+    from wheelfit.building.front_end.source import Source
+    from wheelfit.building.matrix import Job, Matrix
     from wheelfit.operations.context import Context
 
 
@@ -36,7 +36,7 @@ class MatrixReport:
 
         :param by_target: whether all wheels of a Python and platform are one job.
         """
-        from wheelfit.build.ci import github_matrix
+        from wheelfit.building.ci import github_matrix
 
         return github_matrix(self.matrix, self.jobs, by_target=by_target)
 
@@ -47,7 +47,7 @@ class MatrixReport:
         :param template: a file of the repository with a job ``.build-wheel``; None: a job is
             written too.
         """
-        from wheelfit.build.ci import gitlab_pipeline
+        from wheelfit.building.ci import gitlab_pipeline
 
         return gitlab_pipeline(self.matrix, self.jobs, by_target=by_target, template=template)
 
@@ -77,7 +77,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     :raises InvalidProject: the matrix has faults.
     """
     del context
-    from wheelfit.build.front_end.source import open_source
+    from wheelfit.building.front_end.source import open_source
     from wheelfit.errors import UsageError
     from wheelfit.operations.scratch import scratch_folder
 
@@ -103,7 +103,7 @@ def matrix_of(source: Source) -> Matrix | None:
     :param source: the project.
     :raises InvalidProject: its matrix has faults.
     """
-    from wheelfit.build.matrix import read_matrix
+    from wheelfit.building.matrix import read_matrix
 
     variants = () if source.table is None else tuple(source.table.variants)
     return read_matrix(source.pyproject, variants, where=source.where)

@@ -14,7 +14,7 @@ from wheelfit.operations.host_descriptions import THIS, report_notes
 from wheelfit.operations.hosts import Host, host_text, hosts_folder, open_host, preset_host
 from wheelfit.platforms.presets import compose, is_preset
 from wheelfit.platforms.tables.platforms import PLATFORMS
-from wheelfit.resolve.preset_hosts import platforms_of_preset
+from wheelfit.resolution.preset_hosts import platforms_of_preset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

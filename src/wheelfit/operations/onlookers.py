@@ -8,8 +8,8 @@ from wheelfit.core.host_file import HostDetector
 from wheelfit.errors import UserError
 from wheelfit.operations.hosts import open_host, own_hosts
 from wheelfit.operations.text import in_one_line
-from wheelfit.resolve.overview import Onlooker
-from wheelfit.resolve.preset_hosts import presets_for
+from wheelfit.resolution.overview import Onlooker
+from wheelfit.resolution.preset_hosts import presets_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,17 +19,17 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
-from wheelfit.resolve.candidates import Candidates
+from wheelfit.resolution.candidates import Candidates
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from wheelfit.install.builds.building import Building
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requirements import Wanted
-    from wheelfit.resolve.request import GivenWheel
+    from wheelfit.resolution.request import GivenWheel
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
 

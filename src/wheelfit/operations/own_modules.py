@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.installed import Installed
-    from wheelfit.install.plan import Plan
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _PACKAGES = frozenset(
@@ -38,7 +38,16 @@ _PACKAGES = frozenset(
 """What wheelfit may import beside the standard library while something is installed."""
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """The projects that have it."""
-_FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "operations", "cli")
+_FLOORS = (
+    "core",
+    "wheels",
+    "sources",
+    "resolution",
+    "checking",
+    "installation",
+    "operations",
+    "cli",
+)
 """Of which floors something may be needed once the environment is changed."""
 _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 """Folders of these floors of which nothing is."""

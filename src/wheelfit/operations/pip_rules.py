@@ -13,7 +13,7 @@ from wheelfit.sources.pip_configuration import Surroundings, read_pip_rules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.requests import EnvironmentOptions
     from wheelfit.sources.pip_configuration import InstallRules
 

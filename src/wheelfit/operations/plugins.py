@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
     from wheelfit.core.trust import SitePolicy
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.interpreter import Interpreter
-    from wheelfit.install.plugins.asking import TrustedPlugins
-    from wheelfit.install.plugins.environments import PluginEnvironments
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.interpreter import Interpreter
+    from wheelfit.installation.plugins.asking import TrustedPlugins
+    from wheelfit.installation.plugins.environments import PluginEnvironments
     from wheelfit.operations.context import Context
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.remembered import Remembered
@@ -109,7 +109,7 @@ class OnDemandPlugins:
     def ask(self, question: PluginQuestion) -> Detection:
         """Return what a plugin that may be asked says is supported (P-15)."""
         if self._plugins is None:
-            from wheelfit.install.plugins.asking import TrustedPlugins
+            from wheelfit.installation.plugins.asking import TrustedPlugins
 
             self._plugins = TrustedPlugins(
                 self._rules,
@@ -125,7 +125,7 @@ class OnDemandPlugins:
         return self._plugins.ask(question)
 
     def _environments(self) -> PluginEnvironments:
-        from wheelfit.install.plugins.environments import PluginEnvironments
+        from wheelfit.installation.plugins.environments import PluginEnvironments
 
         folder = plugin_folder(self._request, self._context.environ) if self._keep() else None
         return PluginEnvironments(folder, self._context.environ, self._context.reporter.warn)
@@ -137,7 +137,7 @@ def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
     :param request: where things are kept.
     :param environ: the environment of the process.
     """
-    from wheelfit.install.plugins.environments import FOLDER
+    from wheelfit.installation.plugins.environments import FOLDER
     from wheelfit.operations.cache_folder import cache_folder
 
     return cache_folder(request.cache_dir, environ).absolute() / FOLDER

@@ -13,7 +13,7 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
-from wheelfit.resolve.release_metadata import MetadataPolicy
+from wheelfit.resolution.release_metadata import MetadataPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.provider_steps import ProviderPolicy
     from wheelfit.operations.requests import VariantOptions
-    from wheelfit.resolve.candidates import ChoicePolicy
-    from wheelfit.resolve.listing import AllowedHashes
+    from wheelfit.resolution.candidates import ChoicePolicy
+    from wheelfit.resolution.listing import AllowedHashes
 
 
 def read_preferences(request: VariantOptions) -> Preferences:
@@ -79,7 +79,7 @@ def choice_policy(
     :param hashes: allowed digests by project.
     :raises InvalidProperty: ``--allow-mixed`` names no feature on which builds must agree.
     """
-    from wheelfit.resolve.candidates import ChoicePolicy  # check-env and doctor choose nothing
+    from wheelfit.resolution.candidates import ChoicePolicy  # check-env and doctor choose nothing
 
     agreements = with_own(request.agreement_table)
     mixed = [named(text, agreements) for text in request.allow_mixed]

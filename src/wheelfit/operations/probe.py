@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import parse_namespace
 from wheelfit.errors import UsageError
-from wheelfit.install.environment import open_environment
+from wheelfit.installation.environment import open_environment
 from wheelfit.operations.detections import detection_json
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plugins import plugins_by_themselves

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.lock.request import LockRequest
+    from wheelfit.locking.request import LockRequest
     from wheelfit.operations.requests import ProjectOptions, ProjectRequirements
-    from wheelfit.resolve.project_file import ProjectFile
-    from wheelfit.resolve.request import Asked
+    from wheelfit.resolution.project_file import ProjectFile
+    from wheelfit.resolution.request import Asked
 
 _NAME = "pyproject.toml"
 _LARGEST = 4 << 20
@@ -50,7 +50,7 @@ def open_project(name: str) -> ProjectFile:
             where=str(path),
             hint="name what is wanted, or the project with --project",
         ) from None
-    from wheelfit.resolve.project_file import read_project_file  # few commands read TOML
+    from wheelfit.resolution.project_file import read_project_file  # few commands read TOML
 
     return read_project_file(data, str(path))
 
@@ -89,7 +89,7 @@ def project_request(request: ProjectOptions) -> LockRequest:
     :raises UsageError: it has no such extra or group.
     :raises InvalidConfiguration: a default group does not exist.
     """
-    from wheelfit.lock.request import LockRequest, Root
+    from wheelfit.locking.request import LockRequest, Root
 
     project = open_project(request.project or _NAME)
     extras = _narrowed(project.extras, request.extra, request.no_extra, "extra")

@@ -12,9 +12,9 @@ from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import UserError
-from wheelfit.install.environment import open_environment
-from wheelfit.install.plugins.environments import environments_holding
-from wheelfit.install.plugins.listed import listed_plugins
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.plugins.environments import environments_holding
+from wheelfit.installation.plugins.listed import listed_plugins
 from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.trust import TrustEntry
-    from wheelfit.install.plugins.listed import ListedPlugin
+    from wheelfit.installation.plugins.listed import ListedPlugin
     from wheelfit.operations.context import Context
     from wheelfit.platforms.family import Family
 

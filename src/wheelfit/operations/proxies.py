@@ -41,7 +41,7 @@ from wheelfit.sources.urls import file_path, origin, redact
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
     from wheelfit.sources.open import Web
     from wheelfit.sources.remembered import Remembered

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.build.publishing.acts import Act
-    from wheelfit.build.publishing.completeness import Comparison
-    from wheelfit.build.publishing.forecast import Forecast
-    from wheelfit.build.publishing.outgoing import Release, Set
-    from wheelfit.check.findings import Report
+    from wheelfit.building.publishing.acts import Act
+    from wheelfit.building.publishing.completeness import Comparison
+    from wheelfit.building.publishing.forecast import Forecast
+    from wheelfit.building.publishing.outgoing import Release, Set
+    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
 
@@ -112,9 +112,9 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     from dataclasses import replace
     from pathlib import Path
 
-    from wheelfit.build.publishing.outgoing import collect
-    from wheelfit.build.publishing.refusals import REFUSALS
-    from wheelfit.check.findings import Count, Report
+    from wheelfit.building.publishing.outgoing import collect
+    from wheelfit.building.publishing.refusals import REFUSALS
+    from wheelfit.checking.findings import Count, Report
     from wheelfit.operations.release_checks import documents_of
 
     check_ignored(request.ignore, REFUSALS)
@@ -165,14 +165,14 @@ def _judged(
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from wheelfit.build.publishing.completeness import (
+    from wheelfit.building.publishing.completeness import (
         closed_findings,
         compare,
         completeness_findings,
     )
-    from wheelfit.build.publishing.forecast import forecast
-    from wheelfit.check.findings import Count, Report
-    from wheelfit.check.profile import Profile
+    from wheelfit.building.publishing.forecast import forecast
+    from wheelfit.checking.findings import Count, Report
+    from wheelfit.checking.profile import Profile
     from wheelfit.operations.release_checks import judge, project_in
 
     profiles = frozenset(map(Profile, request.profile))
@@ -202,9 +202,9 @@ def _send(
     index_files: Mapping[Release, bytes],
 ) -> Act:
     """Send the missing files to an index."""
-    from wheelfit.build.publishing.acts import Act, publish_as_one, publish_in_order
-    from wheelfit.build.publishing.completeness import compare
-    from wheelfit.build.publishing.wire import WireSender
+    from wheelfit.building.publishing.acts import Act, publish_as_one, publish_in_order
+    from wheelfit.building.publishing.completeness import compare
+    from wheelfit.building.publishing.wire import WireSender
 
     def sender(url: str) -> WireSender:
         return WireSender(url, index.login, index.tls)
@@ -244,9 +244,9 @@ def _confirmed(
     """Look at the index again: a file is published when it is listed."""
     from dataclasses import replace
 
-    from wheelfit.build.publishing.confirming import confirm
-    from wheelfit.build.publishing.refusals import NOT_LISTED
-    from wheelfit.check.findings import Count, Place, Report, Unchecked
+    from wheelfit.building.publishing.confirming import confirm
+    from wheelfit.building.publishing.refusals import NOT_LISTED
+    from wheelfit.checking.findings import Count, Place, Report, Unchecked
 
     sent = [one for one in outgoing.files if one.filename in act.sent]
     if not sent:
@@ -278,8 +278,8 @@ def _write(
     context: Context, place: StaticIndex, outgoing: Set, there: Listed
 ) -> tuple[Act | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
-    from wheelfit.build.publishing.acts import Act
-    from wheelfit.check.findings import Count, Report
+    from wheelfit.building.publishing.acts import Act
+    from wheelfit.checking.findings import Count, Report
     from wheelfit.operations.static_publishing import publish_static
 
     with context.reporter.work("writing") as progress:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
-from wheelfit.build.publishing.wire import read_pypirc
-from wheelfit.check.profile import Profile
+from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
+from wheelfit.building.publishing.wire import read_pypirc
+from wheelfit.checking.profile import Profile
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
 from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.pip_rules import pip_surroundings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.build.publishing.forecast import Limits
+    from wheelfit.building.publishing.forecast import Limits
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.credentials import Login

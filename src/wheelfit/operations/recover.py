@@ -9,8 +9,8 @@ from wheelfit.operations.environments import open_environment_of, tell_unnamed_e
 from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
-    from wheelfit.install.mending import Interruption
-    from wheelfit.install.recovery import Recovered
+    from wheelfit.installation.mending import Interruption
+    from wheelfit.installation.recovery import Recovered
     from wheelfit.operations.context import Context
 
 
@@ -53,7 +53,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     :param context: the surroundings.
     :raises WheelfitError: the change cannot be undone or finished.
     """
-    from wheelfit.install.mending import find_interruption, mend
+    from wheelfit.installation.mending import find_interruption, mend
     from wheelfit.operations.scratch import clear_abandoned
 
     environment = open_environment_of(request, context.environ, tags=False)

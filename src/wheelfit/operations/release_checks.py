@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.build.publishing.completeness import Project
-from wheelfit.build.publishing.outgoing import Kind
-from wheelfit.build.publishing.refusals import BAD_ATTESTATION
-from wheelfit.build.publishing.wire import read_attestations
-from wheelfit.check.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
-from wheelfit.check.findings import Count, Finding, Place, Report, Severity
-from wheelfit.check.local import check_paths
+from wheelfit.building.publishing.completeness import Project
+from wheelfit.building.publishing.outgoing import Kind
+from wheelfit.building.publishing.refusals import BAD_ATTESTATION
+from wheelfit.building.publishing.wire import read_attestations
+from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
+from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
+from wheelfit.checking.local import check_paths
 from wheelfit.errors import (
     AttestationProblem,
     InconsistentDocuments,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
-    from wheelfit.check.profile import Profile
+    from wheelfit.building.publishing.outgoing import Outgoing, Release, Set
+    from wheelfit.checking.profile import Profile
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import UploadIndex
     from wheelfit.sources.page import File
@@ -129,7 +129,7 @@ def project_in(folder: Path) -> Project | None:
 
     from packaging.utils import canonicalize_name
 
-    from wheelfit.build.matrix import read_matrix
+    from wheelfit.building.matrix import read_matrix
     from wheelfit.core.project_table import read_project_table
 
     path = folder / "pyproject.toml"
@@ -159,7 +159,7 @@ def documents_of(
     :param there: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.
     """
-    from wheelfit.build.publishing.index_files import index_files_of
+    from wheelfit.building.publishing.index_files import index_files_of
 
     with closing(index.sources(context)) as sources:
         try:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from wheelfit.build.repack.configs import RepackConfig, WheelRule
-    from wheelfit.build.repack.edits import Edits
-    from wheelfit.build.wheel_jobs import Repack
+    from wheelfit.building.repack.configs import RepackConfig, WheelRule
+    from wheelfit.building.repack.edits import Edits
+    from wheelfit.building.wheel_jobs import Repack
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
@@ -51,7 +51,7 @@ def repack(request: RepackRequest, context: Context) -> RewriteReport:
     """
     from contextlib import ExitStack
 
-    from wheelfit.build.index_file import write_index_files
+    from wheelfit.building.index_file import write_index_files
 
     _check(request)
     plan = _Plan(request, context)
@@ -96,8 +96,8 @@ class _Plan:
         :raises UsageError: there are none.
         :raises InvalidDocument: the document of its variant breaks rules.
         """
-        from wheelfit.build.repack.edits import NOTHING
-        from wheelfit.build.wheel_jobs import Repack
+        from wheelfit.building.repack.edits import NOTHING
+        from wheelfit.building.wheel_jobs import Repack
         from wheelfit.errors import UsageError
 
         rule = self._rule(wheel)
@@ -117,7 +117,7 @@ class _Plan:
         return Repack(edits, label, document, self._request.layout, self._request.resolve_markers)
 
     def _rule(self, wheel: Path) -> WheelRule | None:
-        from wheelfit.build.repack.configs import WheelRule
+        from wheelfit.building.repack.configs import WheelRule
         from wheelfit.errors import UsageError
 
         request = self._request
@@ -172,7 +172,7 @@ def _edits(request: RepackRequest) -> Edits:
     from packaging.utils import InvalidName, canonicalize_name
     from packaging.version import InvalidVersion
 
-    from wheelfit.build.repack.edits import Edits
+    from wheelfit.building.repack.edits import Edits
     from wheelfit.core.requirements import parse_requirement
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
@@ -211,7 +211,7 @@ def _edits(request: RepackRequest) -> Edits:
 def _read_config(request: RepackRequest) -> RepackConfig | None:
     from pathlib import Path
 
-    from wheelfit.build.repack.configs import read_config
+    from wheelfit.building.repack.configs import read_config
     from wheelfit.operations.requested_variants import read_named_file
 
     if request.config is None:

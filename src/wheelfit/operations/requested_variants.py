@@ -79,7 +79,7 @@ def document_of(
     :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
     """
-    from wheelfit.build.provider_answers import ProviderAnswers
+    from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.metadata import write_document
     from wheelfit.core.project_table import wheel_document
     from wheelfit.errors import InvalidDocument
@@ -246,7 +246,7 @@ def _naming(namespace: str) -> str:
 
 def _known(namespace: str) -> TableProvider:
     """Return the provider of a namespace from wheelfit's own table, as uv wants it (F-153)."""
-    from wheelfit.build.provider_guide import plugin_entry
+    from wheelfit.building.provider_guide import plugin_entry
     from wheelfit.core.provider_table import EMULATED_PLUGINS
     from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider
     from wheelfit.errors import UsageError

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.shorthands import Shorthand
-    from wheelfit.resolve.requirements_file import RequirementLine
+    from wheelfit.resolution.requirements_file import RequirementLine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserErr
 from wheelfit.operations.projects import group_of, is_project_file, open_project
 from wheelfit.patterns import pattern
 from wheelfit.projects.names import is_archive, is_repository_url
-from wheelfit.resolve.request import Asked, GivenSource, GivenWheel, given_wheel
-from wheelfit.resolve.requirements_file import (
+from wheelfit.resolution.request import Asked, GivenSource, GivenWheel, given_wheel
+from wheelfit.resolution.requirements_file import (
     RequirementLine,
     RequirementsFile,
     read_requirements_file,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.requests import RequirementOptions
-    from wheelfit.resolve.listing import AllowedHashes
+    from wheelfit.resolution.listing import AllowedHashes
 
 
 @dataclass(frozen=True, slots=True)

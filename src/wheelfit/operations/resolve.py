@@ -9,7 +9,7 @@ from wheelfit.operations.opened import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
     from wheelfit.operations.context import Context
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolution.resolution import Resolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,8 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :raises NoSolution: the requirements contradict each other.
     :raises NoCompatibleWheel: nothing of a project fits the machine.
     """
-    from wheelfit.resolve import resolver
-    from wheelfit.resolve.request import Request
+    from wheelfit.resolution import resolver
+    from wheelfit.resolution.request import Request
 
     with open_for_choice(request, context, changes=False) as opened:
         wanted = opened.wanted

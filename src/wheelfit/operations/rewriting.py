@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from wheelfit.build.staging import Staging
-    from wheelfit.build.wheel_jobs import Act, Done, WheelJob
+    from wheelfit.building.staging import Staging
+    from wheelfit.building.wheel_jobs import Act, Done, WheelJob
     from wheelfit.errors import WheelfitError
     from wheelfit.operations.context import Context
 
@@ -128,8 +128,8 @@ def rewrite(
     """
     from contextlib import ExitStack
 
-    from wheelfit.build.staging import Staging
-    from wheelfit.build.wheel_jobs import WheelJob
+    from wheelfit.building.staging import Staging
+    from wheelfit.building.wheel_jobs import WheelJob
     from wheelfit.operations.source_date import source_date_epoch
     from wheelfit.wheels.rewrite import Writing
 
@@ -166,7 +166,7 @@ def _do(
     take: Callable[[int, Done | WheelfitError], None],
 ) -> None:
     """Do each job, and pass on its result or error, in their order."""
-    from wheelfit.build.wheel_jobs import do_job
+    from wheelfit.building.wheel_jobs import do_job
     from wheelfit.errors import WheelfitError
     from wheelfit.operations.executors import is_executor_named, write_by_workers
 
@@ -245,7 +245,7 @@ class _Results:
         """
         from dataclasses import replace
 
-        from wheelfit.build.index_file import check_consistency
+        from wheelfit.building.index_file import check_consistency
         from wheelfit.errors import FileProblem
 
         published, pairs, own = [], [], set()

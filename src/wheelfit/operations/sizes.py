@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
 
@@ -43,7 +43,7 @@ def sized(
 ) -> dict[str, object]:
     """Return a plan as plain data with the sizes of what would be installed, and their sums.
 
-    :param plan: as `wheelfit.install.plan.Plan.to_mapping` returns it.
+    :param plan: as `wheelfit.installation.plan.Plan.to_mapping` returns it.
     :param sizes: of each.
     :param dry_run: nothing is added to what was really done.
     """

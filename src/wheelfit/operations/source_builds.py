@@ -9,16 +9,16 @@ from wheelfit.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.install.builds.building import Building
-    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.plan import Plan
+    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requests import BuildingOptions
     from wheelfit.operations.requirements import Wanted
-    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolve.request import Asked, GivenWheel
+    from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolution.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
@@ -52,8 +52,8 @@ def open_building(
     :param builds_named: whether naming a project is consent to build it.
     :raises UsageError: the machine is not this one, or a setting is not valid.
     """
-    from wheelfit.install.builds.building import Building, BuildPolicy
-    from wheelfit.install.builds.cache import BuiltWheels
+    from wheelfit.installation.builds.building import Building, BuildPolicy
+    from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.operations.cache_folder import cache_folder
     from wheelfit.operations.scratch import scratch_folder
     from wheelfit.sources.cache import Store
@@ -125,11 +125,11 @@ def open_places(
     :param requires_hashes: whether every file must have a promised hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param given: returns the wheel of a build requirement with a URL, as
-        `wheelfit.install.builds.environments.IsolatedPlaces` needs it; None: there are none.
+        `wheelfit.installation.builds.environments.IsolatedPlaces` needs it; None: there are none.
     """
-    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
-    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolve.request import Request
+    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolution.request import Request
 
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)

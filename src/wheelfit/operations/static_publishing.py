@@ -9,15 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.build.publishing.wire import read_attestations
+from wheelfit.building.publishing.wire import read_attestations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.build.publishing.outgoing import Outgoing, Set
-    from wheelfit.check.findings import Finding
+    from wheelfit.building.publishing.outgoing import Outgoing, Set
+    from wheelfit.checking.findings import Finding
     from wheelfit.operations.publish_destinations import StaticIndex
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress

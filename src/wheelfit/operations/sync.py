@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.install.builds.building import Building
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.variant_change import VariantChange
-    from wheelfit.lock.selection import LockCandidates
+    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.variant_change import VariantChange
+    from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolution.candidates import Candidates
     from wheelfit.sources.remembered import Remembered
 
 
@@ -92,9 +92,9 @@ class _Ground(NamedTuple):
 
 def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
-    from wheelfit.install.installed import by_name
-    from wheelfit.install.plan import plan_sync
-    from wheelfit.install.spared import spared
+    from wheelfit.installation.installed import by_name
+    from wheelfit.installation.plan import plan_sync
+    from wheelfit.installation.spared import spared
 
     present = Present.of(ground)
     held = _held(request, present)
@@ -130,7 +130,7 @@ def _held(
     request: SyncRequest, present: Present
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the installed builds; each stays where the lock lists it and it fits."""
-    from wheelfit.install.installed import by_name
+    from wheelfit.installation.installed import by_name
 
     if request.allow_variant_change:
         return {}

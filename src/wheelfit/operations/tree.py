@@ -12,7 +12,7 @@ from wheelfit.operations.locks import FromLock, load_lock, open_lock
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-    from wheelfit.lock.tree import Tree
+    from wheelfit.locking.tree import Tree
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
 
@@ -82,7 +82,7 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
 
 
 def _of_all(request: TreeRequest, context: Context) -> Tree:
-    from wheelfit.lock.tree import tree_of_all
+    from wheelfit.locking.tree import tree_of_all
 
     if request.extra or request.group is not None:
         raise UsageError(
@@ -96,7 +96,7 @@ def _of_all(request: TreeRequest, context: Context) -> Tree:
 
 
 def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
-    from wheelfit.lock.tree import tree_of_one
+    from wheelfit.locking.tree import tree_of_one
 
     opened = open_lock(request, context)
     with opened.repository:

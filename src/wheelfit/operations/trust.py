@@ -27,10 +27,10 @@ from wheelfit.errors import (
     UsageError,
     UserError,
 )
-from wheelfit.install.environment import open_environment
-from wheelfit.install.plugins.environments import digest_of, environments_holding
-from wheelfit.install.plugins.listed import plugin_entry_points
-from wheelfit.install.plugins.tree import resolve_plugin
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.plugins.environments import digest_of, environments_holding
+from wheelfit.installation.plugins.listed import plugin_entry_points
+from wheelfit.installation.plugins.tree import resolve_plugin
 from wheelfit.operations.detections import detection_json
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.trust import SitePolicy, Trust
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.platforms.features import Detection
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.remembered import Remembered
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")

@@ -16,7 +16,7 @@ from wheelfit.operations.requests import EnvironmentOptions
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-    from wheelfit.install.apply import Applied
+    from wheelfit.installation.apply import Applied
     from wheelfit.operations.context import Context
 
 
@@ -57,8 +57,8 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     :param context: the surroundings.
     :raises WheelfitError: something is not installed, or may not be removed.
     """
-    from wheelfit.install.plan import plan_uninstall
-    from wheelfit.install.uninstall import uninstall as remove
+    from wheelfit.installation.plan import plan_uninstall
+    from wheelfit.installation.uninstall import uninstall as remove
     from wheelfit.operations.own_modules import check_own_requirements, settle_modules, touches_us
     from wheelfit.operations.pip_rules import check_changes, read_rules
 

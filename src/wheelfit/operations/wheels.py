@@ -11,7 +11,7 @@ from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.build.wheel_jobs import Make
+    from wheelfit.building.wheel_jobs import Make
     from wheelfit.operations.context import Context
     from wheelfit.operations.rewriting import RewriteReport
 
@@ -59,7 +59,7 @@ def make(request: MakeRequest, context: Context) -> RewriteReport:
 
 def _variants(request: MakeRequest, context: Context) -> list[tuple[Path, Make]]:
     """Return each wheel, and the variant to make of it."""
-    from wheelfit.build.wheel_jobs import Make
+    from wheelfit.building.wheel_jobs import Make
     from wheelfit.errors import UsageError
     from wheelfit.operations.binary_variants import variants_of_binaries
     from wheelfit.operations.requested_variants import open_table, requested_variant
@@ -89,7 +89,7 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
-    from wheelfit.build.wheel_jobs import Relabel
+    from wheelfit.building.wheel_jobs import Relabel
     from wheelfit.core.labels import parse_label
 
     act = Relabel(None if request.label is None else parse_label(request.label))
@@ -103,7 +103,7 @@ def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
-    from wheelfit.build.wheel_jobs import Unmake
+    from wheelfit.building.wheel_jobs import Unmake
 
     act = Unmake(if_any=request.if_any)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
@@ -117,7 +117,7 @@ def convert(request: ConvertRequest, context: Context) -> RewriteReport:
     :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
-    from wheelfit.build.wheel_jobs import Convert
+    from wheelfit.building.wheel_jobs import Convert
 
     act = Convert(accept_losses=request.accept_losses)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]

@@ -8,8 +8,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.resolve.problem import Build, Need, Package, place_of
-from wheelfit.resolve.version_set import VersionSet, is_pin
+from wheelfit.resolution.problem import Build, Need, Package, place_of
+from wheelfit.resolution.version_set import VersionSet, is_pin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,9 +10,9 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
-from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.request import Asked, Request
-from wheelfit.resolve.resolver import resolve
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelfit.core.provider_steps import Detector
-    from wheelfit.resolve.request import GivenWheel, Present
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolution.request import GivenWheel, Present
+    from wheelfit.resolution.resolution import Resolution
 
 __all__ = ["NVIDIA", "World", "asked", "linux_target"]
 

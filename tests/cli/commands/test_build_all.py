@@ -15,8 +15,8 @@ import pytest
 from cli.running import Runner, Said, tree
 from dask_cluster import DaskCluster, until
 
-from wheelfit.build.jobs import is_for
-from wheelfit.build.matrix import Job
+from wheelfit.building.jobs import is_for
+from wheelfit.building.matrix import Job
 from wheelfit.testing.projects import write_project
 
 pytestmark = pytest.mark.integration

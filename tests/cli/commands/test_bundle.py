@@ -26,8 +26,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.errors import NoFit
-from wheelfit.lock.document import Lock, read_lock, write_lock
-from wheelfit.lock.selection import LockCandidates
+from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA, linux_target

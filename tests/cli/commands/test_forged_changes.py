@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, tree
 
-from wheelfit.install.environment import open_environment
-from wheelfit.install.places import LOCK_FILE, WORKPLACE, Places
-from wheelfit.install.transaction import Transaction
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel
 

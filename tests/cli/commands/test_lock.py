@@ -14,7 +14,7 @@ import pytest
 from cli.running import Runner, Said, tree
 from cli.terminal import in_terminal, screen
 
-from wheelfit.lock.document import Lock, read_lock
+from wheelfit.locking.document import Lock, read_lock
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, tree
 
-from wheelfit.install.environment import open_environment
-from wheelfit.install.locking import locked
-from wheelfit.install.places import LOCK_FILE, WORKPLACE, Places
-from wheelfit.install.transaction import Transaction
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.locking import locked
+from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel
 
@@ -130,7 +130,7 @@ def test_at_work(target: Path, run: Runner) -> None:
     interrupt(target, UNDONE)
     script = (
         "import pathlib, sys, time\n"
-        "from wheelfit.install.locking import locked\n"
+        "from wheelfit.installation.locking import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n"
         "    print('held', flush=True); time.sleep(60)\n"
     )

@@ -14,7 +14,7 @@ import pytest
 from cli.locking import write_lock_of
 from cli.running import Runner, Said, tree
 
-from wheelfit.lock.document import read_lock
+from wheelfit.locking.document import read_lock
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import tomli_w
 from cli.running import Runner
-from lock.entries import lock_table, locked, plain_entry, world
-from lock.entries import wheel_name as wheel
+from locking.entries import lock_table, locked, plain_entry, world
+from locking.entries import wheel_name as wheel
 
-from wheelfit.lock.document import write_lock
-from wheelfit.lock.writing import new_lock
+from wheelfit.locking.document import write_lock
+from wheelfit.locking.writing import new_lock
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Outcome, Verdict
 from wheelfit.operations.machine import ChosenMachine
 from wheelfit.platforms.features import Detection
-from wheelfit.resolve.explain import Explanation
+from wheelfit.resolution.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.worlds import linux_target
 

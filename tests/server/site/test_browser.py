@@ -9,7 +9,7 @@ from server.site.browser import Tab
 
 from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
-from wheelfit.resolve.preset_hosts import host_of_preset
+from wheelfit.resolution.preset_hosts import host_of_preset
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ from server.site.indexes import DOCUMENT
 
 from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
-from wheelfit.resolve.preset_hosts import host_of_preset
+from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration

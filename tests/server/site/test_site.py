@@ -13,7 +13,7 @@ from server.site.indexes import DOCUMENT, MemoryIndex, fast_fft, many_variants
 from wheelfit.errors import StorageUnavailable, Unreachable
 from wheelfit.operations.hosts import host_text
 from wheelfit.platforms.presets import compose
-from wheelfit.resolve.preset_hosts import host_of_preset
+from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.index import Content, Elsewhere, url_of
 from wheelfit.server.messages import Answer, Request

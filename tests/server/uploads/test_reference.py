@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wheelfit.check.checks import CHECKS
-from wheelfit.check.findings import Severity
+from wheelfit.checking.checks import CHECKS
+from wheelfit.checking.findings import Severity
 
 REPOSITORY = Path(__file__).parents[3]
 SOURCES = REPOSITORY / "src" / "wheelfit" / "server"

@@ -320,7 +320,7 @@ class _Requirements(Several):
         return ()
 
     def _one(self, text: str, place: Place) -> Any:
-        from wheelfit.resolve.requirements_file import RequirementLine
+        from wheelfit.resolution.requirements_file import RequirementLine
 
         super()._one(text, place)
         return RequirementLine(text, place.where)
@@ -379,7 +379,7 @@ class _Limits(Kind):
 
     def tighten(self, value: Any, below: Any) -> list[tuple[str, int]]:
         from wheelfit.core.strict_json import DEFAULT_LIMITS
-        from wheelfit.resolve.release_metadata import MetadataPolicy
+        from wheelfit.resolution.release_metadata import MetadataPolicy
 
         bounds = {"lookups": MetadataPolicy().most_labels}
         bounds |= {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wheelfit.build.front_end.orders import BuiltWheel
+    from wheelfit.building.front_end.orders import BuiltWheel
     from wheelfit.cli.output import Output
     from wheelfit.operations.build import BuildReport
 

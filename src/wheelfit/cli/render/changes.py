@@ -9,7 +9,7 @@ from wheelfit.operations.sizes import unknown_sizes
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
-    from wheelfit.install.plan import Plan
+    from wheelfit.installation.plan import Plan
     from wheelfit.operations.change_reports import ChangeReport
 
 _PLAIN = "plain"

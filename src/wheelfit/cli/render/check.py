@@ -9,7 +9,7 @@ from wheelfit.operations.text import in_one_line
 from wheelfit.wording import count_of
 
 if TYPE_CHECKING:
-    from wheelfit.check.findings import Finding, Report, Unchecked
+    from wheelfit.checking.findings import Finding, Report, Unchecked
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.check import CheckReport
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.cli.render.findings import Line
     from wheelfit.doctor.families import Build
-    from wheelfit.install.environment import Environment
+    from wheelfit.installation.environment import Environment
     from wheelfit.operations.diagnosis import Diagnosis
     from wheelfit.platforms.features import Detection
 

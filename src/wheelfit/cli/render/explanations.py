@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import TagPreference
     from wheelfit.operations.explain import ExplainReport
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolution.explain import Explanation
 
 _JOINED = "\xa0::\xa0"
 """Keeps a property on one line."""

@@ -11,7 +11,7 @@ from wheelfit.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.cli.output import Style
 
     Line = tuple[str, Style]

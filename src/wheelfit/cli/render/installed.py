@@ -9,7 +9,7 @@ from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
-    from wheelfit.install.installed import Installed
+    from wheelfit.installation.installed import Installed
     from wheelfit.operations.installed import InstalledReport
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.operations.explain import OverviewReport
-    from wheelfit.resolve.overview import LabelRow, Overview
+    from wheelfit.resolution.overview import LabelRow, Overview
 
 _MOST = 4
 """Machines, or Pythons and platforms, that a line names unless everything is wanted."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelfit.build.provider_guide import Guide
+    from wheelfit.building.provider_guide import Guide
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.init import InitReport
 

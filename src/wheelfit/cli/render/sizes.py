@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.resolve.resolution import Pin
+    from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.size import FileSize
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
-    from wheelfit.lock.tree import Branch, Root, Tree, TreePackage
+    from wheelfit.locking.tree import Branch, Root, Tree, TreePackage
     from wheelfit.operations.tree import TreeReport
 
 _MOST_LABELS = 8

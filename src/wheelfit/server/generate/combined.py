@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.check import checks
-from wheelfit.check.findings import Place
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Place
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.labels import NULL
@@ -17,7 +17,7 @@ from wheelfit.wheels.archive import WheelArchive
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Found

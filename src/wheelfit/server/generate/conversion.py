@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.check.findings import Check, Place, Severity
-from wheelfit.check.listings import sdist_release
+from wheelfit.checking.findings import Check, Place, Severity
+from wheelfit.checking.listings import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.manifest import Manifest

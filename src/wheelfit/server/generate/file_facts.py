@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.check.findings import Finding, Severity
+from wheelfit.checking.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

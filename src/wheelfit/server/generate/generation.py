@@ -12,7 +12,7 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.check.findings import Place
+from wheelfit.checking.findings import Place
 from wheelfit.core.filename import (
     index_file_name,
     parse_index_file_name,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Collection, Found
     from wheelfit.server.generate.file_facts import FileFacts

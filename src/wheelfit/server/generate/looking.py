@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from wheelfit.check import checks
-from wheelfit.check.checks import CHECKS
-from wheelfit.check.findings import Finding, Place, Severity
-from wheelfit.check.wheels import check_wheel
+from wheelfit.checking import checks
+from wheelfit.checking.checks import CHECKS
+from wheelfit.checking.findings import Finding, Place, Severity
+from wheelfit.checking.wheels import check_wheel
 from wheelfit.errors import FileProblem
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.bytes_source import Memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit.check.findings import Check, Severity
+from wheelfit.checking.findings import Check, Severity
 
 SAME_NAME = Check(
     "same-name",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import OtherPages
 
     Release = tuple[NormalizedName, Version]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.target import TagPreference
-    from wheelfit.resolve.listing import Wheel
+    from wheelfit.resolution.listing import Wheel
     from wheelfit.server.proxy.one_metadata import Platform
 
 

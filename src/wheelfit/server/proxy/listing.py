@@ -25,8 +25,8 @@ from wheelfit.errors import (
     UserError,
     WheelfitError,
 )
-from wheelfit.resolve.bridges import favoured
-from wheelfit.resolve.once import Once
+from wheelfit.resolution.bridges import favoured
+from wheelfit.resolution.once import Once
 from wheelfit.server.proxy.choosing import Offer, offer, taken
 from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_name
 from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of_tags
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
-    from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.listing import Release, Wheel
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.server.proxy.one_metadata import Platform
     from wheelfit.server.proxy.profiles import Profile
     from wheelfit.sources.page import File

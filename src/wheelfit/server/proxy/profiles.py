@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.core.provider_steps import NoPlugins
-from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 
 if TYPE_CHECKING:
     from wheelfit.core.provider_steps import Detector, Plugins

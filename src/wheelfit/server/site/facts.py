@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from packaging.metadata import parse_email
 
 from wheelfit.errors import FileProblem, WheelfitError
-from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.explain import explain_choice
-from wheelfit.resolve.listing import sort_page
-from wheelfit.resolve.overview import metadata_of, overview
-from wheelfit.resolve.release_metadata import MetadataPolicy
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.explain import explain_choice
+from wheelfit.resolution.listing import sort_page
+from wheelfit.resolution.overview import metadata_of, overview
+from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.resolve.explain import Explanation
-    from wheelfit.resolve.listing import Listing, Release
-    from wheelfit.resolve.overview import Overview
+    from wheelfit.resolution.explain import Explanation
+    from wheelfit.resolution.listing import Listing, Release
+    from wheelfit.resolution.overview import Overview
     from wheelfit.server.index import Index
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import ProjectPage

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.core.host_file import HostDetector, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
 from wheelfit.errors import UnknownHost, UserError
-from wheelfit.lock.environments import environments_for
+from wheelfit.locking.environments import environments_for
 from wheelfit.platforms import families
 from wheelfit.platforms.presets import compose, preset_lines
 from wheelfit.platforms.tables.pythons import PYTHONS
-from wheelfit.resolve.overview import Onlooker
-from wheelfit.resolve.preset_hosts import host_of_preset, presets_for
+from wheelfit.resolution.overview import Onlooker
+from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

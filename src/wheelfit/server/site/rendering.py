@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from packaging.tags import Tag
 
-    from wheelfit.resolve.overview import LabelRow
+    from wheelfit.resolution.overview import LabelRow
     from wheelfit.sources.page import File
 
 

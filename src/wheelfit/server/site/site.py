@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.resolve.explain import Explanation
-    from wheelfit.resolve.overview import Overview
+    from wheelfit.resolution.explain import Explanation
+    from wheelfit.resolution.overview import Overview
     from wheelfit.server.index import Index
     from wheelfit.server.messages import Request
     from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from packaging.metadata import InvalidMetadata, Metadata, parse_email
 
-from wheelfit.check.findings import Severity
-from wheelfit.check.wheels import check_wheel
+from wheelfit.checking.findings import Severity
+from wheelfit.checking.wheels import check_wheel
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import WheelfitError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from wheelfit.check.findings import Finding
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
 
 

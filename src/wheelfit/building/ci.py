@@ -1,0 +1,185 @@
+"""Write the jobs of a matrix as services read them: GitHub Actions and GitLab CI.
+
+Each job carries the words for `wheelfit build`, so a workflow needs no conditions of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.building.matrix import ANY, PLATFORMS, Job
+from wheelfit.core.labels import NULL
+from wheelfit.errors import Fault, InvalidProject, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelfit.building.matrix import Matrix
+    from wheelfit.core.labels import Label
+
+_GITHUB_MOST = 256
+"""Jobs that GitHub makes of one matrix."""
+_GITLAB_MOST = 200
+"""Jobs that GitLab makes of one ``parallel:matrix``."""
+_GITLAB_LONGEST = 255
+"""Characters of the name of a job, in which all its variables stand."""
+
+
+def _known(**names: str) -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType(
+        {platform: (names[kind],) for platform in PLATFORMS if (kind := _kind(platform)) in names}
+    )
+
+
+def _kind(platform: str) -> str:
+    """Return what a platform needs of a runner; containers run 32 bits as well."""
+    if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
+        return "linux"
+    if platform.endswith(("linux_aarch64", "linux_armv7l")):
+        return "linux_arm"
+    if platform in ("win_amd64", "win32"):
+        return "windows"
+    return {
+        "macosx_arm64": "mac",
+        "macosx_universal2": "mac",
+        "macosx_x86_64": "mac_intel",
+        "win_arm64": "windows_arm",
+    }.get(platform, platform)
+
+
+# As of November 2026; `runners` in the table of the project counts more.
+_RUNNERS = {
+    "github": _known(
+        linux="ubuntu-24.04",
+        linux_arm="ubuntu-24.04-arm",
+        mac="macos-15",
+        mac_intel="macos-15-intel",
+        windows="windows-2025",
+        windows_arm="windows-11-arm",
+    ),
+    "gitlab": _known(
+        linux="saas-linux-small-amd64",
+        linux_arm="saas-linux-small-arm64",
+        mac="saas-macos-medium-m1",
+        windows="saas-windows-medium-amd64",
+    ),
+}
+
+
+def github_matrix(matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = False) -> str:
+    """Return what ``strategy.matrix: ${{ fromJSON(...) }}`` reads, in one line.
+
+    :param matrix: of the project, for the names of runners.
+    :param jobs: of the matrix, those wanted.
+    :param by_target: whether all wheels of a Python and platform are one job.
+    :raises UsageError: there are more jobs than GitHub runs.
+    :raises InvalidProject: it is not known which runner builds for a platform.
+    """
+    entries = []
+    for group in _grouped(jobs, by_target=by_target):
+        runners = _runners(matrix, "github", group[0].platform)
+        entries.append({**_entry(group), "runner": runners[0] if len(runners) == 1 else runners})
+    if len(entries) > _GITHUB_MOST:
+        raise UsageError(
+            f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MOST} of one matrix",
+            hint="give --by target, or one matrix for each --platform",
+        )
+    return json.dumps({"include": entries}, separators=(",", ":"))
+
+
+def gitlab_pipeline(
+    matrix: Matrix,
+    jobs: Sequence[Job],
+    *,
+    by_target: bool = False,
+    template: str | None = None,
+) -> str:
+    """Return a pipeline for ``trigger: include: artifact``, in YAML.
+
+    :param matrix: of the project, for the names of runners.
+    :param jobs: of the matrix, those wanted.
+    :param by_target: whether all wheels of a Python and platform are one job.
+    :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
+        None: as much as suits a Linux runner.
+    :raises UsageError: the name of a job would be too long.
+    :raises InvalidProject: it is not known which runner builds for a platform.
+    """
+    lines = ["# Written by wheelfit matrix --for gitlab; pyproject.toml says what is in it."]
+    if template is not None:
+        lines += ["include:", f"  - local: {_yaml(template)}"]
+    else:
+        lines += [
+            ".build-wheel:",
+            '  image: "python:$PYTHON"',
+            "  script:",
+            '    - pip install "wheelfit[build]"',
+            "    - wheelfit build $ARGUMENTS -o dist",
+            "  artifacts:",
+            "    paths: [dist/]",
+        ]
+    groups = _grouped(jobs, by_target=by_target)
+    parts = [groups[n : n + _GITLAB_MOST] for n in range(0, len(groups), _GITLAB_MOST)]
+    for number, part in enumerate(parts, 1):
+        name = "build-wheel" if len(parts) == 1 else f"build-wheel-{number}"
+        most = max(len(_runners(matrix, "gitlab", group[0].platform)) for group in part)
+        tags = [f"RUNNER_{n}" if n else "RUNNER" for n in range(most)]
+        lines += [f"{name}:", "  extends: .build-wheel"]
+        lines += [f"  tags: [{', '.join(f'${tag}' for tag in tags)}]"]
+        lines += ["  parallel:", "    matrix:"]
+        for group in part:
+            runners = _runners(matrix, "gitlab", group[0].platform)
+            entry = {key.upper(): text for key, text in _entry(group).items() if key != "name"}
+            # A tag that is said twice asks for no more than one.
+            entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
+            if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_LONGEST:
+                raise UsageError(
+                    f"the name of a job would have more than {_GITLAB_LONGEST} characters",
+                    hint="leave out --by target",
+                )
+            pairs = [f"{key}: {_yaml(value)}" for key, value in entry.items()]
+            lines += [f"      - {pairs[0]}", *(f"        {pair}" for pair in pairs[1:])]
+    return "\n".join(lines) + "\n"
+
+
+def _grouped(jobs: Sequence[Job], *, by_target: bool) -> list[tuple[Job, ...]]:
+    if not by_target:
+        return [(job,) for job in jobs]
+    ordered = sorted(jobs, key=lambda job: (PLATFORMS.index(job.platform), job.python))
+    return [tuple(group) for _, group in groupby(ordered, lambda job: (job.platform, job.python))]
+
+
+def _entry(group: Sequence[Job]) -> dict[str, str]:
+    """Return what the jobs of one target are told."""
+    labels = ["plain" if job.label is None else str(job.label) for job in group]
+    return {
+        "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",
+        "arguments": _arguments(job.label for job in group),
+        # No label is a hyphen, but one may be called plain.
+        "labels": " ".join(job.label or "-" for job in group),
+        "python": group[0].python,
+        "platform": group[0].platform,
+        "identifier": group[0].identifier,
+    }
+
+
+def _arguments(labels: Iterable[Label | None]) -> str:
+    """Return the words that ask `wheelfit build` for these wheels and no others."""
+    words: dict[Label | None, str] = {None: "--plain", NULL: "--null"}
+    return " ".join(words.get(label) or f"--variant {label}" for label in labels)
+
+
+def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
+    found = matrix.runners.get(service, {}).get(platform) or _RUNNERS[service].get(platform)
+    if found is None:
+        path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
+        message = "the service has no runner of its own for it; say what yours is called"
+        raise InvalidProject([Fault(path, message)])
+    return found
+
+
+def _yaml(text: str) -> str:
+    """Write a text as YAML that no reader takes for anything else."""
+    return json.dumps(text, ensure_ascii=True)

@@ -1,0 +1,419 @@
+"""Open who does the work of `wheelfit.building.work`: this process, others, or a cluster.
+
+All of them are executors of `concurrent.futures`. This is the one importer of the libraries of
+clusters; what they raise is said here in words of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import threading
+import time
+import zlib
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
+
+from wheelfit import __version__
+from wheelfit.errors import (
+    FileProblem,
+    NeedsExtra,
+    UnfitWorkers,
+    Unreachable,
+    UsageError,
+    WorkerLost,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import ProcessPoolExecutor
+
+    from distributed import Client
+    from distributed import Future as Task
+
+Result = TypeVar("Result")
+
+_PATIENCE = 15.0
+_HINT = "docs/reference/executors.md says what workers need"
+# What RECORD is packed with must give the same bytes everywhere (B-39); libraries that stand
+# in for zlib do not.
+_SAMPLE = b"".join(b"package/%d.py,sha256=%d,%d\n" % (n, n * n * 7919, n) for n in range(400))
+_LEVEL = 6
+_RECOUNT = 2.0
+"""Seconds for which the number of workers of a cluster counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Name who does the work."""
+
+    executor: Executor
+    count: Callable[[], int]
+    """Says how many items they can work on at once; of a cluster it may change."""
+    words: str
+    """What they are, as ``2 processes``."""
+    on_all: Callable[[Callable[..., Any], Any], Mapping[str, Any]] | None = None
+    """Calls a function with an argument on every worker; None if they are on this machine."""
+
+    @property
+    def are_elsewhere(self) -> bool:
+        """Whether they may be on other machines, where paths can mean other files."""
+        return self.on_all is not None
+
+    def must_see(self, files: Iterable[Path] = (), folders: Iterable[Path] = ()) -> None:
+        """Make sure that paths mean the same to all workers as here.
+
+        :param files: some that will be read.
+        :param folders: that will be written into.
+        :raises UnfitWorkers: a worker sees something else.
+        :raises FileProblem: a folder cannot be written here.
+        """
+        if self.on_all is None:
+            return
+        expected = {os.path.realpath(file): _look(os.path.realpath(file)) for file in files}
+        with ExitStack() as stack:
+            for folder in folders:
+                token = stack.enter_context(_token(folder))
+                expected[token] = _look(token)
+            for worker, found in self.on_all(_look_at_all, tuple(expected)).items():
+                if isinstance(found, BaseException):
+                    raise UnfitWorkers(f"a worker cannot look at files: {found}", where=worker)
+                for path, seen in zip(expected, found, strict=True):
+                    if seen != expected[path]:
+                        raise UnfitWorkers(
+                            f"it does not see {Path(path).parent} as this machine does",
+                            where=worker,
+                            hint="put the files on a file system that all workers share, "
+                            "under the same path",
+                        )
+
+
+@contextmanager
+def open_workers(
+    url: str | None = None, *, jobs: int | None = None, patience: float = _PATIENCE
+) -> Iterator[Workers]:
+    """Open who does the work; an error in the block ends what is under way here.
+
+    :param url: None or ``processes`` for this machine, else ``dask://host:port``.
+    :param jobs: how many processes here; 1: this one; None: 1, or one for each processor with
+        ``processes``.
+    :param patience: seconds to wait for a scheduler, and for its first worker.
+    :raises UsageError: nobody is called so, or a cluster was given a number of processes.
+    :raises NeedsExtra: the library for it is not installed.
+    :raises Unreachable: nobody answers there.
+    :raises UnfitWorkers: there are no workers, or they have no wheelfit, or another one.
+    """
+    if url is None or url == "processes":
+        # What this process may use, not what the machine has: a container gets less.
+        count = jobs or (1 if url is None else len(os.sched_getaffinity(0)) if _LINUX else _CORES)
+        with _ended_with(_Here() if count == 1 else _Processes(count)) as executor:
+            words = "this process" if count == 1 else f"{count} processes"
+            yield Workers(executor, lambda: count, words)
+        return
+    if urlsplit(url).scheme not in ("dask", "dask+tls") or "://" not in url:
+        raise UsageError(
+            f"there is no executor {url!r}", hint="processes, or dask://host:port of a scheduler"
+        )
+    if jobs is not None:
+        raise UsageError(
+            "-j is how many processes work here; a cluster has workers of its own",
+            hint="leave out -j or --executor",
+        )
+    with _dask_client(url, patience) as client:
+        yield _dask_workers(client, patience)
+
+
+_LINUX = hasattr(os, "sched_getaffinity")
+_CORES = os.cpu_count() or 1
+
+
+# --- this machine ------------------------------------------------------------------------------
+
+
+class _Here(Executor):
+    """Do the work at once, in this process."""
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        future: Future[Result] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
+            future.set_exception(error)
+        return future
+
+    def end(self) -> None:
+        """Nothing is under way."""
+
+
+class _Processes(Executor):
+    """Do the work in processes of this machine; when they break, others take their place.
+
+    Their interpreters are started anew, as threads of ours may hold anything at any time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        if self._pool is None:
+            self._pool = self._new()
+        try:
+            return self._pool.submit(_called, fn, args, kwargs)
+        except BrokenExecutor:
+            self._pool.shutdown(wait=True)
+            self._pool = self._new()
+            return self._pool.submit(_called, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as its base has it
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def end(self) -> None:
+        """End what is under way; what was begun is undone."""
+        if self._pool is not None:
+            # There is a public way from Python 3.14 on.
+            for process in list((self._pool._processes or {}).values()):  # noqa: SLF001
+                process.terminate()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _new(self) -> ProcessPoolExecutor:
+        import multiprocessing  # noqa: PLC0415 - start-up
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._count, context, initializer=_begin_process)
+
+
+@contextmanager
+def _ended_with(executor: _Here | _Processes) -> Iterator[Executor]:
+    """Close an executor after the block; what is under way is ended if that fails."""
+    try:
+        yield executor
+    except BaseException:
+        executor.end()
+        raise
+    executor.shutdown()
+
+
+class _Ended(BaseException):
+    """This process was asked to end."""
+
+
+_working = False
+
+
+def _begin_process() -> None:
+    """Prepare a process for work: ours says when it ends, and no terminal."""
+    import multiprocessing  # noqa: PLC0415 - as above
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def _end(*_: object) -> None:
+    """End the process; what is being written is taken back on the way."""
+    if _working:
+        raise _Ended
+    os._exit(143)
+
+
+def _called(fn: Callable[..., Result], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Result:
+    global _working  # noqa: PLW0603 - a signal handler looks at it
+    _working = True
+    try:
+        return fn(*args, **kwargs)
+    except _Ended:
+        os._exit(143)
+    finally:
+        _working = False
+
+
+# --- Dask --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _dask_client(url: str, patience: float) -> Iterator[Client]:
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra, and half a second
+    except ImportError:
+        raise NeedsExtra("dask", "distributed") from None
+    # What it logs when a connection breaks is said by us, once.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    scheme, _, rest = url.partition("://")
+    address = f"{'tls' if scheme == 'dask+tls' else 'tcp'}://{rest}"
+    try:
+        client = Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise Unreachable(
+            f"no scheduler answers: {str(error).splitlines()[0] if str(error) else 'in time'}",
+            where=url,
+            hint="see whether `dask scheduler` runs there, and whether its port can be reached",
+        ) from None
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=patience)
+
+
+def _dask_workers(client: Client, patience: float) -> Workers:
+    address = client.scheduler.address if client.scheduler is not None else ""
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError:
+        raise UnfitWorkers(
+            "the scheduler has no workers", where=address, hint="start some: `dask worker`"
+        ) from None
+
+    def on_all(function: Callable[..., Any], argument: Any) -> Mapping[str, Any]:
+        answers: dict[str, Any] = client.run(function, argument, on_error="return")
+        return answers
+
+    for worker, version in on_all(metadata.version, "wheelfit").items():
+        if version != __version__:
+            _refuse_version(worker, version)
+    here = _packed_sample(_SAMPLE)
+    # They have the version of this code, so it can be called there.
+    for worker, packed in on_all(_packed_sample, _SAMPLE).items():
+        if packed != here:
+            raise UnfitWorkers(
+                "its zlib packs in another way, so results would depend on who made them",
+                where=worker,
+                hint="use the same build of Python everywhere",
+            )
+    executor = _Dask(client)
+    return Workers(executor, executor.count, f"Dask at {address}", on_all)
+
+
+def _refuse_version(worker: str, version: object) -> NoReturn:
+    if isinstance(version, str):
+        words = f"it has wheelfit {version}, here it is {__version__}"
+    elif isinstance(version, metadata.PackageNotFoundError):
+        words = "it has no wheelfit"
+    else:
+        words = f"it cannot say which wheelfit it has: {version}"
+    raise UnfitWorkers(
+        words, where=worker, hint=f"install wheelfit=={__version__} where workers run"
+    )
+
+
+class _Dask(Executor):
+    """Have Dask do the work, and say what happens in words of ours.
+
+    Its own executor keeps each result on the cluster until Python happens to look for cycles.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._tasks: dict[Future[Any], Task[Any]] = {}
+        self._counted = (0.0, 0)
+
+    def count(self) -> int:
+        """Return how many threads work there; it may change at any time."""
+        when, count = self._counted
+        if time.monotonic() - when > _RECOUNT or not when:
+            with suppress(Exception):  # that the scheduler is gone, results will say
+                count = sum(self._client.nthreads().values())
+            self._counted = (time.monotonic(), count)
+        return max(1, count)
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        future: Future[Result] = Future()
+        try:
+            task = self._client.submit(fn, *args, pure=False, **kwargs)
+        except (OSError, RuntimeError) as error:
+            raise _in_our_words(error) from None
+        self._tasks[future] = task
+        future.add_done_callback(self._let_go)
+
+        def pass_on(task: Task[Result]) -> None:
+            if future.set_running_or_notify_cancel():
+                _pass_on(task, future)
+
+        task.add_done_callback(pass_on)
+        return future
+
+    def _let_go(self, future: Future[Any]) -> None:
+        task = self._tasks.pop(future)
+        with suppress(Exception):  # the scheduler may be gone
+            if future.cancelled():
+                task.cancel()
+            task.release()
+
+
+def _pass_on(task: Task[Result], future: Future[Result]) -> None:
+    try:
+        if task.status == "cancelled":
+            raise CancelledError  # noqa: TRY301 - who waits for the result gets it
+        result = task.result()
+    except BaseException as error:  # noqa: BLE001 - whoever waits for the result must get one
+        future.set_exception(_in_our_words(error))
+    else:
+        future.set_result(result)
+
+
+def _in_our_words(error: BaseException) -> BaseException:
+    import asyncio  # noqa: PLC0415 - it is there by now
+
+    from distributed.scheduler import KilledWorker  # noqa: PLC0415
+
+    # What the work itself raises comes back as a result, so an error of the system is Dask's own.
+    gone = (CancelledError, asyncio.CancelledError, OSError, RuntimeError)
+    if isinstance(error, gone):
+        return Unreachable("the scheduler is gone, or gave up the work", hint="run it again")
+    if isinstance(error, KilledWorker):
+        return WorkerLost("the process that worked on it ended")
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):
+        return UnfitWorkers("a worker has no wheelfit, or another one", hint=_HINT)
+    return error
+
+
+# --- what is asked of workers on other machines -----------------------------------------------
+
+
+def _packed_sample(sample: bytes) -> bytes:
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(sample) + packer.flush()
+
+
+def _look(path: str) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = Path(path).stat()
+        return status.st_size, int(status.st_mtime)
+    return None
+
+
+def _look_at_all(paths: tuple[str, ...]) -> list[tuple[int, int] | None]:
+    return [_look(path) for path in paths]
+
+
+@contextmanager
+def _token(folder: Path) -> Iterator[str]:
+    """Put a file into a folder that nobody else has, for as long as the block lasts."""
+    path = Path(os.path.realpath(folder), f".wheelfit-{secrets.token_hex(8)}")
+    try:
+        path.write_bytes(b"x" * (1 + secrets.randbelow(4096)))
+    except OSError as error:
+        raise FileProblem(
+            f"the folder cannot be written: {error.strerror}", where=str(folder)
+        ) from None
+    try:
+        yield str(path)
+    finally:
+        path.unlink(missing_ok=True)

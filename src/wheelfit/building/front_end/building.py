@@ -1,0 +1,501 @@
+"""Build wheels of one project: those that come of the same words to its backend, in one order.
+
+An order and what becomes of it are plain data, so that it can be carried out in another process.
+Nothing is written but below the folder that is given, and what a backend writes in its project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.building.front_end.afresh import afresh
+from wheelfit.building.front_end.cargo import with_rust_flags
+from wheelfit.building.front_end.dialects import DIALECTS, dialect_of, handed_to_meson
+from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
+from wheelfit.building.front_end.flags import (
+    base_flags,
+    flags_of,
+    level_mark,
+    rust_flags_of,
+    with_flags,
+)
+from wheelfit.building.front_end.linker import marks_level
+from wheelfit.building.front_end.looking import look_at
+from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+from wheelfit.building.front_end.source import open_source
+from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import BuildFailed, FileProblem, InvalidConfiguration, InvalidDocument
+from wheelfit.projects.backend import Backend, Children
+from wheelfit.wheels.binaries.optimisation import require_readers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from wheelfit.building.front_end.dialects import Dialect
+    from wheelfit.building.front_end.finishing import Raw
+    from wheelfit.building.front_end.looking import Look
+    from wheelfit.building.front_end.recipes import Recipe
+    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.provider_answers import ProviderAnswers
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.projects.backend import ConfigSettings
+
+
+class Place(Protocol):
+    """Be where a backend runs (`wheelfit.projects.backend.BuildEnvironment`), and be filled."""
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that has the backend."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The whole environment of its processes."""
+
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """Marker variables of the interpreter."""
+
+    def add(self, requirements: Iterable[str], needing: str) -> None:
+        """Install what building needs.
+
+        :param requirements: as the project writes them.
+        :param needing: what is built, for errors.
+        :raises WheelfitError: it cannot be had.
+        """
+
+
+class Places(Protocol):
+    """Make the places."""
+
+    def make(self, folder: Path) -> Place:
+        """Return a place for one project.
+
+        :param folder: an empty one that may be filled.
+        :raises EnvironmentUnavailable: it cannot be made.
+        """
+
+
+def _say_nothing(_text: str) -> None:
+    pass
+
+
+def build_wheels(
+    order: BuildOrder,
+    places: Places,
+    folder: Path,
+    *,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = _say_nothing,
+    echo: Callable[[str], None] | None = None,
+) -> tuple[BuiltWheel, ...]:
+    """Build what an order asks for, and return the wheels in its sequence.
+
+    :param order: what is asked for.
+    :param places: where backends run.
+    :param folder: for everything that is written; it exists.
+    :param environ: the environment of the process; plugins see little of it (P-35).
+    :param tell: told what is being done.
+    :param echo: told every line that the backend prints; None: only its log is.
+    :raises BuildFailed: the backend failed, or built something else than it was asked for.
+    :raises FileProblem: there is no project, or no room.
+    :raises InvalidConfiguration: the backend cannot be told what it should be, or the project
+        has no table to make a variant from.
+    :raises InvalidDocument: a variant may not be written, or a provider does not know it; nothing
+        was built.
+    :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
+    :raises WheelfitError: what building needs cannot be had.
+    """
+    with _children() as children:
+        return _Work(order, places, folder, environ, children, tell, echo).wheels()
+
+
+def build_sdist(
+    project: Path,
+    recipe: Recipe,
+    places: Places,
+    folder: Path,
+    *,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = _say_nothing,
+    echo: Callable[[str], None] | None = None,
+) -> Path:
+    """Build a source distribution and return its path.
+
+    :param project: its folder.
+    :param recipe: what the backend is told.
+    :param places: where backends run.
+    :param folder: for everything that is written; it exists.
+    :param environ: the environment of the process.
+    :param tell: told what is being done.
+    :param echo: told every line that the backend prints; None: only its log is.
+    :raises BuildFailed: the backend failed.
+    :raises FileProblem: there is no project, or no room.
+    :raises WheelfitError: what building needs cannot be had.
+    """
+    order = BuildOrder(project, (), recipe, kind="sdist")
+    with _children() as children:
+        return _Work(order, places, folder, environ, children, tell, echo).sdist()
+
+
+@contextmanager
+def _children() -> Iterator[Children]:
+    """Give what runs backends; none of them is left, whatever happens.
+
+    :raises FileProblem: there is no room, or no folder, for what is written meanwhile.
+    """
+    children = Children()
+    try:
+        yield children
+    except OSError as error:
+        raise FileProblem(
+            f"building cannot go on: {error.strerror or error}",
+            where=str(error.filename) if error.filename else None,
+            hint="make room, or set TMPDIR to another folder",
+        ) from None
+    finally:
+        children.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Be a place with other variables."""
+
+    python: Path
+    environ: Mapping[str, str] = field(hash=False)
+
+
+class _Work:
+    """Carry out one order."""
+
+    def __init__(
+        self,
+        order: BuildOrder,
+        places: Places,
+        folder: Path,
+        environ: Mapping[str, str],
+        children: Children,
+        tell: Callable[[str], None],
+        echo: Callable[[str], None] | None,
+    ) -> None:
+        self._order = order
+        self._places = places
+        self._folder = folder.resolve()
+        self._environ = environ
+        self._children = children
+        self._tell = tell
+        self._echo = echo
+        self._source = open_source(order.project, self._folder, order.providers)
+        self._more: tuple[str, ...] = ()
+        """What is needed besides what the backend needs: plugins."""
+
+    def wheels(self) -> tuple[BuiltWheel, ...]:
+        order = self._order
+        variants = [one for one in order.choices if one.label is not None]
+        used = sorted({name for one in variants for name in one.properties.namespaces})
+        table = self._source.table
+        if variants and table is not None:
+            self._more = plugin_requirements(table, used, validate=order.ask_plugins)
+        elif variants:
+            raise InvalidConfiguration(
+                "the project has no [variant] table, from which variants are made",
+                where=self._source.where,
+                hint="write one, or give --provider NAMESPACE=REQUIREMENT",
+            )
+        place = self._place()
+        look = self._look(place)
+        answers: ProviderAnswers | None = None
+        documents: dict[Choice, VariantDocument] = {}
+        if variants and table is not None:
+            answers = ask_providers(
+                table,
+                used,
+                validate=order.ask_plugins,
+                python=place.python,
+                machine=place.machine,
+                packages=look.packages,
+                environ=self._environ,
+                deadline=order.deadline,
+                tell=self._tell,
+            )
+            documents = self._documents(answers, variants)  # all, before anything is built
+        built = self._built(place, look)
+        return tuple(
+            self._finished(choice, *built[choice], documents.get(choice), answers, look)
+            for choice in order.choices
+        )
+
+    def sdist(self) -> Path:
+        place = self._place()
+        recipe = self._order.recipe
+        environ = {**place.environ, **recipe.environment}
+        self._prepare(place, recipe.config_settings, environ)
+        return self._run(place, recipe.config_settings, environ)
+
+    def _new_folder(self, what: str) -> Path:
+        return Path(mkdtemp(prefix=f"{what}-", dir=self._folder))
+
+    # --- where it is built -------------------------------------------------------------------
+
+    def _place(self) -> Place:
+        """Return a new place that has the backend, and the plugins."""
+        self._tell(f"preparing to build {self._source.name}")
+        place = self._places.make(self._new_folder("place"))
+        settings = self._order.recipe.config_settings
+        place.add(self._backend(place, settings, place.environ).requires, self._source.name)
+        if self._more:
+            place.add(self._more, f"variants of {self._source.name}")
+        return place
+
+    def _look(self, place: Place) -> Look:
+        table = self._source.table
+        names = () if table is None else plugin_names(table)
+        return look_at(place, self._source, self._asked_dialect(), names)
+
+    def _documents(
+        self, answers: ProviderAnswers, variants: Iterable[Choice]
+    ) -> dict[Choice, VariantDocument]:
+        found: dict[Choice, VariantDocument] = {}
+        for choice in variants:
+            if choice.label is None:
+                continue
+            try:
+                found[choice] = answers.document(choice.label, choice.properties, self._tell)
+            except InvalidDocument as error:
+                error.where = self._source.where
+                error.hint = error.hint or "nothing was built"
+                raise
+        return found
+
+    # --- building ----------------------------------------------------------------------------
+
+    def _built(self, place: Place, look: Look) -> dict[Choice, tuple[Raw, str]]:
+        """Return by wheel what the backend built for it, and how."""
+        choices = self._order.choices
+        dialect = self._dialect(look) if any(one.label is not None for one in choices) else None
+        found: dict[Choice, tuple[Raw, str]] = {}
+        converted: list[Choice] = []
+        for choice in choices:
+            settings = None
+            if dialect is not None and choice.label is not None:
+                hand_over = bool(self._order.recipe.hand_over)
+                settings = dialect.settings(choice, hand_over=hand_over)
+                if settings is None:
+                    self._tell(f"{look.backend} cannot be asked for {choice}")
+            raw = None
+            if settings is not None and dialect is not None:
+                raw = self._native(self._place(), look, dialect, choice, settings)
+            if raw is None:
+                converted.append(choice)
+            else:
+                found[choice] = raw, "native"
+        if converted:
+            raw = self._plain(place, look, converted)
+            found |= {
+                choice: (raw, "plain" if choice.label is None else "converted")
+                for choice in converted
+            }
+        return found
+
+    def _asked_dialect(self) -> Dialect | None:
+        if self._order.dialect == "auto":
+            return dialect_of(self._source.backend)
+        return DIALECTS.get(self._order.dialect)
+
+    def _dialect(self, look: Look) -> Dialect | None:
+        """Return how the backend is asked for variants; None: it is not (B-17)."""
+        dialect = self._asked_dialect()
+        if dialect is None or self._order.dialect != "auto":
+            return dialect
+        if not look.knows_variants:
+            return None
+        if not dialect.is_switched_on(self._source.at, self._order.recipe.config_settings):
+            switch = ".".join(dialect.switch)
+            self._tell(f"{look.backend} builds variants only where {switch} = true")
+            return None
+        return dialect
+
+    def _native(
+        self, place: Place, look: Look, dialect: Dialect, choice: Choice, asked: ConfigSettings
+    ) -> Raw | None:
+        """Let a backend that knows variants build one; None: what it calls for that is missing."""
+        recipe = self._order.recipe
+        settings = {**recipe.config_settings, **asked}
+        environ = self._environ_of(choice.properties, place, look)
+        self._prepare(place, settings, environ)
+        if dialect.calls is not None and not self._look(place).has_what_it_calls:
+            missing = dialect.calls[0]
+            self._tell(
+                f"{look.backend} cannot build variants: the {missing} that it asks for lacks what "
+                "it calls"
+            )
+            return None
+        words = " ".join(f"{key}={value}" for key, value in asked.items())
+        self._tell(f"building {choice} with {look.backend}: {words}")
+        raw = self._raw(self._run(place, settings, environ))
+        if raw.document is None or raw.label is None:
+            raise BuildFailed(
+                f"{look.backend} was asked for {choice} and built a plain wheel",
+                where=raw.path.name,
+                hint="--dialect none builds a plain wheel and converts it",
+            )
+        properties = raw.document.properties(raw.label)
+        if properties != choice.properties:
+            raise BuildFailed(
+                f"{look.backend} was asked for {choice} and built another one",
+                where=raw.path.name,
+                note=f"asked for: {choice.properties or 'nothing'}\n"
+                f"built: {properties or 'nothing'}",
+                hint="--dialect none builds a plain wheel and converts it",
+            )
+        if raw.document.layout != CURRENT:
+            self._tell(f"its document of layout {raw.document.layout} is written anew")
+        return raw
+
+    def _plain(self, place: Place, look: Look, choices: list[Choice]) -> Raw:
+        """Build one plain wheel, for every wheel that is made of it."""
+        recipe = self._order.recipe
+        settings = dict(recipe.config_settings)
+        properties = choices[0].properties  # those of an order with flags have all the same ones
+        if recipe.hand_over and any(one.label is not None for one in choices):
+            if self._source.backend != "mesonpy":
+                raise InvalidConfiguration(
+                    f"{look.backend} has no way to hand properties to a build system",
+                    hint="set what it reads in [tool.wheelfit.build.variants.LABEL]",
+                )
+            given = settings.get("setup-args", [])
+            given = [given] if isinstance(given, str) else list(given)
+            settings["setup-args"] = [*given, handed_to_meson(properties)]
+        many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
+        self._tell(f"building a plain wheel{many} with {look.backend}")
+        environ = self._environ_of(properties, place, look)
+        self._prepare(place, settings, environ)
+        raw = self._raw(self._run(place, settings, environ))
+        if raw.label is not None:
+            raise BuildFailed(  # B-10
+                f"{look.backend} was asked for a plain wheel and built variant {raw.label}",
+                where=raw.path.name,
+                hint="see what its settings and the environment say about variants",
+            )
+        return raw
+
+    def _raw(self, path: Path) -> Raw:
+        """Return what was built, with what the project adds to it."""
+        raw = look_into(path, self._source.name)
+        self._check_release(raw)
+        order = self._order
+        if not order.dependencies:
+            return raw
+        folder = self._new_folder("needing")
+        return replace(raw, path=with_dependencies(path, folder, order.dependencies, order.epoch))
+
+    def _check_release(self, raw: Raw) -> None:
+        """See that a wheel is of the project that was built, as far as that says what it is."""
+        name, version = self._source.release
+        filename = parse_wheel_filename(raw.path.name)
+        if name not in (None, filename.name) or version not in (None, filename.version):
+            raise BuildFailed(
+                f"the backend of {self._source.name} built a wheel of {filename.name} "
+                f"{filename.version}",
+                where=raw.path.name,
+                note=f"it should be {name or filename.name} {version or filename.version}",
+            )
+
+    def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
+        recipe = self._order.recipe
+        environ = {**place.environ, **recipe.environment}
+        derived = properties if recipe.flags else EMPTY
+        if (derived or recipe.words) and sys.platform.startswith("linux"):
+            require_readers()  # the result is compared with the plain wheel
+        flagged = with_flags(
+            environ,
+            derived,
+            recipe.words or (),
+            machine=place.machine,
+            base=base_flags(self._source.backend, look.compiler),
+            linker_options=self._linker_options(derived, environ, look),
+        )
+        folder = self._source.folder
+        return with_rust_flags(flagged, rust_flags_of(derived), "x86_64", folder)
+
+    def _linker_options(
+        self, derived: PropertySet, environ: Mapping[str, str], look: Look
+    ) -> tuple[str, ...]:
+        """Return what lets a loader refuse the code where the processor lacks its level."""
+        mark = level_mark(derived)
+        if mark is None or not sys.platform.startswith("linux"):
+            return ()
+        level, option = mark
+        command, folder = look.compiler.command, self._new_folder("linker")
+        return (option,) if marks_level(level, option, command, environ, folder) else ()
+
+    def _backend(
+        self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]
+    ) -> Backend:
+        return Backend(
+            self._source.folder,
+            self._source.name,
+            _Where(place.python, environ),
+            settings=settings,
+            log=self._new_folder("log") / "build.log",
+            children=self._children,
+            echo=self._echo,
+        )
+
+    def _prepare(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> None:
+        """Install what the backend needs besides for what it is told (B-12)."""
+        backend = self._backend(place, settings, environ)
+        place.add(backend.further_requires(self._order.kind), self._source.name)
+
+    def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
+        kind, began = self._order.kind, time.monotonic()
+        if kind == "wheel":
+            folder = self._new_folder("objects")
+            settings, environ = afresh(self._source, folder, settings, environ)
+        path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
+        self._tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
+        return path
+
+    # --- results -----------------------------------------------------------------------------
+
+    def _finished(
+        self,
+        choice: Choice,
+        raw: Raw,
+        how: str,
+        document: VariantDocument | None,
+        answers: ProviderAnswers | None,
+        look: Look,
+    ) -> BuiltWheel:
+        order = self._order
+        folder = self._new_folder("wheel")
+        path, notes = finish(
+            raw, choice, document, folder, name=self._source.name, epoch=order.epoch
+        )
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        derived = flags_of(choice.properties) if order.recipe.flags else ()
+        return BuiltWheel(
+            path,
+            choice.label,
+            choice.properties,
+            how,
+            look.backend,
+            (*derived, *(order.recipe.words or ())),
+            {} if answers is None else answers.validated(choice.properties),
+            {} if answers is None else dict(answers.plugins),
+            notes,
+            raw.content,
+            digest,
+            path.stat().st_size,
+        )

@@ -1,0 +1,145 @@
+"""Compare native variants with the plain build, before they count as done.
+
+A variant is worth nothing if its code is worse than that of the plain wheel, which everybody else
+gets: installers call it the best fit all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.flags import USUAL
+from wheelfit.building.front_end.orders import is_built_alike
+from wheelfit.errors import BuildFailed, LostOptimisation
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.instructions import FrameUse
+from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
+from wheelfit.wheels.binaries.reading import unpacked_binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.recipes import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedWheels:
+    """The result of a comparison."""
+
+    losses: tuple[tuple[BuiltWheel, LostOptimisation], ...] = ()
+    """The variants that are worse than the plain build."""
+    notes: tuple[str, ...] = ()
+    """What is odd, one sentence each."""
+
+
+def compare_with_plain(
+    built: Sequence[tuple[BuildOrder, Sequence[BuiltWheel]]],
+    plain_order: BuildOrder,
+    build_plain: Callable[[], BuiltWheel],
+) -> ComparedWheels:
+    """Compare the code of every variant that was built by itself with that of the plain wheel.
+
+    :param built: the wheels of one interpreter, with their orders.
+    :param plain_order: how the plain wheel of the project is built.
+    :param build_plain: builds it; called once at most, if there is none among the wheels and one is
+        needed.
+    :raises NeedsExtra: what reads binaries is not installed.
+    """
+    plain = next((one for _, wheels in built for one in wheels if one.label is None), None)
+    compared: set[str] = set()
+    losses, notes = [], []
+    codes: Mapping[str, Optimisation] | None = None
+    failed = ""  # why there is no plain wheel
+    for order, wheels in built:
+        for wheel in wheels:
+            if (
+                wheel.label is None
+                or order.kind != "wheel"
+                or wheel.content in compared
+                or (wheel.how != "native" and is_built_alike(order, plain_order))
+                or not _has_binaries(wheel.path)
+            ):
+                continue
+            compared.add(wheel.content)
+            if plain is None and not failed:
+                try:
+                    plain = build_plain()
+                except BuildFailed as error:
+                    failed = error.message
+            if plain is None:
+                notes.append(
+                    f"{wheel.path.name} is not compared with a plain wheel, which cannot be "
+                    f"built: {failed}"
+                )
+                continue
+            if plain.content == wheel.content:
+                continue  # `check_together` speaks of it
+            codes = _codes(plain.path) if codes is None else codes
+            found = _codes(wheel.path)
+            lines = tuple(_losses(found, codes, order.recipe))
+            if lines:
+                losses.append((wheel, _error(wheel, lines)))
+            elif (told := _unusual(wheel)) and _digests(found) == _digests(codes):
+                notes.append(
+                    f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
+                    f"{' '.join(told)} made no difference"
+                )
+    return ComparedWheels(tuple(losses), tuple(notes))
+
+
+def _has_binaries(path: Path) -> bool:
+    with WheelArchive(path) as archive:
+        return next(unpacked_binaries(archive), None) is not None
+
+
+def _codes(path: Path) -> dict[str, Optimisation]:
+    with WheelArchive(path) as archive:
+        found = {
+            member.name: read_optimisation(file, member.name)
+            for member, file in unpacked_binaries(archive)
+        }
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _digests(codes: Mapping[str, Optimisation]) -> dict[str, str]:
+    return {name: one.code for name, one in codes.items()}
+
+
+def _unusual(wheel: BuiltWheel) -> list[str]:
+    """Return the flags of a wheel that compilers do not follow unasked."""
+    return [flag for flag in wheel.flags if flag not in USUAL]
+
+
+def _losses(
+    variant: Mapping[str, Optimisation], plain: Mapping[str, Optimisation], recipe: Recipe
+) -> Iterator[str]:
+    """Yield what binaries have lost, but for what the project itself names among the flags."""
+    words = recipe.words or ()
+    names_level = any(word.startswith("-O") for word in words)
+    names_assertions = "-UNDEBUG" in words
+    for name, code in variant.items():
+        if name not in plain:
+            continue
+        if names_level:
+            code = replace(code, levels=plain[name].levels, frames=FrameUse())  # noqa: PLW2901
+        if names_assertions:
+            code = replace(code, has_assertions=False)  # noqa: PLW2901
+        yield from (f"{name}: {loss}" for loss in code.losses_against(plain[name]))
+
+
+_LINES = 10
+
+
+def _error(wheel: BuiltWheel, lines: Sequence[str]) -> LostOptimisation:
+    more = len(lines) - _LINES
+    return LostOptimisation(
+        f"variant {wheel.label} has lost optimisation that the plain build has",
+        where=wheel.path.name,
+        note="\n".join([*lines[:_LINES], *([f"and {more} more"] if more > 0 else [])]),
+        hint="give further flags by `flags` of [tool.wheelfit.build.variants.LABEL]: CFLAGS that "
+        "are set there replace those of the interpreter; if the loss is meant, name it in "
+        '`flags`, as "-O1" or "-UNDEBUG"',
+    )

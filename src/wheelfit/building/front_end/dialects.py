@@ -1,0 +1,112 @@
+"""How build backends are told about variants, as a table: canonical settings in their words.
+
+A backend knows variants if what is installed says so, not if its name does: of most only forks
+do. Where it does not, a plain wheel is built and converted (B-17).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.labels import NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.projects.backend import ConfigSettings
+
+MARK = "variantlib"
+"""What the source of every backend mentions that writes variant wheels: the reference library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Say how one backend wants variants asked for (B-11, and the table behind it)."""
+
+    name: str
+    backends: tuple[str, ...]
+    """Its ``build-backend`` as projects name it."""
+    naming: str | None
+    """The setting for properties that end in metadata only; None: a label selects them."""
+    handing: str | None = None
+    """The setting for properties that the build system gets too."""
+    label: str = "variant-label"
+    null: tuple[str, str] | None = None
+    """The setting for the null variant; None: its hooks cannot be asked for that."""
+    switch: tuple[str, ...] = ()
+    """Where pyproject.toml must say true, or nothing of this is understood."""
+    calls: tuple[str, str] | None = None
+    """A module and what it must define, for the backend calls that: not every release has it."""
+
+    def settings(self, choice: Choice, *, hand_over: bool) -> ConfigSettings | None:
+        """Return the settings that ask for a variant; None if they cannot.
+
+        :param choice: the variant.
+        :param hand_over: whether the build system shall get the properties too.
+        """
+        if choice.label is None:
+            return None
+        if self.naming is None:
+            return {self.label: choice.label}
+        if choice.label == NULL:
+            return None if self.null is None else dict([self.null])
+        key = self.handing if hand_over else self.naming
+        if key is None:
+            return None
+        return {key: [str(one) for one in choice.properties], self.label: choice.label}
+
+    def is_switched_on(self, said: Callable[..., object], settings: ConfigSettings) -> bool:
+        """Tell whether a project lets its backend listen.
+
+        :param said: returns what its pyproject.toml says at some keys.
+        :param settings: what the backend is told besides.
+        """
+        if not self.switch:
+            return True
+        return said(*self.switch) is True or settings.get(self.switch[-1]) == "true"
+
+
+# As of November 2026.
+DIALECTS: Mapping[str, Dialect] = {
+    one.name: one
+    for one in (
+        Dialect("draft", (), naming=None),
+        Dialect(
+            "meson-python",
+            ("mesonpy",),
+            naming="variant-name",
+            handing="variant",
+            null=("null-variant", "true"),
+        ),
+        Dialect("hatchling", ("hatchling.build",), naming="variant-property"),
+        Dialect(
+            "scikit-build-core",
+            ("scikit_build_core.build",),
+            naming="variant-name",
+            handing="variant",
+            null=("null-variant", "true"),
+            switch=("tool", "scikit-build", "experimental"),
+            calls=("variantlib.api", "def get_variant_label("),
+        ),
+    )
+}
+"""By name. The hooks of flit's fork listen to no setting (B-18), so it has no entry."""
+
+
+def dialect_of(backend: str) -> Dialect | None:
+    """Return the dialect that a backend may speak.
+
+    :param backend: as ``build-backend`` names it.
+    """
+    return next((one for one in DIALECTS.values() if backend in one.backends), None)
+
+
+def handed_to_meson(properties: PropertySet) -> str:
+    """Return the argument by which Meson gets properties, as an option of type array.
+
+    :param properties: of the variant.
+    """
+    return "-Dvariant=[{}]".format(", ".join(f"'{one}'" for one in properties))

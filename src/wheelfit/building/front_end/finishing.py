@@ -1,0 +1,157 @@
+"""From what a backend built to a wheel that may be published: converted, resolved, checked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.above_level import notes_above_level
+from wheelfit.building.variant_wheel import make_variant
+from wheelfit.checking.findings import Severity
+from wheelfit.checking.wheels import check_wheel
+from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.markers import VariantContext
+from wheelfit.errors import BuildFailed, IntegrityError, InvalidFilename
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import Writing, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.core.document import VariantDocument
+
+CURRENT = "L7"
+_NOTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Hold what a backend built, as far as that is a sound wheel."""
+
+    path: Path
+    document: VariantDocument | None
+    """What it says of its variant; None: it is plain."""
+    label: str | None
+    content: str
+    """A digest of everything in it but its dist-info."""
+
+
+def look_into(path: Path, name: str) -> Raw:
+    """Read what a backend built.
+
+    :param path: the wheel.
+    :param name: the project, for errors.
+    :raises BuildFailed: it is no sound wheel.
+    """
+    try:
+        filename = parse_wheel_filename(path.name)
+        with WheelArchive(path, filename) as archive:
+            archive.verify()
+            info = f"{archive.dist_info}/"
+            digest = hashlib.sha256()
+            for row in sorted(archive.record().rows, key=lambda row: row.path):
+                if not row.path.startswith(info):
+                    digest.update(f"{row.path}\0{row.hash}\0".encode())
+            document = None
+            if filename.label is not None:
+                data = archive.variant_document()
+                document = read_wheel_document(data, filename.label, where=path.name)
+    except (InvalidFilename, IntegrityError) as error:
+        raise BuildFailed(
+            f"{name} was built into something that is no sound wheel: {error.message}",
+            where=path.name,
+            note=error.note,
+            hint="tell whoever maintains its build backend",
+        ) from None
+    return Raw(path, document, filename.label, digest.hexdigest())
+
+
+def with_dependencies(
+    source: Path, folder: Path, requirements: Iterable[str], epoch: int | None
+) -> Path:
+    """Return a copy of a wheel that needs more.
+
+    :param source: the wheel.
+    :param folder: where the copy goes.
+    :param requirements: what it needs besides; what it needs already is not written again.
+    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
+    """
+    destination = folder / source.name
+    with WheelArchive(source) as archive:
+        given = archive.metadata()
+        member = f"{archive.dist_info}/METADATA"
+    there = read_metadata(given, source.name).requires_texts
+    metadata = edited(given, added=[text for text in requirements if text not in there])
+    rewrite(source, destination, replace_members={member: metadata}, writing=Writing(epoch=epoch))
+    return destination
+
+
+def finish(
+    raw: Raw,
+    choice: Choice,
+    document: VariantDocument | None,
+    folder: Path,
+    *,
+    name: str,
+    epoch: int | None,
+) -> tuple[Path, tuple[str, ...]]:
+    """Make the wheel that was asked for, and check it as an index would (B-18, B-54).
+
+    :param raw: what the backend built.
+    :param choice: what was asked for.
+    :param document: of the variant.
+    :param folder: where the result goes.
+    :param name: the project, for errors.
+    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
+    :return: the wheel, and what is odd about it.
+    :raises BuildFailed: the wheel breaks a rule.
+    """
+    notes: list[str] = []
+    if choice.label is None or document is None:
+        path = _resolved(raw.path, folder, epoch)
+    else:
+        path = make_variant(
+            raw.path,
+            folder,
+            label=choice.label,
+            document=document,
+            writing=Writing(epoch=epoch),
+            note=notes.append,
+        )
+    findings, _ = check_wheel(path, path.name, where=path.name)
+    wrong = [one for one in findings if one.severity is Severity.ERROR]
+    if wrong:
+        raise BuildFailed(
+            f"{name} was built into a wheel that breaks rules: {wrong[0].message}",
+            where=path.name,
+            note="\n".join(one.message for one in wrong[1 : _NOTED + 1]) or None,
+            hint=wrong[0].remedy,
+        )
+    notes += notes_above_level(path, choice.properties)
+    # What is odd about the document was told before anything was built.
+    notes += [
+        f"{one.member}: {one.message}" if one.member else one.message
+        for one in findings
+        if one.severity is Severity.WARNING and one.member != "variant.json"
+    ]
+    return path, tuple(dict.fromkeys(notes))
+
+
+def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
+    """Return a plain wheel without variant markers: nothing is declared there (B-40)."""
+    with WheelArchive(source) as archive:
+        given = archive.metadata()
+        member = f"{archive.dist_info}/METADATA"
+    resolved = without_variant_markers(
+        given, VariantContext.PLAIN, where=source.name, filtered=False
+    )
+    if resolved == given:
+        return source
+    destination = folder / source.name
+    rewrite(source, destination, replace_members={member: resolved}, writing=Writing(epoch=epoch))
+    return destination

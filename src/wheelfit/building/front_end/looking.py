@@ -1,0 +1,101 @@
+"""Find out what a build environment has: which backend, and whether that knows variants."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.building.front_end.dialects import MARK
+from wheelfit.building.front_end.isolated import __path__ as _scripts
+from wheelfit.errors import BuildFailed
+from wheelfit.platforms.children import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.building.front_end.dialects import Dialect
+    from wheelfit.building.front_end.source import Source
+    from wheelfit.projects.backend import BuildEnvironment
+
+_DEADLINE = 60.0
+"""Seconds to look at an environment."""
+_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The C compiler that an interpreter was built with (its ``sysconfig``)."""
+
+    command: str = ""
+    """As ``gcc -pthread``; empty where the interpreter does not say, as on Windows."""
+    flags: str = ""
+    """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Hold what a build environment has."""
+
+    backend: str
+    """Name and version of the distribution of the backend; its module where nobody says."""
+    knows_variants: bool
+    """Whether the source of the backend mentions what writes variant wheels."""
+    has_what_it_calls: bool
+    """Whether that is there, as far as it is known what the backend calls."""
+    packages: Mapping[str, str | None] = field(hash=False)
+    """Versions of what was asked about."""
+    compiler: Compiler = Compiler()
+
+
+def look_at(
+    place: BuildEnvironment, source: Source, dialect: Dialect | None, packages: Iterable[str]
+) -> Look:
+    """Look at an environment; nothing of the project or its backend is imported.
+
+    :param place: the environment.
+    :param source: the project that is built there.
+    :param dialect: what its backend may speak.
+    :param packages: whose versions are wanted, by normalised name.
+    :raises BuildFailed: the backend is not there, or the interpreter cannot tell.
+    """
+    calls = None if dialect is None else dialect.calls
+    question = {
+        "backend": source.backend,
+        "path": source.backend_path,
+        "mentions": [] if dialect is None else [MARK],
+        "has": [calls] if calls else [],
+        "packages": list(packages),
+    }
+    script = Path(next(iter(_scripts))) / "look.py"
+    answer = run(
+        [str(place.python), "-I", "-B", str(script), json.dumps(question)],
+        environ=place.environ,
+        deadline=_DEADLINE,
+    )
+    try:
+        said = json.loads(answer.output)
+    except ValueError:
+        last = answer.errors.decode("utf-8", "replace").strip().splitlines()[-_LINES:]
+        raise BuildFailed(
+            f"the environment to build {source.name} cannot be looked at",
+            where=str(place.python),
+            note="\n".join(last) or None,
+        ) from None
+    if said["backend"] is None:
+        raise BuildFailed(
+            f"{source.name} is built by {source.backend}, which is not installed",
+            where=str(place.python),
+            hint="[build-system] must ask for it; without isolation it must be there",
+        )
+    name, version = said["backend"]
+    return Look(
+        f"{canonicalize_name(name)} {version}" if version else name,
+        knows_variants=said["mentions"].get(MARK, False),
+        has_what_it_calls=not calls or bool(said["has"]),
+        packages=said["packages"],
+        compiler=Compiler(said["compiler"]["CC"], said["compiler"]["CFLAGS"]),
+    )

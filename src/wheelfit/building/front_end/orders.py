@@ -1,0 +1,155 @@
+"""Orders and what becomes of them, as plain data; what is built alike is built once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.flags import USUAL, flags_of
+from wheelfit.building.front_end.recipes import Recipe
+from wheelfit.building.index_file import read_wheel_document
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.index_metadata import combine
+from wheelfit.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.building.front_end.recipes import Recipes
+    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.projects.backend import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """Ask for wheels that are built alike."""
+
+    project: Path
+    """Its folder, or an archive of it."""
+    choices: tuple[Choice, ...]
+    """The wheels; one build does for all, unless the backend itself is told of variants."""
+    recipe: Recipe
+    kind: Kind = "wheel"
+    dialect: str = "auto"
+    """A name of `DIALECTS`; ``auto``: what is installed decides; ``none``: it is not asked."""
+    providers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By namespace: the requirement of its plugin, for projects without a table (B-8)."""
+    ask_plugins: bool = False
+    """Whether every plugin that the wheels need is installed for validation (B-25)."""
+    deadline: float = 10.0
+    """Seconds that a plugin has (P-37)."""
+    dependencies: tuple[str, ...] = ()
+    """What every wheel needs besides what its backend writes; markers may speak of variants."""
+    epoch: int | None = None
+    """Time of the members that are written here, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltWheel:
+    """Hold one wheel that is there."""
+
+    path: Path
+    label: Label | None
+    """Of the variant; None: it is plain."""
+    properties: PropertySet
+    how: str
+    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend knows variants."""
+    backend: str
+    """Name and version of the build backend."""
+    flags: tuple[str, ...]
+    """What compilers were told besides."""
+    validated: Mapping[str, str | None] = field(hash=False)
+    """By namespace: who validated the properties; None: nobody could (B-25)."""
+    plugins: Mapping[str, str] = field(hash=False)
+    """By namespace: name and version of the plugin that was asked (B-24)."""
+    notes: tuple[str, ...]
+    """What is odd about it, one sentence each."""
+    content: str
+    """A digest of everything in it but its dist-info."""
+    sha256: str
+    size: int
+
+
+def orders_for(
+    order: BuildOrder, choices: Iterable[Choice], recipes: Recipes, more: Recipe = Recipe()
+) -> tuple[BuildOrder, ...]:
+    """Return orders for wheels, as few as their recipes allow.
+
+    :param order: what all have in common.
+    :param choices: the wheels.
+    :param recipes: what the project says of them.
+    :param more: what counts more than the project.
+    """
+    found: dict[str, BuildOrder] = {}
+    for choice in choices:
+        recipe = recipes.of(choice.label, more)
+        key = _key(choice, recipe)
+        if key in found:
+            choice_there = found[key].choices
+            found[key] = replace(found[key], choices=(*choice_there, choice))
+        else:
+            found[key] = replace(order, choices=(choice,), recipe=recipe)
+    return tuple(found.values())
+
+
+def is_built_alike(order: BuildOrder, other: BuildOrder) -> bool:
+    """Return whether backends get the same input for two orders, apart from variants.
+
+    :param order: of wheels that are built alike.
+    :param other: likewise.
+    """
+    return _key(order.choices[0], order.recipe) == _key(other.choices[0], other.recipe)
+
+
+def _key(choice: Choice, recipe: Recipe) -> str:
+    """Return all that decides what a backend is told when it is not told of variants."""
+    parts = (
+        dict(recipe.config_settings),
+        dict(recipe.environment),
+        recipe.words or (),
+        flags_of(choice.properties) if recipe.flags else (),
+        [str(choice.properties), choice.label is None] if recipe.hand_over else None,
+    )
+    return json.dumps(parts, sort_keys=True)
+
+
+def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
+    """See that wheels are of one release, and return what is odd about them, one sentence each.
+
+    :param wheels: what all orders of a project came to.
+    :raises BuildFailed: they are of several releases.
+    :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build
+        in another way than the next (B-24).
+    """
+    releases = {}
+    for wheel in wheels:
+        filename = parse_wheel_filename(wheel.path.name)
+        releases[filename.name, filename.version] = wheel.path.name
+    if len(releases) > 1:
+        raise BuildFailed(
+            "the wheels are of several releases",
+            note="\n".join(releases.values()),
+            hint="a version that follows the clock or the state of the checkout changes between "
+            "two builds; --sdist fixes it first",
+        )
+    variants = [wheel.path for wheel in wheels if wheel.label is not None]
+    if variants:
+        combine((path.name, read_wheel_document(path)) for path in variants)
+    return tuple(_same_contents(wheels))
+
+
+def _same_contents(wheels: Sequence[BuiltWheel]) -> Iterable[str]:
+    """Yield which wheels were built in different ways, and came to the same."""
+    first: dict[str, BuiltWheel] = {}
+    for wheel in wheels:
+        other = first.setdefault(wheel.content, wheel)
+        told = [one for one in (*other.flags, *wheel.flags) if one not in USUAL]
+        if told and other.flags != wheel.flags:
+            yield (
+                f"{other.path.name} and {wheel.path.name} have the same contents: "
+                f"{' '.join(dict.fromkeys(told))} made no difference"
+            )

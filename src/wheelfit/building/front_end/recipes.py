@@ -1,0 +1,160 @@
+"""How a project wants its wheels built: ``[tool.wheelfit.build]`` of its pyproject.toml.
+
+The table says what holds for every wheel, and below ``variants`` what holds for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.building.front_end.dialects import DIALECTS
+from wheelfit.core.labels import Label, is_label
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FaultList, Table, section
+from wheelfit.errors import InvalidProject
+
+if TYPE_CHECKING:
+    from wheelfit.projects.backend import ConfigSettings
+
+_KEYS = ("config-settings", "environment", "flags", "hand-over")
+_TOP = ("tool", "wheelfit", "build")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Hold how a wheel is built; plain data."""
+
+    config_settings: ConfigSettings = field(default_factory=dict, hash=False)
+    """What the backend is told."""
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Variables of the backend, besides those that are there."""
+    flags: bool | None = None
+    """Whether compilers get the flags that follow from the properties (B-26); None: not said."""
+    words: tuple[str, ...] | None = None
+    """Further flags for C and C++; None: not said."""
+    hand_over: bool | None = None
+    """Whether the build system gets the properties too; None: not said."""
+
+    def under(self, other: Recipe) -> Recipe:
+        """Return this with what another one says besides or instead.
+
+        :param other: the one that counts more.
+        """
+        return Recipe(
+            {**self.config_settings, **other.config_settings},
+            {**self.environment, **other.environment},
+            self.flags if other.flags is None else other.flags,
+            self.words if other.words is None else other.words,
+            self.hand_over if other.hand_over is None else other.hand_over,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipes:
+    """Hold what a project says of all its wheels."""
+
+    every: Recipe = Recipe()
+    plain: Recipe = Recipe()
+    variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
+    dialect: str = "auto"
+    """How variants are asked for; ``auto``: as what is installed understands it."""
+    dependencies: tuple[str, ...] = ()
+    """What every wheel needs besides; here markers may speak of variants, which few backends let
+    pass."""
+
+    def of(self, label: Label | None, more: Recipe = Recipe()) -> Recipe:
+        """Return the recipe of one wheel.
+
+        :param label: of the variant; None: the plain wheel.
+        :param more: what counts more than the project.
+        """
+        own = self.plain if label is None else self.variants.get(label, Recipe())
+        return self.every.under(own).under(more)
+
+
+def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml") -> Recipes:
+    """Read ``[tool.wheelfit.build]``.
+
+    :param pyproject: the parsed file.
+    :param where: the file, for errors.
+    :raises InvalidProject: it has faults; names all of them with their paths.
+    """
+    faults = FaultList()
+    table = section(pyproject, faults, *_TOP)
+    found = Recipes() if table is None else _recipes(table)
+    if faults:
+        raise InvalidProject(faults, where=where)
+    return found
+
+
+def _recipes(table: Table) -> Recipes:
+    table.only(*_KEYS, "dependencies", "dialect", "plain", "variants")
+    dialect = table.content.get("dialect", "auto")
+    if dialect not in ("auto", "none", *DIALECTS):
+        table.must_be(f"one of {', '.join(['auto', 'none', *DIALECTS])}", dialect, "dialect")
+    variants = table.named("variants")
+    labels = table.content.get("variants", {})
+    for label in labels if isinstance(labels, Mapping) else ():
+        if not is_label(label):
+            table.fault("is not a valid variant label", "variants", label)
+    plain = table.table("plain")
+    plain.only(*_KEYS)
+    for recipe in variants.values():
+        recipe.only(*_KEYS)
+    return Recipes(
+        _recipe(table),
+        _recipe(plain),
+        {Label(label): _recipe(recipe) for label, recipe in variants.items()},
+        str(dialect),
+        tuple(table.each("dependencies", _requirement, rule="F-109")),
+    )
+
+
+def _requirement(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"must be one line, not {shown(text)}")
+    parse_requirement(text, allow_variant_markers=True)
+    return text
+
+
+def _recipe(table: Table) -> Recipe:
+    flags = table.content.get("flags")
+    return Recipe(
+        _settings(table.table("config-settings")),
+        _environment(table.table("environment")),
+        flags if isinstance(flags, bool) else None,
+        None if flags is None or isinstance(flags, bool) else _flags(table),
+        table.flag("hand-over") if "hand-over" in table else None,
+    )
+
+
+def _flags(table: Table) -> tuple[str, ...]:
+    flags = table.content["flags"]
+    if isinstance(flags, list):
+        return table.strings("flags")
+    table.must_be("true, false or a list of strings", flags, "flags")
+    return ()
+
+
+def _settings(table: Table) -> dict[str, str | list[str]]:
+    found: dict[str, str | list[str]] = {}
+    for key, value in table.content.items():
+        if "variant" in key:
+            table.fault("must not be set here: which variant is built is decided elsewhere", key)
+        else:
+            texts = table.strings(key, single=True)
+            found[key] = value if isinstance(value, str) else list(texts)
+    return found
+
+
+def _environment(table: Table) -> dict[str, str]:
+    found = {key: table.string(key) or "" for key in table.content}
+    for key, value in found.items():
+        if not key or "=" in key or "\0" in key:
+            table.fault("is not a valid name of a variable", key)
+        elif "\0" in value:
+            table.fault("must not have a NUL character", key)
+    return found

@@ -1,0 +1,199 @@
+"""What becomes of the jobs of a matrix, and how an earlier run of them is remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.building.front_end.orders import BuiltWheel
+from wheelfit.building.matrix import ANY
+from wheelfit.building.work_record import digest_of
+from wheelfit.core.labels import Label
+from wheelfit.core.properties import PropertySet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.building.front_end.orders import BuildOrder
+    from wheelfit.building.matrix import Job
+    from wheelfit.errors import WheelfitError
+
+_DECIDING = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
+"""Variables that decide what compilers do, ..."""
+_DECIDING_PARTS = ("FLAGS", "CMAKE", "SKBUILD", "SETUPTOOLS", "DIST_EXTRA", "SOURCE_DATE")
+"""... and parts of the names of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """Say what became of one job."""
+
+    job: Job
+    status: str
+    """``built``, ``kept`` from an earlier run, ``failed``, or ``skipped``: for another platform."""
+    wheel: BuiltWheel | None = None
+    error: WheelfitError | None = None
+    seconds: float = 0.0
+    """How long it took, with the others that were built together with it."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "label": self.job.label,
+            "python": self.job.python,
+            "platform": self.job.platform,
+            "status": self.status,
+            "filename": None if self.wheel is None else self.wheel.path.name,
+            "seconds": round(self.seconds, 3),
+            "error": None if self.error is None else self.error.parts(),
+        }
+
+
+def is_for(job: Job, platform: str) -> bool:
+    """Tell whether a job can be done on a platform.
+
+    >>> from wheelfit.building.matrix import Job
+    >>> is_for(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")
+    True
+
+    :param job: of a matrix.
+    :param platform: as `wheelfit.building.matrix.platform_of` says; empty if it has no name.
+    """
+    if job.platform == "macosx_universal2":
+        return platform.startswith("macosx_")
+    return job.platform in (ANY, platform)
+
+
+def same_files(results: Iterable[JobResult]) -> Iterator[str]:
+    """Yield what several Pythons or platforms came to alike, one sentence each.
+
+    :param results: of all jobs.
+    """
+    found: dict[str, list[Job]] = {}
+    for one in results:
+        if one.wheel is not None:
+            found.setdefault(one.wheel.path.name, []).append(one.job)
+    for name, jobs in found.items():
+        if len(jobs) > 1:
+            targets = ", ".join(f"Python {job.python} on {job.platform}" for job in jobs)
+            yield f"{name} came of several jobs, of which the matrix needs one: {targets}"
+
+
+def source_digest(archive: Path) -> str:
+    """Return what stays equal as long as the files in a source distribution do.
+
+    When they were packed does not count: making it again gives other times.
+
+    :param archive: the source distribution.
+    :raises OSError: it cannot be read.
+    """
+    import tarfile  # noqa: PLC0415 - start-up
+
+    if not archive.name.endswith((".tar.gz", ".tgz")):
+        return digest_of(archive)
+    parts: list[str | bytes] = []
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            file = packed.extractfile(member) if member.isfile() else None
+            content = b"" if file is None else file.read()
+            kind = member.type.decode() + ("x" if member.mode & 0o100 else "")
+            parts += [member.name, kind, member.linkname, content]
+    return digest_of(*parts)
+
+
+def order_digest(
+    order: BuildOrder, project: str, python: str, arguments: str, environ: Mapping[str, str]
+) -> str:
+    """Return what stays equal as long as an order would come to the same wheels.
+
+    Not in it is what an index offers to build environments: that may be newer each time.
+
+    :param order: what is built.
+    :param project: the digest of its source.
+    :param python: the interpreter, with its version.
+    :param arguments: further words of the command line that decide.
+    :param environ: the environment of the process.
+    """
+    variables = {
+        name: value
+        for name, value in environ.items()
+        if name in _DECIDING or any(part in name for part in _DECIDING_PARTS)
+    }
+    recipe = order.recipe
+    parts = {
+        "choices": [[one.label, one.properties.to_mapping()] for one in order.choices],
+        "settings": dict(recipe.config_settings),
+        "environment": dict(recipe.environment),
+        "flags": [recipe.flags, recipe.words, recipe.hand_over],
+        "kind": order.kind,
+        "dialect": order.dialect,
+        "providers": dict(order.providers),
+        "ask": order.ask_plugins,
+        "epoch": order.epoch,
+        "variables": variables,
+        "python": python,
+        "arguments": arguments,
+    }
+    return digest_of(project, json.dumps(parts, sort_keys=True))
+
+
+def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
+    """Return wheels that are there as plain data.
+
+    :param wheels: what an order came to.
+    """
+    return {
+        "wheels": [
+            {
+                "name": one.path.name,
+                "label": one.label,
+                "properties": one.properties.to_mapping(),
+                "how": one.how,
+                "backend": one.backend,
+                "flags": list(one.flags),
+                "validated": dict(one.validated),
+                "plugins": dict(one.plugins),
+                "notes": list(one.notes),
+                "content": one.content,
+                "sha256": one.sha256,
+                "size": one.size,
+            }
+            for one in wheels
+        ]
+    }
+
+
+def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] | None:
+    """Return the wheels again; None if they are not there any more, or are others.
+
+    :param data: as `to_record` gave it.
+    :param folder: where they lie.
+    :raises LookupError: it is no such data; TypeError and ValueError are raised as well.
+    :raises OSError: a wheel cannot be read.
+    """
+    found = []
+    for one in data["wheels"]:
+        path = folder / Path(one["name"]).name
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != one["sha256"]:
+                return None
+        found.append(
+            BuiltWheel(
+                path=path,
+                label=None if one["label"] is None else Label(one["label"]),
+                properties=PropertySet.from_mapping(one["properties"]),
+                how=one["how"],
+                backend=one["backend"],
+                flags=tuple(one["flags"]),
+                validated=one["validated"],
+                plugins=one["plugins"],
+                notes=tuple(one["notes"]),
+                content=one["content"],
+                sha256=one["sha256"],
+                size=one["size"],
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,202 @@
+"""Who says what is valid in the namespaces of a project: asked where its wheels are built (B-23).
+
+A plugin that a build asks is installed among the build requirements; so it runs in the very
+environment of the backend, confined like any plugin, and before anything is built. What wheelfit
+knows itself it needs no plugin for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.checking.documents import check_variant_document, speaks_for_vendor
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.core.metadata import write_document
+from wheelfit.core.plugin_answer import PluginAnswer, read_report
+from wheelfit.core.project_table import BuildTimeProvider, wheel_document
+from wheelfit.core.providers import (
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+    effective_endpoint,
+    required_packages,
+)
+from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.platforms.plugin_process import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.project_table import ProjectTable
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.platforms.plugin_process import Method
+
+_BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
+"""What `check` warns of and a build refuses: nobody should publish it (B-25)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAnswers:
+    """Hold what providers said, for the wheels of one project."""
+
+    table: ProjectTable
+    build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
+    """By namespace: what a plugin answered that every build asks (B-20)."""
+    valid: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
+    """By namespace: what a plugin calls valid that happens to be there (B-25)."""
+    plugins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By namespace: name and version of the plugin that answered (B-24)."""
+
+    def document(
+        self, label: Label, properties: PropertySet, tell: Callable[[str], None]
+    ) -> VariantDocument:
+        """Return the document of one wheel, valid as far as anybody can tell.
+
+        :param label: of the wheel.
+        :param properties: what the wheel needs.
+        :param tell: told what is odd about it.
+        :raises InvalidDocument: it breaks a rule, or says what a provider does not know; names
+            all faults at once.
+        """
+        valid = {
+            namespace: answer.features
+            for namespace, answer in self.valid.items()
+            if answer.failure is None
+        }
+        document = wheel_document(
+            self.table, label, properties, answers=self.build_time, vocabulary=valid
+        )
+        findings, _ = check_variant_document(write_document(document), Place(""), label=label)
+        faults = []
+        for finding in findings:
+            if finding.severity is Severity.ERROR or finding.code in _BROKEN:
+                faults.append(Fault(finding.path, finding.message, finding.rule))
+            else:
+                tell(f"{finding.path or 'the document'}: {finding.message}")
+        if faults:
+            raise InvalidDocument(faults)
+        return document
+
+    def validated(self, properties: PropertySet) -> Mapping[str, str | None]:
+        """Return who validated each namespace of a wheel; None: nobody could.
+
+        :param properties: what the wheel needs.
+        """
+        return {namespace: self._who(namespace) for namespace in properties.namespaces}
+
+    def _who(self, namespace: str) -> str | None:
+        match self.table.providers.get(namespace):
+            case BuildTimeProvider():
+                return f"plugin {self.plugins[namespace]}, asked at build time"
+            case StaticProvider():
+                return "static list"
+            case BuiltinProvider():
+                return "built-in provider"
+            case PluginProvider() if self._is_valid(namespace):
+                return f"plugin {self.plugins[namespace]}"
+            case PluginProvider() as provider if speaks_for_vendor(namespace, provider):
+                return "built-in provider"
+            case _:
+                return None
+
+    def _is_valid(self, namespace: str) -> bool:
+        return namespace in self.valid and self.valid[namespace].failure is None
+
+
+def plugin_requirements(
+    table: ProjectTable, used: Iterable[str], *, validate: bool
+) -> tuple[str, ...]:
+    """Return what must be among the build requirements (B-12, B-23).
+
+    :param table: of the project.
+    :param used: namespaces of the wheels that are built.
+    :param validate: whether other plugins than those of the build are wanted too.
+    """
+    found: list[str] = []
+    for namespace, provider in table.providers.items():
+        if isinstance(provider, BuildTimeProvider) or (
+            validate and isinstance(provider, PluginProvider) and namespace in set(used)
+        ):
+            found += provider.requires
+    return tuple(dict.fromkeys(found))
+
+
+def plugin_names(table: ProjectTable) -> tuple[str, ...]:
+    """Return the names of all packages that providers require, whatever markers say.
+
+    :param table: of the project.
+    """
+    found: list[str] = []
+    for provider in table.providers.values():
+        if isinstance(provider, BuildTimeProvider | PluginProvider):
+            plugin = PluginProvider(tuple(text.partition(";")[0] for text in provider.requires))
+            found += [one.name for one in required_packages(plugin, {})]
+    return tuple(dict.fromkeys(found))
+
+
+def ask_providers(
+    table: ProjectTable,
+    used: Iterable[str],
+    *,
+    validate: bool,
+    python: Path,
+    machine: Mapping[str, str],
+    packages: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    deadline: float,
+    tell: Callable[[str], None],
+) -> ProviderAnswers:
+    """Ask the plugins that are in a build environment.
+
+    :param table: of the project.
+    :param used: namespaces of the wheels that are built; every plugin of the build is asked.
+    :param validate: whether plugins are asked what is valid even where wheelfit knows it.
+    :param python: the interpreter of the environment.
+    :param machine: its marker variables.
+    :param packages: versions of what is there, by name.
+    :param environ: the environment of whoever asks; a plugin sees little of it (P-35).
+    :param deadline: seconds each plugin has.
+    :param tell: told before any is asked, and what is odd about its answer.
+    """
+    wanted = set(used)
+    build_time: dict[str, PluginAnswer] = {}
+    valid: dict[str, PluginAnswer] = {}
+    plugins: dict[str, str] = {}
+
+    def answer_of(namespace: str, plugin: PluginProvider, method: Method) -> PluginAnswer | None:
+        required = required_packages(plugin, machine)
+        endpoint = effective_endpoint(plugin, machine)
+        if not required or endpoint is None:
+            return PluginAnswer(failure="its plugin needs no package here")
+        name = required[0].name
+        version = packages.get(name)
+        if version is None or not required[0].specifier.contains(version, prereleases=True):
+            return None
+        plugins[namespace] = f"{name} {version}"
+        tell(f"asking plugin {name} {version} about {namespace}")
+        report = ask(str(python), endpoint, method=method, environ=environ, deadline=deadline)
+        if report.failure is not None or report.configs is None:
+            return PluginAnswer(failure=f"its plugin failed: {report.failure or 'no answer'}")
+        answer = read_report(report.configs, report.flags)
+        for note in (*report.notes, *answer.warnings):
+            tell(f"plugin {name} {version}: {note}")
+        return answer
+
+    for namespace, provider in table.providers.items():
+        if isinstance(provider, BuildTimeProvider):
+            answer = answer_of(namespace, provider.plugin, "get_supported_configs")
+            missing = f"its plugin is not installed: {', '.join(provider.requires)}"
+            build_time[namespace] = answer or PluginAnswer(failure=missing)
+        elif isinstance(provider, PluginProvider) and namespace in wanted:
+            if speaks_for_vendor(namespace, provider) and not validate:
+                continue
+            found = answer_of(namespace, provider, "get_all_configs")
+            if found is not None:
+                valid[namespace] = found
+                if found.failure is not None:
+                    tell(f"{namespace}: {found.failure}")
+    return ProviderAnswers(table, build_time, valid, plugins)

@@ -1,0 +1,242 @@
+"""Publish a set: as one act where an index can hold it back, else in an order that is safe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wheelfit.building.publishing.completeness import compare
+from wheelfit.errors import (
+    FileProblem,
+    NetworkError,
+    PolicyRefusal,
+    UnexpectedStatus,
+    UploadRefused,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wheelfit.building.publishing.outgoing import Outgoing, Release
+    from wheelfit.building.publishing.wire import Sender
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+_LASTS = 86400.0
+"""Seconds that a stage waits for whoever was interrupted."""
+_ROUNDS = 3
+_AGAIN = "run the same command again: what is there already is not sent again"
+
+
+class Stages(Protocol):
+    """Hold files back on an index, and show them at once; `Administration` of an index of ours."""
+
+    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+        """Open a stage; return its ``id``."""
+
+    def stages(self) -> list[dict[str, Any]]:
+        """Return the stages that are open, each with its ``id`` and ``files``."""
+
+    def publish(self, stage: str) -> list[str]:
+        """Show all files of a stage at once."""
+
+    def drop(self, stage: str) -> int:
+        """Forget a stage and its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Say what was done."""
+
+    sent: tuple[str, ...] = ()
+    """Names of the files that were sent now."""
+    there: tuple[str, ...] = ()
+    """Names of those that were there already."""
+    stage: str | None = None
+    """Which stage was published; None: there was none."""
+    is_resumed: bool = False
+    """Whether that stage was begun by somebody who was interrupted."""
+    refused_index_files: tuple[str, ...] = ()
+    """Index files that the index does not take, each with its reason."""
+    unlisted: tuple[str, ...] = ()
+    """Of those that were sent: what the index does not list afterwards."""
+    is_confirmed: bool = True
+    """Whether the index could be asked what it lists of them."""
+
+
+def publish_as_one(
+    files: Sequence[Outgoing],
+    stages: Stages,
+    sender_for: Callable[[str], Sender],
+    listed: Callable[[], Mapping[str, File]],
+    progress: Progress,
+) -> Act:
+    """Publish files so that all of them are seen in one moment, or none.
+
+    What somebody was interrupted in is gone on with: a stage of ours that has nothing but files
+    of the set. If a file is refused the stage is forgotten, for its files will be others.
+
+    :param files: in the order in which they are sent.
+    :param stages: of the index.
+    :param sender_for: gives what sends to a stage.
+    :param listed: asks what is published, by name.
+    :param progress: told of bytes.
+    :raises UploadRefused: a file may not come in, or the set contradicts what is published.
+    :raises NetworkError: the index cannot be reached; what was sent waits in the stage.
+    """
+    for last in (False,) * (_ROUNDS - 1) + (True,):
+        compared = compare(files, listed())
+        if compared.findings:
+            raise _taken(compared.findings[0].where, compared.findings[0].message)
+        there = tuple(one.filename for one in compared.there)
+        if not compared.new:
+            return Act(there=there)
+        stage, waiting = _stage_of(stages, compared.new)
+        is_resumed = stage is not None
+        if stage is None:
+            stage = str(stages.open_stage("", _LASTS)["id"])
+        try:
+            sent = _fill(compared.new, waiting, sender_for(stage), progress)
+            stages.publish(stage)
+        except (UploadRefused, FileProblem) as error:
+            # Somebody else publishes the same: his stage has a name, or ours is published.
+            if not last and _is_race(error):
+                _forget(stages, stage, unless=is_resumed)
+                continue
+            _forget(stages, stage)
+            error.hint = error.hint or _who_holds(stages, compared.new)
+            raise
+        except (UserError, PolicyRefusal):
+            _forget(stages, stage)
+            raise
+        except NetworkError as error:
+            error.note = error.note or "nothing is published; what was sent waits on the index"
+            error.hint = error.hint or _AGAIN
+            raise
+        return Act(tuple(sent), there + tuple(waiting), stage, is_resumed)
+    raise AssertionError  # the last round returned or raised
+
+
+def publish_in_order(
+    files: Sequence[Outgoing],
+    index_files: Mapping[Release, bytes],
+    sender: Sender,
+    listed: Mapping[str, File],
+    progress: Progress,
+) -> Act:
+    """Publish files one after the other, the index file of a release last (B-52).
+
+    Between the first and the last others see a part; what they see is usable, since wheels
+    for everybody come first.
+
+    :param files: in the order in which they are sent.
+    :param index_files: of the releases with variants.
+    :param sender: sends them.
+    :param listed: what is there, by name.
+    :param progress: told of bytes.
+    :raises UploadRefused: a file may not come in.
+    :raises NetworkError: the index cannot be reached.
+    """
+    compared = compare(files, listed)
+    if compared.findings:
+        raise _taken(compared.findings[0].where, compared.findings[0].message)
+    sent: list[str] = []
+    refused = []
+    progress.start(sum(one.size for one in compared.new))
+    try:
+        for one in compared.new:
+            sender.send(one, progress.advance)
+            sent.append(one.filename)
+        for release, data in index_files.items():
+            try:
+                sender.send_index_file(release, data)
+            except (UploadRefused, UnexpectedStatus) as error:
+                if isinstance(error, UnexpectedStatus) and error.status >= 500:
+                    raise
+                refused.append(error.message)
+    except (NetworkError, UserError) as error:
+        error.note = error.note or _so_far(len(sent), len(compared.new))
+        if isinstance(error, NetworkError):
+            error.hint = error.hint or _AGAIN
+        raise
+    finally:
+        sender.close()
+    progress.done()
+    there = tuple(one.filename for one in compared.there)
+    return Act(tuple(sent), there, refused_index_files=tuple(refused))
+
+
+def _so_far(sent: int, count: int) -> str:
+    if not sent:
+        return "nothing was sent"
+    return (
+        f"{sent} of {count} files were sent, and the index shows them; {count - sent} are missing"
+    )
+
+
+def _stage_of(stages: Stages, files: Sequence[Outgoing]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the stage of somebody who was interrupted in the same, and what it has already."""
+    wanted = {one.filename: one.sha256 for one in files}
+    for stage in reversed(stages.stages()):
+        waiting = {str(file["filename"]): file["sha256"] for file in stage.get("files", ())}
+        if waiting and waiting.items() <= wanted.items():
+            return str(stage["id"]), tuple(sorted(waiting))
+    return None, ()
+
+
+def _who_holds(stages: Stages, files: Sequence[Outgoing]) -> str | None:
+    """Return what to do about another stage that has names of ours, as one for older builds."""
+    names = {one.filename for one in files}
+    for stage in stages.stages():
+        if any(file["filename"] in names for file in stage.get("files", ())):
+            held = stage["id"]
+            return (
+                f"the stage {held} has files of these names, from somebody else or from an earlier "
+                f"attempt; wheelfit index stage drop {held} --at PLACE forgets them"
+            )
+    return None
+
+
+def _fill(
+    files: Sequence[Outgoing], waiting: Sequence[str], sender: Sender, progress: Progress
+) -> list[str]:
+    missing = [one for one in files if one.filename not in waiting]
+    progress.start(sum(one.size for one in missing))
+    try:
+        for one in missing:
+            try:
+                sender.send(one, progress.advance)
+            except UnexpectedStatus as error:
+                if error.status == 404:  # the stage, for the server was there a moment ago
+                    raise FileProblem("there is no such stage any more") from None
+                raise
+    finally:
+        sender.close()
+    progress.done()
+    return [one.filename for one in missing]
+
+
+def _is_race(error: UserError) -> bool:
+    if isinstance(error, FileProblem):
+        return True
+    return {str(one["reference"]) for one in error.details} <= {"name-taken", "no-such-stage"}
+
+
+def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
+    """Drop a stage, if it is there and can be dropped."""
+    if unless:
+        return
+    try:
+        stages.drop(stage)
+    except (FileProblem, NetworkError, PolicyRefusal):
+        return
+
+
+def _taken(where: str, message: str) -> UploadRefused:
+    return UploadRefused(
+        f"the index has a file of this name with other content: {message}",
+        where=where,
+        hint="publish a new version, or a wheel with a new build number",
+        details=[{"reference": "name-taken", "message": message, "where": where}],
+    )

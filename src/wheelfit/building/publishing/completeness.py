@@ -1,0 +1,170 @@
+"""Whether a set has everything that its release needs, counting what the index has already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.building.publishing.matrix_gaps import missing_jobs
+from wheelfit.building.publishing.outgoing import Kind
+from wheelfit.building.publishing.refusals import (
+    MISSING_VARIANT,
+    MISSING_WHEEL,
+    NAME_TAKEN,
+    UNLISTED_VARIANT,
+)
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.listings import Listed, sort_files
+from wheelfit.checking.profile import is_closed
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL
+from wheelfit.core.sizes import size_in_words
+from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.building.matrix import Job
+    from wheelfit.building.publishing.outgoing import Outgoing, Release, Set
+    from wheelfit.checking.findings import Finding
+    from wheelfit.core.labels import Label
+    from wheelfit.core.project_table import ProjectTable
+    from wheelfit.sources.page import File
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Hold what a project says of its releases."""
+
+    name: NormalizedName
+    table: ProjectTable | None = None
+    """Its ``[variant]`` table."""
+    jobs: tuple[Job, ...] = ()
+    """The wheels of its matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Hold a set against what an index has."""
+
+    new: tuple[Outgoing, ...]
+    """What has to be uploaded, in its order."""
+    there: tuple[Outgoing, ...]
+    """What is on the index with the very same content."""
+    findings: tuple[Finding, ...] = ()
+    """What is there with other content."""
+
+
+def compare(files: Sequence[Outgoing], listed: Mapping[str, File]) -> Comparison:
+    """Say what of some files is on an index already.
+
+    :param files: in their order.
+    :param listed: what the index has, by name.
+    """
+    new, there, findings = [], [], []
+    for one in files:
+        file = listed.get(one.filename)
+        same = None if file is None else _is_same(one, file)
+        if same:
+            there.append(one)
+            continue
+        new.append(one)
+        if same is False and file is not None:
+            findings.append(Place(str(one.path)).found(NAME_TAKEN, _difference(one, file)))
+    return Comparison(tuple(new), tuple(there), tuple(findings))
+
+
+def _is_same(one: Outgoing, file: File) -> bool | None:
+    """Say whether a file is the one that is listed; None: the index does not say enough."""
+    if "sha256" in file.hashes:
+        return file.hashes["sha256"] == one.sha256
+    if file.size is not None and file.size != one.size:
+        return False
+    known = sorted((file.hashes.keys() & KNOWN_HASHES) - WEAK_HASHES)
+    known = known or sorted(file.hashes.keys() & KNOWN_HASHES)
+    if not known:
+        return None
+    import hashlib  # noqa: PLC0415 - few indexes have no SHA-256
+
+    with one.path.open("rb") as content:
+        digest = hashlib.file_digest(content, lambda: hashlib.new(known[0], usedforsecurity=False))
+    return digest.hexdigest() == file.hashes[known[0]]
+
+
+def _difference(one: Outgoing, file: File) -> str:
+    theirs = file.hashes.get("sha256")
+    if theirs is not None:
+        return f"there it has sha256 {theirs[:16]}…, here {one.sha256[:16]}…"
+    if file.size is not None and file.size != one.size:
+        return f"there it has {size_in_words(file.size)}, here {size_in_words(one.size)}"
+    return "there it has another hash"
+
+
+def completeness_findings(
+    outgoing: Set,
+    there: Mapping[NormalizedName, Sequence[File]],
+    project: Project | None = None,
+) -> Iterator[Finding]:
+    """Yield what releases lack: a wheel for everybody, and what the project says of them (B-52).
+
+    :param outgoing: what shall be published.
+    :param there: by project: what the index has.
+    :param project: whose release one of them may be; None: that is not known.
+    """
+    for release in outgoing.releases:
+        name, version = release
+        listed = sort_files(there.get(name, ())).get(release, Listed())
+        files = outgoing.of(release)
+        labels: dict[Label, None] = dict.fromkeys(
+            [
+                *(one.label for one in files if one.label is not None),
+                *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
+            ]
+        )
+        place = Place(f"{name}=={version}")
+        is_plain = any(one.kind is not Kind.VARIANT for one in files) or listed.has_source
+        if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
+            message = "there are variants, and neither a wheel without label nor a source"
+            yield place.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
+        if project is None or project.name != name:
+            continue
+        wheels = [wheel for _, wheel in listed.wheels]
+        wheels += [
+            parse_wheel_filename(one.filename) for one in files if one.kind is not Kind.SOURCE
+        ]
+        for job in missing_jobs(project.jobs, wheels):
+            yield place.found(MISSING_WHEEL, f"there is no wheel for {job}")
+        table = project.table
+        if table is None or not labels:
+            continue
+        for label in sorted(table.variants.keys() - labels.keys()):
+            yield place.found(MISSING_VARIANT, f"no wheel has the label {label}")
+        if table.variants:
+            for label in sorted(labels.keys() - table.variants.keys() - {NULL}):
+                yield place.found(UNLISTED_VARIANT, f"the table has no label {label}")
+
+
+def closed_findings(
+    new: Sequence[Outgoing], there: Mapping[NormalizedName, Sequence[File]], now: datetime
+) -> Iterator[Finding]:
+    """Yield releases for which the public registry takes no more files (B-53).
+
+    :param new: files that are not there yet.
+    :param there: by project: what is.
+    :param now: the time, with a time zone.
+    """
+    for release in sorted({one.release for one in new}):
+        files = [file for file in there.get(release[0], ()) if _is_of(file, release)]
+        if is_closed(files, now):
+            place = Place(f"{release[0]}=={release[1]}")
+            yield place.found(
+                checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
+            )
+
+
+def _is_of(file: File, release: Release) -> bool:
+    return release in sort_files([file])

@@ -1,0 +1,170 @@
+"""How large a project will be, held against what an index allows (B-53)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.building.publishing.outgoing import Kind
+from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.listings import sort_files
+from wheelfit.core.sizes import size_in_words
+from wheelfit.errors import InvalidWheel
+from wheelfit.wheels.archive import WheelArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.building.publishing.outgoing import Outgoing
+    from wheelfit.checking.findings import Finding
+    from wheelfit.sources.page import File
+
+_SHOWN = 3
+_FEW = 3
+"""Further releases for which there is room; with fewer it is time to ask for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Say how much an index takes; None: nobody said."""
+
+    file: int | None = None
+    """Bytes of one file."""
+    project: int | None = None
+    """Bytes of all files of a project."""
+
+
+NO_LIMITS = Limits()
+PUBLIC_REGISTRY = Limits(100_000_000, 10_000_000_000)
+"""What the public registry allows who has not asked for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Hold how large a project is and will be."""
+
+    project: NormalizedName
+    there: int
+    """Bytes of what is on the index already, as far as it says."""
+    new: int
+    """Bytes that come in addition."""
+    largest: int
+    """Bytes of the largest file that comes."""
+    limits: Limits
+
+    @property
+    def after(self) -> int:
+        """Bytes when all is published."""
+        return self.there + self.new
+
+    @property
+    def left(self) -> int | None:
+        """Bytes for which there is room afterwards; None: without end."""
+        return None if self.limits.project is None else self.limits.project - self.after
+
+    @property
+    def further(self) -> int | None:
+        """How many more releases of this size there is room for; None: not to be said."""
+        if self.left is None or not self.new:
+            return None
+        return max(0, self.left // self.new)
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "project": self.project,
+            "there": self.there,
+            "new": self.new,
+            "after": self.after,
+            "largest": self.largest,
+            "file_limit": self.limits.file,
+            "project_limit": self.limits.project,
+            "further_releases": self.further,
+        }
+
+    def __str__(self) -> str:
+        words = f"{self.project}: {size_in_words(self.new)} are new"
+        if self.there:
+            words += f", {size_in_words(self.after)} together with what is there"
+        if self.limits.project is not None:
+            words += f", of {size_in_words(self.limits.project)}"
+        if self.further is not None:
+            words += f"; room for {self.further} more of this size"
+        return words
+
+
+def forecast(
+    new: Sequence[Outgoing], there: Mapping[NormalizedName, Sequence[File]], limits: Limits
+) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
+    """Say how large each project will be, and what is too large.
+
+    :param new: files that are not on the index yet.
+    :param there: by project: what is.
+    :param limits: of the index.
+    """
+    forecasts = []
+    for project in sorted(there):
+        sizes = [one.size for one in new if one.release[0] == project]
+        known = sum(file.size or 0 for file in there[project])
+        forecasts.append(Forecast(project, known, sum(sizes), max(sizes, default=0), limits))
+    return tuple(forecasts), (
+        *_large_files(new, limits),
+        *_large_projects(forecasts, there),
+    )
+
+
+def _large_files(new: Sequence[Outgoing], limits: Limits) -> Iterator[Finding]:
+    for one in new:
+        if limits.file is not None and one.size > limits.file:
+            message = f"it has {size_in_words(one.size)}, more than {size_in_words(limits.file)}"
+            message += _heaviest(one)
+            yield Place(str(one.path)).found(FILE_TOO_LARGE, message)
+
+
+def _heaviest(one: Outgoing) -> str:
+    """Say what a wheel owes its size to: that may become a distribution of its own."""
+    if one.kind is Kind.SOURCE:
+        return ""
+    try:
+        with WheelArchive(one.path, lenient=True) as wheel:
+            members = sorted(wheel.members, key=lambda member: -member.compressed_size)
+    except InvalidWheel:  # which is found, too
+        return ""
+    named = [
+        f"{member.name} ({size_in_words(member.compressed_size)})" for member in members[:_SHOWN]
+    ]
+    return f"; most of it is {', '.join(named)}"
+
+
+def _largest_releases(files: Sequence[File]) -> str:
+    """Say which releases of an index could make room."""
+    sizes: dict[Version, int] = {}
+    for file in files:
+        for _, version in sort_files([file]):
+            sizes[version] = sizes.get(version, 0) + (file.size or 0)
+    largest = sorted(sizes, key=lambda version: (-sizes[version], version))[:_SHOWN]
+    named = [f"{version} ({size_in_words(sizes[version])})" for version in largest]
+    return f"; the largest releases there are {', '.join(named)}" if named else ""
+
+
+def _large_projects(
+    forecasts: Sequence[Forecast], there: Mapping[NormalizedName, Sequence[File]]
+) -> Iterator[Finding]:
+    for one in forecasts:
+        limit = one.limits.project
+        if limit is None or not one.new:
+            continue
+        place = Place(str(one.project))
+        if one.after > limit:
+            message = (
+                f"{size_in_words(one.there)} are there and {size_in_words(one.new)} are new, "
+                f"more than {size_in_words(limit)}{_largest_releases(there[one.project])}"
+            )
+            yield place.found(PROJECT_TOO_LARGE, message)
+        elif one.further is not None and one.further < _FEW:
+            message = f"afterwards there is room for {one.further} more releases of this size"
+            yield place.found(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)

@@ -1,0 +1,409 @@
+"""Send files to an index as publishing tools do: the only importer of `twine` (extra `publish`).
+
+Of `twine` come the fields of the form, the session and the streaming of files; how often
+something is tried, and what is said when it fails, is decided here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import zlib
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from packaging.metadata import parse_email
+
+from wheelfit.building.publishing.outgoing import Kind
+from wheelfit.core.filename import index_file_name
+from wheelfit.errors import (
+    AttestationProblem,
+    InvalidConfiguration,
+    InvalidSource,
+    NeedsExtra,
+    PolicyRefusal,
+    UnexpectedStatus,
+    Unreachable,
+    UploadRefused,
+)
+from wheelfit.patterns import pattern
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.archive import WheelArchive
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.building.publishing.outgoing import Outgoing, Release
+    from wheelfit.sources.credentials import Login
+
+    Fields = list[tuple[str, Any]]
+
+_PATIENCE = (30.0, 300.0)
+"""Seconds for a connection, and for an answer when all is sent."""
+_LONGEST = 500
+_MOST_METADATA = 16 << 20
+_MOST_WORDS = 1 << 20
+_TAG = pattern(r"<[^>]{0,300}>")
+
+
+class Sender(Protocol):
+    """Send files to one address of an index.
+
+    Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus`` when trying later
+    may help, ``PolicyRefusal`` when somebody else may do it, ``UploadRefused`` when this file may
+    not come in.
+    """
+
+    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+        """Send a wheel or a source distribution.
+
+        :param file: which.
+        :param sent: told of bytes as they go.
+        """
+
+    def send_index_file(self, release: Release, data: bytes) -> None:
+        """Send the ``-variants.json`` of a release.
+
+        :param release: whose it is.
+        :param data: its bytes.
+        """
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class WireSender:
+    """Send files over the network (it implements `Sender`).
+
+    :param url: the address for uploads, without credentials.
+    :param login: what is shown there; None: nothing.
+    :param context: whom to trust over TLS.
+    :param attempts: how often a server is asked that fails or cannot be reached.
+    :param pause: waits for some seconds.
+    :raises NeedsExtra: the library is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        login: Login | None,
+        context: ssl.SSLContext | None = None,
+        *,
+        attempts: int = 4,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        try:
+            from twine.repository import Repository  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise NeedsExtra("publish", "twine") from None
+        user, password = ("", "") if login is None else (login.user, login.password)
+        self._session = Repository(url, user, password, disable_progress_bar=True).session
+        if context is not None:
+            self._session.mount("https://", _adapter(context))
+        self._url = url
+        self._attempts = attempts
+        self._pause = pause
+
+    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+        """Send a wheel or a source distribution."""
+        fields = _fields(file)
+        with file.path.open("rb") as content:
+            self._post(
+                [*fields, ("content", (file.filename, content, "application/octet-stream"))],
+                file.filename,
+                sent,
+                rewind=lambda: content.seek(0),
+            )
+
+    def send_index_file(self, release: Release, data: bytes) -> None:
+        """Send the ``-variants.json`` of a release."""
+        name, version = release
+        filename = index_file_name(name, version)
+        fields: Fields = [
+            (":action", "file_upload"),
+            ("protocol_version", "1"),
+            ("metadata_version", "2.1"),
+            ("name", name),
+            ("version", str(version)),
+            # Nobody has agreed on a type for it yet; what indexes let in at all is this.
+            ("filetype", "bdist_wheel"),
+            ("pyversion", "py3"),
+            ("sha256_digest", hashlib.sha256(data).hexdigest()),
+            ("content", (filename, data, "application/json")),
+        ]
+        self._post(fields, filename, lambda _: None, rewind=lambda: None)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._session.close()
+
+    def _post(
+        self,
+        fields: Fields,
+        filename: str,
+        sent: Callable[[int], None],
+        *,
+        rewind: Callable[[], object],
+    ) -> None:
+        """Send a form, and again where that may help.
+
+        That is safe: the same file again changes nothing.
+        """
+        from requests import RequestException  # noqa: PLC0415 - comes with twine
+        from requests.exceptions import SSLError  # noqa: PLC0415 - likewise
+        from requests_toolbelt import (  # noqa: PLC0415 - likewise
+            MultipartEncoder,
+            MultipartEncoderMonitor,
+        )
+
+        failure: Exception = Unreachable("nothing was tried", where=redact(self._url))
+        for attempt in range(self._attempts):
+            if attempt:
+                self._pause(2.0 ** (attempt - 1))
+            rewind()
+            counted = _Counted(sent)
+            monitor = MultipartEncoderMonitor(MultipartEncoder(fields), counted)
+            headers = {"Content-Type": monitor.content_type, "Accept": "application/json"}
+            try:
+                answer = self._session.post(
+                    self._url,
+                    data=monitor,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=_PATIENCE,
+                    stream=True,
+                )
+                with answer:  # of what never ends the beginning is enough
+                    content = next(answer.iter_content(_MOST_WORDS), b"")
+            except (RequestException, OSError) as error:
+                counted.undo()
+                failure = Unreachable(
+                    f"the index cannot be reached to send {filename}: {_reason(error)}",
+                    where=redact(self._url),
+                )
+                if isinstance(error, SSLError):
+                    raise failure from None  # no certificate becomes better by asking again
+                continue
+            if answer.ok and answer.status_code < 300:
+                return
+            failure = _failure(answer.status_code, answer.reason or "", content,
+                               answer.headers, filename, redact(self._url))  # fmt: skip
+            counted.undo()
+            if answer.status_code < 500:
+                raise failure
+        raise failure
+
+
+class _Counted:
+    """Tell of bytes as they go, and take that back where they have to go again."""
+
+    def __init__(self, sent: Callable[[int], None]) -> None:
+        self._sent = sent
+        self._told = 0
+
+    def __call__(self, monitor: Any) -> None:
+        self._sent(monitor.bytes_read - self._told)
+        self._told = monitor.bytes_read
+
+    def undo(self) -> None:
+        self._sent(-self._told)
+
+
+def read_attestations(file: Outgoing) -> list[object]:
+    """Return what was attested about a file.
+
+    :param file: with the paths of its attestations.
+    :raises AttestationProblem: one of them is no JSON object.
+    """
+    found: list[object] = []
+    for path in file.attestations:
+        try:
+            one = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            one = None
+        if not isinstance(one, dict):
+            raise AttestationProblem("it is no attestation", where=str(path))
+        found.append(one)
+    return found
+
+
+# --- the form ------------------------------------------------------------------------------
+
+
+def _fields(file: Outgoing) -> Fields:
+    """Return the fields that go with a file.
+
+    Not by `PackageFile.from_filename`, which refuses dependencies with variant markers.
+    """
+    from twine.package import PackageFile  # noqa: PLC0415 - an extra
+
+    raw, _ = parse_email(_metadata(file.path))
+    filetype = "sdist" if file.kind is Kind.SOURCE else "bdist_wheel"
+    python = "source" if file.kind is Kind.SOURCE else file.filename.split("-")[-3]
+    if file.kind is Kind.VARIANT:
+        python = file.filename.split("-")[-4]
+    package = PackageFile(str(file.path), None, raw, python, filetype)
+    if file.attestations:
+        package.attestations = cast(Any, read_attestations(file))
+    fields: Fields = []
+    for key, value in cast("dict[str, object]", package.metadata_dictionary()).items():
+        fields += _one_field(key, value)
+    return [*fields, (":action", "file_upload"), ("protocol_version", "1")]
+
+
+def _one_field(key: str, value: object) -> Iterator[tuple[str, str]]:
+    match key, value:
+        case "project_urls", dict():
+            yield from ((key, f"{name}, {url}") for name, url in value.items())
+        case "keywords", list():
+            yield key, ", ".join(value)
+        case _, list() | tuple():
+            yield from ((key, str(one)) for one in value)
+        case _:
+            yield key, str(value)
+
+
+def _metadata(path: Path) -> bytes:
+    """Return METADATA of a wheel or PKG-INFO of a source distribution; both were looked at."""
+    if path.suffix == ".whl":
+        with WheelArchive(path) as wheel:
+            return wheel.metadata()
+    import tarfile  # noqa: PLC0415 - few send a source distribution
+    import zipfile  # noqa: PLC0415 - likewise
+
+    member = f"{path.name.removesuffix('.zip').removesuffix('.tar.gz')}/PKG-INFO"
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+                return file.read(_MOST_METADATA)
+        with tarfile.open(path) as source:
+            content = source.extractfile(member)
+            return b"" if content is None else content.read(_MOST_METADATA)
+    except (OSError, KeyError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidSource(f"its {member} cannot be read: {error}", where=str(path)) from None
+
+
+def _adapter(context: ssl.SSLContext) -> Any:
+    from requests.adapters import HTTPAdapter  # noqa: PLC0415 - comes with twine
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+            super().init_poolmanager(*arguments, **{**options, "ssl_context": context})
+
+        def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
+            return super().proxy_manager_for(*arguments, **{**options, "ssl_context": context})
+
+        def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> Any:
+            host, _ = super().build_connection_pool_key_attributes(*arguments, **options)
+            return host, {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
+
+        def cert_verify(self, conn: Any, *_: Any, **__: Any) -> None:
+            conn.cert_reqs = "CERT_REQUIRED"  # and nobody is trusted besides
+
+    return Adapter()
+
+
+# --- what came back ------------------------------------------------------------------------
+
+
+def _failure(
+    status: int,
+    reason: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    filename: str,
+    where: str,
+) -> Exception:
+    details = _details(content)
+    said = "; ".join(one["message"] for one in details) or _words(reason, content)
+    if status in (401, 403):
+        return PolicyRefusal(
+            f"the index does not take {filename} from you: {said}",
+            where=where,
+            hint="see which credentials are used: --verbose, and docs/reference/publish.md",
+        )
+    if 300 <= status < 400:
+        return UnexpectedStatus(
+            f"the index leads elsewhere with {status}, where nothing is sent",
+            status=status,
+            where=where,
+            note=redact(headers.get("location", "")[:_LONGEST]) or None,
+            hint="name the address for uploads as the index documents it",
+        )
+    if status in (404, 405):
+        return UnexpectedStatus(
+            f"nothing takes uploads at this address: {status} {said}",
+            status=status,
+            where=where,
+            hint="name the address for uploads as the index documents it",
+        )
+    if status < 500:
+        return UploadRefused(
+            f"{filename} is refused: {said}",
+            where=where,
+            details=details or [{"reference": str(status), "message": said, "where": filename}],
+        )
+    return UnexpectedStatus(
+        f"the index fails with {status} when it gets {filename}: {said}", status=status, where=where
+    )
+
+
+def _details(content: bytes) -> list[dict[str, str]]:
+    """Return what an index of ours says is wrong; others say it in words alone."""
+    try:
+        return [
+            {name: str(one[name] or "") for name in ("reference", "message", "where")}
+            for one in json.loads(content)["errors"]
+        ]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
+
+
+def _words(reason: str, content: bytes) -> str:
+    if len(reason.split()) > 2:  # the registry says it beside the status
+        return reason[:_LONGEST]
+    text = _TAG.sub(" ", content[: 8 * _LONGEST].decode("utf-8", "replace"))
+    return " ".join(text.split())[:_LONGEST] or reason or "it does not say why"
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost words about a connection that failed."""
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return getattr(error, "strerror", None) or f"{type(error).__name__}: {str(error)[:200]}"
+
+
+# --- where indexes and logins are written down ------------------------------------------------
+
+
+def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
+    """Read which indexes somebody has named for publishing tools, with their logins.
+
+    :param path: of ``.pypirc``; need not be there, for two indexes have a name anyway.
+    :return: by name: ``repository``, and maybe ``username`` and ``password``.
+    :raises InvalidConfiguration: it cannot be read.
+    :raises NeedsExtra: the library is not installed.
+    """
+    from configparser import Error  # noqa: PLC0415 - start-up
+
+    try:
+        from twine.utils import get_config  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise NeedsExtra("publish", "twine") from None
+    try:
+        found = get_config(str(path)) if path.is_file() else {}
+    except (OSError, ValueError, Error, LookupError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, Error):  # whose words quote lines, which may be passwords
+            reason = type(error).__name__
+        raise InvalidConfiguration(f"it cannot be read: {reason}", where=str(path)) from None
+    named = {name: {k: str(v) for k, v in one.items() if v} for name, one in found.items()}
+    return {**_NAMED, **named}
+
+
+_NAMED: Mapping[str, Mapping[str, str]] = {
+    "pypi": {"repository": "https://upload.pypi.org/legacy/"},
+    "testpypi": {"repository": "https://test.pypi.org/legacy/"},
+}

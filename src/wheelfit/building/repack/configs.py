@@ -1,0 +1,276 @@
+"""Files that say how wheels are repacked: our own shape, and that of variant-repack (B-44)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.core import strict_toml
+from wheelfit.core.labels import NULL, OLD_NULL, parse_label
+from wheelfit.core.properties import PropertySet, parse_property
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shown
+from wheelfit.core.tables import FaultList, Table
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import Fault, InvalidDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Property
+
+# What variant-repack 0.0.1 takes from the end of names, in its order (November 2026).
+_SUFFIXES = tuple(
+    f"-{word}"
+    for word in (
+        "cu11", "cu12", "cu13", "cu118", "cu126", "cu128", "cu129",
+        "cuda11x", "cuda12x", "cuda13x", "cpu",
+    )
+)  # fmt: skip
+_OWN = frozenset({"metadata", "variants", "wheels"})
+_THEIRS = frozenset({"metadata_configs", "variant_configs", "wheels"})
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVariant:
+    """Hold what a file says of one variant."""
+
+    label: Label | None = None
+    """How it is called; None: derived from the properties (F-141)."""
+    properties: PropertySet | None = None
+    """What it needs; None: what the project's table or a document says of the label."""
+    metadata: str | None = None
+    """The name of the edits that go with it; None: none do."""
+
+
+@dataclass(frozen=True, slots=True)
+class WheelRule:
+    """Say what is done with the wheels of a release whose names fit a pattern."""
+
+    match: str
+    """Pattern of the shell for file names, as ``*+cu126-*``."""
+    variant: str | None = None
+    """The name of a variant; None: a plain wheel stays plain."""
+    metadata: str | None = None
+    """The name of edits; None: those of the variant."""
+
+    def applies(self, filename: str) -> bool:
+        """Say whether the rule is for a wheel."""
+        return fnmatchcase(filename, self.match)
+
+
+@dataclass(frozen=True, slots=True)
+class RepackConfig:
+    """Hold what a file says; the mappings cannot be changed."""
+
+    metadata: Mapping[str, Edits] = field(default_factory=dict)
+    """Edits by name."""
+    variants: Mapping[str, NamedVariant] = field(default_factory=dict)
+    """Variants by name."""
+    rules: tuple[WheelRule, ...] = ()
+    """Which wheel is done how; the first that fits counts."""
+    where: str = ""
+    """The file, for errors."""
+
+    def __post_init__(self) -> None:
+        for name in ("metadata", "variants"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def edits(self, name: str | None) -> Edits:
+        """Return edits by name.
+
+        :param name: None: nothing is edited.
+        :raises InvalidDocument: there are none of that name.
+        """
+        return NOTHING if name is None else self._of(self.metadata, "metadata", name)
+
+    def variant(self, name: str) -> NamedVariant:
+        """Return a variant by name.
+
+        :raises InvalidDocument: there is none of that name.
+        """
+        found: NamedVariant = self._of(self.variants, "variants", name)
+        return found
+
+    def rule_for(self, filename: str) -> WheelRule | None:
+        """Return the rule for a wheel; None if there is none.
+
+        :param filename: of the wheel.
+        """
+        return next((rule for rule in self.rules if rule.applies(filename)), None)
+
+    def _of(self, there: Mapping[str, Any], what: str, name: str) -> Any:
+        if name not in there:
+            known = ", ".join(sorted(there)) or "none"
+            raise InvalidDocument(
+                [Fault(what, f"there is no {name!r}; there are: {known}")], where=self.where
+            )
+        return there[name]
+
+
+def read_config(data: bytes, *, where: str) -> RepackConfig:
+    """Read a file that says how wheels are repacked.
+
+    :param data: its bytes, in TOML.
+    :param where: the file, for errors.
+    :raises InvalidDocument: it has faults; names all of them with their paths.
+    """
+    try:
+        document = strict_toml.load(data)
+    except ValueError as error:
+        raise InvalidDocument([Fault("", str(error))], where=where) from None
+    faults = FaultList("B-44")
+    config = _config(Table(document, faults), where)
+    if faults:
+        raise InvalidDocument(faults, where=where)
+    return config
+
+
+def _config(document: Table, where: str) -> RepackConfig:
+    theirs = bool(document.content.keys() & (_THEIRS - {"wheels"}))
+    document.only(*sorted(_THEIRS if theirs else _OWN))
+    first, second = ("metadata_configs", "variant_configs") if theirs else ("metadata", "variants")
+    read_edits = _their_edits if theirs else _edits
+    read_variant = _their_variant if theirs else _variant
+    metadata = {name: read_edits(table) for name, table in document.named(first).items()}
+    variants = {name: read_variant(name, table) for name, table in document.named(second).items()}
+    rules = [_rule(table) for table in document.tables("wheels")]
+    for name, variant in variants.items():
+        _known(document, variant.metadata, metadata, second, name, "metadata")
+    for index, rule in enumerate(rules):
+        _known(document, rule.variant, variants, "wheels", index, "variant")
+        _known(document, rule.metadata, metadata, "wheels", index, "metadata")
+    return RepackConfig(metadata, variants, tuple(rules), where)
+
+
+# --- parts --------------------------------------------------------------------------------
+
+
+def _edits(table: Table) -> Edits:
+    table.only("name", "rename", "version", "strip-local-version", "remove", "add")
+    renames = table.table("rename")
+    return Edits(
+        name=_name(table, "name"),
+        renames=tuple(
+            (canonicalize_name(old), new)
+            for old in renames.content
+            if (new := _name(renames, old)) is not None
+        ),
+        version=_version(table, "version"),
+        strip_local=table.flag("strip-local-version"),
+        remove=_removed(table, "remove"),
+        add=_added(table, "add"),
+    )
+
+
+def _their_edits(table: Table) -> Edits:
+    table.only(
+        "normalize_package_name", "rename_package_to", "normalize_version",
+        "deps_remove_list", "deps_add_list",
+    )  # fmt: skip
+    wanted = table.content.get("rename_package_to")  # empty or false: not wanted
+    name = _name(table, "rename_package_to") if wanted else None
+    normalised = table.flag("normalize_package_name")
+    return Edits(
+        name=name,
+        suffixes=_SUFFIXES if normalised and not wanted else (),
+        strip_local=table.flag("normalize_version"),
+        remove=_removed(table, "deps_remove_list"),
+        add=_added(table, "deps_add_list"),
+    )
+
+
+def _variant(name: str, table: Table) -> NamedVariant:
+    table.only("label", "properties", "metadata")
+    label = table.string("label") if "label" in table else name
+    return NamedVariant(
+        None if label is None else table.parsed(parse_label, label, "label"),
+        PropertySet(table.each("properties", parse_property)) if "properties" in table else None,
+        table.string("metadata"),
+    )
+
+
+def _their_variant(name: str, table: Table) -> NamedVariant:
+    del name  # theirs is no label
+    table.only("variant_label", "properties")
+    given = table.string("variant_label")
+    label = None if given is None else table.parsed(parse_label, given, "variant_label")
+    items: list[Property] = []
+    for row in table.tables("properties"):
+        row.only("namespace", "feature", "value")
+        parts = [row.required(key) for key in ("namespace", "feature", "value")]
+        item = row.parsed(parse_property, " :: ".join(parts)) if all(parts) else None
+        items += [] if item is None else [item]
+    if label in (NULL, OLD_NULL) or not items:
+        if items:
+            table.fault("must not be null: it has properties", "variant_label", rule="F-6")
+        elif label not in (None, NULL, OLD_NULL):
+            table.fault("must have at least one property", "properties", rule="F-7")
+        label = NULL
+    return NamedVariant(label, PropertySet(items))
+
+
+def _rule(table: Table) -> WheelRule:
+    table.only("match", "variant", "metadata")
+    return WheelRule(table.required("match"), table.string("variant"), table.string("metadata"))
+
+
+# --- values -------------------------------------------------------------------------------
+
+
+def _removed(table: Table, key: str) -> frozenset[NormalizedName]:
+    return frozenset(map(canonicalize_name, table.each(key, _parse_name)))
+
+
+def _added(table: Table, key: str) -> tuple[str, ...]:
+    return tuple(table.each(key, _parse_dependency))
+
+
+def _name(table: Table, key: str) -> str | None:
+    text = table.string(key)
+    return None if text is None else table.parsed(_parse_name, text, key)
+
+
+def _version(table: Table, key: str) -> Version | None:
+    text = table.string(key)
+    return None if text is None else table.parsed(_parse_version, text, key)
+
+
+def _parse_name(text: str) -> str:
+    try:
+        canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise ValueError(f"is not a valid project name: {shown(text)}") from None
+    return text
+
+
+def _parse_version(text: str) -> Version:
+    try:
+        return parse_version(text)
+    except InvalidVersion:
+        raise ValueError(f"is not a valid version: {shown(text)}") from None
+
+
+def _parse_dependency(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise ValueError("must be one line (B-42)")
+    parse_requirement(text, allow_variant_markers=True)
+    return text
+
+
+def _known(
+    document: Table, name: str | None, there: Mapping[str, object], *steps: str | int
+) -> None:
+    if name is not None and name not in there:
+        known = ", ".join(sorted(there)) or "none"
+        document.fault(f"names {shown(name)}, which is not there; there are: {known}", *steps)

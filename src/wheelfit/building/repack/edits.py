@@ -1,0 +1,180 @@
+"""What is edited in a wheel: its name, its version, and what it depends on.
+
+Nothing here reads or writes a file; METADATA goes in and comes out as bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.building.variant_wheel import NOT_NEEDED
+from wheelfit.core import core_metadata
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import InvalidWheel
+from wheelfit.wheels.dist_info import header_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.markers import VariantContext
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Say what is edited; can be pickled."""
+
+    name: str | None = None
+    """The new name of the distribution, as METADATA shall spell it; None: see the next two."""
+    renames: tuple[tuple[NormalizedName, str], ...] = ()
+    """Old to new names, for wheels of several distributions (B-43)."""
+    suffixes: tuple[str, ...] = ()
+    """Endings of names that go, as ``-cu12``, each in turn; for configurations of
+    variant-repack only (B-44)."""
+    version: Version | None = None
+    """The new version; None: see the next."""
+    strip_local: bool = False
+    """Whether a local version as ``+cu126`` goes (B-43)."""
+    remove: frozenset[NormalizedName] = frozenset()
+    """Dependencies that go, by exact name (B-42)."""
+    add: tuple[str, ...] = ()
+    """Dependencies that come, as written; they may have variant markers."""
+
+    def new_name(self, name: str) -> str:
+        """Return what a distribution is called afterwards.
+
+        >>> Edits(suffixes=("-cu12", "-cpu")).new_name("some-cu12")
+        'some'
+
+        :param name: as METADATA spells it.
+        """
+        if self.name is not None:
+            return self.name
+        for old, new in self.renames:
+            if canonicalize_name(name) == old:
+                return new
+        for suffix in self.suffixes:
+            for ending in (suffix, suffix.replace("-", "_")):
+                if name.endswith(ending) and len(name) > len(ending):
+                    name = name[: -len(ending)]
+        return name
+
+    def new_version(self, version: Version) -> Version:
+        """Return which version a release is afterwards.
+
+        :param version: which it is.
+        """
+        if self.version is not None:
+            return self.version
+        return Version(version.public) if self.strip_local and version.local else version
+
+
+NOTHING = Edits()
+"""Edits that leave everything as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Hold METADATA after edits, and what it is about."""
+
+    data: bytes
+    name: NormalizedName
+    version: Version
+    notes: tuple[str, ...] = ()
+    """What was done, one sentence each."""
+
+
+def apply_edits(
+    data: bytes,
+    edits: Edits,
+    filename: WheelFilename,
+    *,
+    where: str,
+    context: VariantContext | None = None,
+) -> Edited:
+    """Edit METADATA line by line; what is not edited keeps its bytes (B-42).
+
+    :param data: METADATA of the wheel.
+    :param edits: what is edited.
+    :param filename: of the wheel.
+    :param where: the wheel, for errors.
+    :param context: for which variant markers are resolved, those of added dependencies as well
+        (B-40, B-41); None: they stay.
+    :raises InvalidWheel: its METADATA cannot be read, or is about something else than its name.
+    :raises InvalidRequirement: a dependency cannot be read.
+    """
+    core = core_metadata.read_metadata(data, where)
+    if (core.name, core.version) != (filename.name, filename.version):
+        raise InvalidWheel(
+            f"METADATA is of {core.name} {core.version}, the file name of "
+            f"{filename.name} {filename.version}",
+            where=where,
+        )
+    spelled = _spelled_name(data)
+    new_name, version = edits.new_name(spelled), edits.new_version(core.version)
+    notes: list[str] = []
+    if new_name != spelled:
+        notes.append(f"it is called {new_name} instead of {spelled}")
+    if version != core.version:
+        notes.append(f"it is version {version} instead of {core.version}")
+    elif edits.version is not None and str(edits.version) != str(core.version):
+        notes.append(f"it stays version {core.version}, which {edits.version} is the same as")
+    wanted = tuple(dict.fromkeys(edits.add))
+    if context is not None:
+        dropped: list[str] = []
+        data = core_metadata.without_variant_markers(
+            data, context, where=where, filtered=False, dropped=dropped.append
+        )
+        wanted, useless = _resolved(wanted, context, where)
+        notes += [NOT_NEEDED.format(text) for text in dict.fromkeys((*dropped, *useless))]
+    removed: list[str] = []
+    kept: set[str] = set()
+
+    def is_kept(text: str) -> bool:
+        # What would be added again stays where it is, so that doing it twice changes nothing.
+        if edits.remove and text not in wanted and _name_of(text, where) in edits.remove:
+            removed.append(text)
+            return False
+        kept.add(text)
+        return True
+
+    changed = core_metadata.edited(
+        data,
+        name=None if new_name == spelled else new_name,
+        version=None if version == core.version else str(version),
+        is_kept=is_kept,
+    )
+    added = [text for text in wanted if text not in kept]
+    if added:
+        changed = core_metadata.edited(changed, added=added)
+    notes += [f"it no longer needs {text}" for text in removed]
+    notes += [f"it needs {text}" for text in added]
+    return Edited(changed, canonicalize_name(new_name), version, tuple(notes))
+
+
+def _resolved(
+    texts: Iterable[str], context: VariantContext, where: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return dependencies with their variant markers resolved, and those that are not needed."""
+    resolved = {
+        text: core_metadata.resolved_requirement(text, context, where=where, filtered=False)
+        for text in texts
+    }
+    needed = dict.fromkeys(text for text in resolved.values() if text is not None)
+    return tuple(needed), tuple(old for old, text in resolved.items() if text is None)
+
+
+def _spelled_name(data: bytes) -> str:
+    """Return the name as METADATA spells it, which was read before."""
+    return header_value(data, "Name") or ""
+
+
+def _name_of(text: str, where: str) -> NormalizedName:
+    """Return which project a dependency is on."""
+    return parse_requirement(text, allow_variant_markers=True, where=where).name

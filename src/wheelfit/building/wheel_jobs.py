@@ -1,0 +1,171 @@
+"""What is done to one wheel, as a value that can be sent to another process.
+
+`do_job` is all that a worker needs: one wheel comes in, one comes out, or an error and nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from wheelfit.building.repack.wheel import repack_wheel
+from wheelfit.building.variant_wheel import make_plain, make_variant, relabel
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.metadata import WrittenLayout, read_document
+from wheelfit.wheels.conversion import convert_wheel
+from wheelfit.wheels.rewrite import UNVERIFIED, Writing, copy_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wheelfit.building.repack.edits import Edits
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.wheels.conversion import Converted
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Make a variant wheel, or replace label and document of one (B-32)."""
+
+    label: Label
+    document: bytes
+    """The document of the label, or of the release, as JSON."""
+    layout: WrittenLayout = "850"
+    resolve_markers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """Call a variant wheel otherwise; its properties stay."""
+
+    label: Label | None = None
+    """The new label; None: derived from the properties."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmake:
+    """Make a plain wheel of a variant wheel (B-32)."""
+
+    if_any: bool = False
+    """Whether a plain wheel is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """Write the current layout into variant wheels of old ones (F-56)."""
+
+    accept_losses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repack:
+    """Edit what a wheel says of itself, and maybe make a variant of it (B-42, B-43)."""
+
+    edits: Edits
+    label: Label | None = None
+    document: bytes | None = None
+    """As for `Make`; given together with the label."""
+    layout: WrittenLayout = "850"
+    resolve_markers: bool = False
+
+
+Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack
+"""What is done to a wheel."""
+
+
+@dataclass(frozen=True, slots=True)
+class WheelJob:
+    """Say what is done to which wheel; can be pickled."""
+
+    source: Path
+    """The wheel."""
+    act: Act
+    """What is done to it."""
+    folder: Path
+    """Where the result goes."""
+    writing: Writing = Writing()
+    """How it is written."""
+    copy_unchanged: bool = False
+    """Whether a wheel that needs nothing is copied all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Say what became of a wheel; can be pickled."""
+
+    source: Path
+    path: Path
+    """The result; the source itself if there was nothing to do."""
+    notes: tuple[str, ...] = ()
+    """What was done or is unwise, one sentence each."""
+    content_verified: bool = False
+    """Whether every byte was compared with RECORD."""
+    layout: str | None = None
+    """Of a conversion: the layout that the wheel had; None: it is a plain wheel."""
+    lost: tuple[str, ...] = ()
+    """Of a conversion: what went with consent, one sentence each."""
+    is_new: bool = True
+    """Whether a wheel was written."""
+
+
+def do_job(job: WheelJob) -> Done:
+    """Do what is to be done to one wheel.
+
+    :param job: says what.
+    :return: what became of it.
+    :raises WheelfitError: it cannot be done; nothing was written.
+    """
+    notes: list[str] = []
+    path, converted = _do(job, notes.append)
+    layout, lost = (None, ()) if converted is None else (converted.layout, converted.lost)
+    if path is None:
+        path = job.source
+        if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
+            path = job.folder / job.source.name
+            copy_wheel(job.source, path, overwrite=job.writing.overwrite, sync=job.writing.sync)
+            return Done(job.source, path, ("it is copied as it is",), layout=layout)
+        return Done(job.source, path, layout=layout, is_new=False)
+    verified = job.writing.verify_content
+    if verified is None:
+        verified = not any(text.endswith(UNVERIFIED) for text in notes)
+    notes += [f"lost: {text}" for text in lost]
+    return Done(job.source, path, tuple(notes), verified, layout, lost)
+
+
+def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:
+    """Return where the result is, None if there is nothing to do; of a conversion more."""
+    source, folder, writing = job.source, job.folder, job.writing
+    match job.act:
+        case Make(label, document, layout, resolve):
+            parsed = _read(document)
+            path = make_variant(
+                source, folder, label=label, document=parsed, layout=layout,
+                resolve_markers=resolve, writing=writing, note=note,
+            )  # fmt: skip
+            return path, None
+        case Relabel(label):
+            return relabel(source, folder, label=label, writing=writing, note=note), None
+        case Unmake(if_any):
+            if if_any and not parse_wheel_filename(source.name).is_variant:
+                return None, None
+            return make_plain(source, folder, writing=writing, note=note), None
+        case Convert(accept_losses):
+            if not parse_wheel_filename(source.name).is_variant:
+                return None, None
+            converted = convert_wheel(
+                source, folder, accept_losses=accept_losses, writing=writing, note=note
+            )
+            return (converted.path if converted.is_new else None), converted
+        case Repack(edits, label, document, layout, resolve):
+            path = repack_wheel(
+                source, folder, edits, label=label,
+                document=None if document is None else _read(document),
+                layout=layout, resolve_markers=resolve, writing=writing, note=note,
+            )  # fmt: skip
+            return path, None
+
+
+def _read(document: bytes) -> VariantDocument:
+    return read_document(document, where="the document of the variant")

@@ -1,0 +1,354 @@
+"""Do the same with many items, wherever a `concurrent.futures` executor has it done.
+
+One item that fails, or takes its process with it, costs the others nothing. Results come in the
+order of the items, whoever was done first, and no more is under way at once than workers need.
+
+What goes to a worker and what comes back are bytes that are written and read here. So a result
+that cannot be sent is the fault of its item, and not the end of the process that waits for it;
+and no library that moves them has to understand them.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import pickle
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from wheelfit import __version__
+from wheelfit.errors import (
+    EnvironmentBusy,
+    EnvironmentUnavailable,
+    FileProblem,
+    UnexpectedStatus,
+    UnfitWorkers,
+    Unreachable,
+    WheelfitError,
+    WorkerLost,
+    WorkFailed,
+)
+from wheelfit.sources.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Executor, Future
+
+    from wheelfit.building.work_record import WorkRecord
+    from wheelfit.sources.progress import Progress
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+_AHEAD = 2
+"""Batches that are under way for each worker, so that none waits for us."""
+_LONGEST_PAUSE = 2.0
+_PASSING = frozenset(
+    [
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ETIMEDOUT,
+        getattr(errno, "ESTALE", errno.EIO),  # of a network's file system; Windows has none
+    ]
+)
+_SERVER_FAULT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Item, Value]):
+    """Say what became of one item."""
+
+    item: Item
+    value: Value | None = None
+    """What the function returned; None too if it failed."""
+    error: WheelfitError | None = None
+    """Why there is no value."""
+    attempts: int = 0
+    """How often it was begun; none if it was done in an earlier run."""
+    seconds: float = 0.0
+    """How long the last of them took."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it was done in an earlier run."""
+        return not self.attempts and self.error is None
+
+
+def run(
+    function: Callable[[Item], Value],
+    items: Iterable[Item],
+    *,
+    executor: Executor,
+    workers: int | Callable[[], int] = 1,
+    attempts: int = 3,
+    batch: int = 1,
+    record: WorkRecord[Item, Value] | None = None,
+    progress: Progress = NO_PROGRESS,
+    weigh: Callable[[Item], int] = lambda _: 1,
+    done: Callable[[Outcome[Item, Value]], None] = lambda _: None,
+    pause: Callable[[float], None] = time.sleep,
+) -> list[Outcome[Item, Value]]:
+    """Call a function for every item, and return what became of each, in their order.
+
+    An item is tried again if what went wrong may pass: its worker died, or a disk or a server
+    failed. Those that were under way when a worker died are tried again one by one, so that the
+    one which kills it is found out and takes none of the others along.
+
+    :param function: of a module that workers can import, as its arguments are pickled. It may be
+        called again for an item that it was interrupted in, or had ended for a worker that died.
+    :param items: what it is called for; all can be pickled.
+    :param executor: any executor of `concurrent.futures`. When it breaks it is asked to go on.
+    :param workers: how many work there at once; a function where that may change.
+    :param attempts: how often an item is begun before it is given up.
+    :param batch: how many items are sent at once; more where sending takes as long as working.
+    :param record: what was done in earlier runs, and where what is done now is written down.
+    :param progress: told of the weight of items as they are done.
+    :param weigh: what an item counts for the progress.
+    :param done: told of each outcome as soon as it is known, in any order.
+    :param pause: waits before an item is tried again for a fault that may pass.
+    :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
+    :raises UnfitWorkers: workers have another wheelfit; nothing more is begun.
+    """
+    count = workers if callable(workers) else lambda: workers
+    work = _Run(function, list(items), executor, count, attempts, max(1, batch))
+    work.record, work.progress, work.weigh = record, progress, weigh
+    work.done, work.pause = done, pause
+    return work.outcomes()
+
+
+def may_pass(error: BaseException) -> bool:
+    """Tell whether what went wrong may go well another time; wrong input never does.
+
+    :param error: one of our family, or any other.
+    """
+    if isinstance(error, Unreachable | EnvironmentBusy | WorkerLost | MemoryError):
+        return True
+    if isinstance(error, UnexpectedStatus):
+        return error.status >= _SERVER_FAULT
+    if isinstance(error, OSError):
+        passing = (ConnectionError, TimeoutError, BlockingIOError, InterruptedError)
+        return isinstance(error, passing) or error.errno in _PASSING
+    if isinstance(error, WheelfitError):
+        cause = error.__cause__ or error.__context__
+        return isinstance(cause, OSError) and may_pass(cause)
+    return False
+
+
+class _Run(Generic[Item, Value]):
+    """Hold what is to be done, what is under way, and what is done."""
+
+    def __init__(
+        self,
+        function: Callable[[Item], Value],
+        items: list[Item],
+        executor: Executor,
+        workers: Callable[[], int],
+        attempts: int,
+        batch: int,
+    ) -> None:
+        self._function = function
+        self._items = items
+        self._executor = executor
+        self._workers = workers
+        self._most = attempts
+        self._batch = batch
+        self.record: WorkRecord[Item, Value] | None = None
+        self.progress: Progress = NO_PROGRESS
+        self.weigh: Callable[[Item], int] = lambda _: 1
+        self.done: Callable[[Outcome[Item, Value]], None] = lambda _: None
+        self.pause: Callable[[float], None] = time.sleep
+        self._outcomes: list[Outcome[Item, Value] | None] = [None] * len(items)
+        self._begun = [0] * len(items)
+        self._waiting: deque[int] = deque()
+        self._again: deque[int] = deque()
+        """Those that are tried again when the others are done."""
+        self._suspects: deque[int] = deque()
+        """Those that were under way when a worker died."""
+        self._under_way: dict[Future[list[bytes]], tuple[int, ...]] = {}
+
+    def outcomes(self) -> list[Outcome[Item, Value]]:
+        """Do all of it."""
+        self.progress.start(sum(map(self.weigh, self._items)))
+        for position in range(len(self._items)):
+            if not self._is_kept(position):
+                self._waiting.append(position)
+        try:
+            while self._fill():
+                ended, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    self._take(future, self._under_way.pop(future))
+        finally:
+            for future in self._under_way:
+                future.cancel()
+        self.progress.done()
+        return [one for one in self._outcomes if one is not None]
+
+    def _is_kept(self, position: int) -> bool:
+        if self.record is None:
+            return False
+        value = self.record.value(self._items[position])
+        if value is None:
+            return False
+        self._end(position, Outcome(self._items[position], value))
+        return True
+
+    # --- sending ---------------------------------------------------------------------------
+
+    def _fill(self) -> bool:
+        """Begin what may be begun now; tell whether anything is under way."""
+        limit = self._workers() * _AHEAD
+        while not self._suspects and len(self._under_way) < limit:
+            if self._waiting:
+                count = min(self._batch, len(self._waiting))
+                self._begin(tuple(self._waiting.popleft() for _ in range(count)))
+            elif self._again:
+                position = self._again.popleft()
+                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self._begun[position]))
+                self._begin((position,))
+            else:
+                break
+        # One at a time and alone, so that it is known who killed a worker.
+        while self._suspects and not self._under_way:
+            self._begin((self._suspects.popleft(),))
+        return bool(self._under_way)
+
+    def _begin(self, positions: tuple[int, ...]) -> None:
+        for position in positions:
+            self._begun[position] += 1
+        packed = _packed((self._function, [self._items[position] for position in positions]))
+        try:
+            future = self._executor.submit(_work, __version__, packed)
+        except BrokenExecutor:
+            self._lose(positions)
+        else:
+            self._under_way[future] = positions
+
+    # --- taking ----------------------------------------------------------------------------
+
+    def _take(self, future: Future[list[bytes]], positions: tuple[int, ...]) -> None:
+        try:
+            answers = future.result()
+        except (BrokenExecutor, WorkerLost):
+            self._lose(positions)
+            return
+        except CancelledError:
+            raise WorkerLost(
+                "the work was cancelled where it was done",
+                hint="see whether the scheduler is still there",
+            ) from None
+        for position, answer in zip(positions, answers, strict=True):
+            value, error, passes, seconds = pickle.loads(answer)  # noqa: S301 - from our worker
+            if error is None:
+                self._finish(position, value, seconds)
+            elif passes and self._begun[position] < self._most:
+                self._again.append(position)
+            else:
+                self._fail(position, error, seconds)
+
+    def _lose(self, positions: tuple[int, ...]) -> None:
+        """Take note that the worker of some items died."""
+        for position in positions:
+            if self._begun[position] < self._most:
+                self._suspects.append(position)
+                continue
+            times = self._begun[position]
+            self._fail(
+                position,
+                WorkerLost(
+                    "the process that worked on it ended"
+                    + (f", {times} times" if times > 1 else ""),
+                    where=str(self._items[position]),
+                    hint="see whether it needs more memory than there is (-j 1 needs least)",
+                ),
+                0.0,
+            )
+
+    def _finish(self, position: int, value: Value, seconds: float) -> None:
+        item = self._items[position]
+        if self.record is not None:
+            self.record.add(item, value)
+        self._end(position, Outcome(item, value, None, self._begun[position], seconds))
+
+    def _fail(self, position: int, error: WheelfitError, seconds: float) -> None:
+        item = self._items[position]
+        self._end(position, Outcome(item, None, error, self._begun[position], seconds))
+
+    def _end(self, position: int, outcome: Outcome[Item, Value]) -> None:
+        self._outcomes[position] = outcome
+        self.done(outcome)
+        self.progress.advance(self.weigh(outcome.item))
+
+
+# --- what happens in a worker ----------------------------------------------------------------
+
+
+def _work(version: str, packed: bytes) -> list[bytes]:
+    """Call the function for some items; whatever goes wrong is the fault of one of them.
+
+    :param version: of the wheelfit that asks.
+    :param packed: the function and the items.
+    """
+    if version != __version__:
+        raise UnfitWorkers(
+            f"a worker has wheelfit {__version__}, here it is {version}",
+            hint="install the same version wherever workers run",
+        )
+    function, items = pickle.loads(packed)  # noqa: S301 - from who asks, as all that is done here
+    return [_attempt(function, item) for item in items]
+
+
+def _attempt(function: Callable[[Any], Any], item: Any) -> bytes:
+    started = time.perf_counter()
+    try:
+        value = function(item)
+        return _packed((value, None, False, time.perf_counter() - started))
+    except Exception as error:  # noqa: BLE001 - no item may end the work on others
+        seconds = time.perf_counter() - started
+        return _packed((None, _in_family(error, item), may_pass(error), seconds))
+
+
+def _in_family(error: Exception, item: object) -> WheelfitError:
+    if isinstance(error, WheelfitError):
+        return error
+    if isinstance(error, OSError):
+        where = error.filename if isinstance(error.filename, str) else str(item)
+        return FileProblem(error.strerror or type(error).__name__, where=where)
+    if isinstance(error, MemoryError):
+        words = "there is not enough memory for it"
+        return EnvironmentUnavailable(words, where=str(item), hint="-j 1 needs least")
+    import traceback  # noqa: PLC0415 - this should not happen
+
+    return WorkFailed(
+        f"it failed in a way it should not: {type(error).__name__}: {error}",
+        where=str(item),
+        note="".join(traceback.format_exception(error)).rstrip(),
+        hint="report it with this text",
+    )
+
+
+class _Pickler(pickle.Pickler):
+    """Write what our values hold; mappings that cannot be changed are among it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, MappingProxyType):
+            return _unchangeable, (dict(value),)
+        return NotImplemented
+
+
+def _unchangeable(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+def _packed(value: object) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()

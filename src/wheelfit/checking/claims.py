@@ -1,0 +1,269 @@
+"""Hold what a wheel claims against what its binaries say of themselves.
+
+The file name claims a platform, the document claims properties. A binary that cannot be read
+contradicts nothing, and that is said; what binaries do not say is not guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Severity
+from wheelfit.checking.platform_claims import platform_findings
+from wheelfit.core.versions import parse_version
+from wheelfit.platforms.families.nvidia.facts import Capability
+from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
+from wheelfit.wheels.binaries.levels import is_below
+from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
+from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
+
+_NVIDIA, _X86_64 = "nvidia", "x86_64"
+_SHOWN = 3
+
+
+def claim_findings(
+    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: Place
+) -> Iterator[Finding]:
+    """Yield where the binaries of a wheel contradict its claims (B-60).
+
+    :param binaries: of the wheel.
+    :param name: its file name.
+    :param document: its ``variant.json``; None for a plain wheel, or if it cannot be read.
+    :param place: the wheel.
+    """
+    for one in binaries:
+        for fault in one.faults:
+            yield place.found(checks.UNREADABLE_BINARY, f"{one.member}: {fault}")
+    yield from platform_findings(binaries, name, place)
+    properties = None
+    if document is not None and name.label is not None:
+        properties = document.properties(name.label)
+    claimed: dict[str, dict[str, tuple[str, ...]]] = {}
+    for feature, values in properties.features() if properties is not None else ():
+        claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
+    yield from _level_findings(binaries, claimed.get(_X86_64, {}), place)
+    nvidia = claimed.get(_NVIDIA, {})
+    if properties is not None and properties and not nvidia.get("sm_arch"):
+        yield from _no_arch_findings(binaries, place, claims_nvidia=bool(nvidia))
+    if nvidia:
+        yield from _code_findings(binaries, nvidia.get("sm_arch", ()), place)
+        yield from _driver_findings(binaries, nvidia, place)
+
+
+# --- processors -----------------------------------------------------------------------------
+
+
+def _level_findings(
+    binaries: Binaries, features: Mapping[str, Sequence[str]], place: Place
+) -> Iterator[Finding]:
+    """Compare the level with what the loader asks for, and with what always runs (P-102)."""
+    claimed = claimed_level(features)
+    if claimed is None:
+        return
+    severity = None if features else Severity.WARNING
+    standing = f"the wheel claims {claimed}" if features else "the wheel claims no level"
+    for level in sorted({one.levels.needed for one in binaries if one.levels.needed}):
+        members = [one.member for one in binaries if one.levels.needed == level]
+        if is_below(claimed, level):
+            yield place.found(
+                checks.LEVEL_TOO_LOW,
+                f"{_some(members)} refuses to load below {level}, {standing}",
+                severity=severity,
+            )
+    for one in unguarded_code(binaries, claimed):
+        yield place.found(checks.UNGUARDED_CODE, f"{one}; {standing}", severity=severity)
+
+
+# --- code for GPUs --------------------------------------------------------------------------
+
+
+def _no_arch_findings(
+    binaries: Binaries, place: Place, *, claims_nvidia: bool
+) -> Iterator[Finding]:
+    """Report code for GPUs in a variant that any GPU takes (P-95).
+
+    A variant that claims nothing of NVIDIA may run without a GPU; a plain wheel claims nothing.
+    """
+    if binaries.code:
+        yield place.found(
+            checks.NO_SM_ARCH,
+            f"it has {listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
+            "that machines with other GPUs take it too",
+            severity=None if claims_nvidia else Severity.NOTE,
+        )
+
+
+def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Compare the values of ``sm_arch`` with the code that is there (B-60, P-90, P-91)."""
+    if not values:
+        return
+    carriers = binaries.with_code
+    unsure = any(one.faults for one in binaries)
+    if not carriers:
+        if not unsure:
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                "it claims sm_arch, and no binary in it has code for GPUs",
+                severity=Severity.NOTE,
+            )
+        return
+    there = listed([str(code) for code in binaries.code])
+    for value in values:
+        if takers(value) is None:
+            continue  # unknown-value tells of it
+        lacking = {
+            one.member: gpus
+            for one in carriers
+            if not one.faults and (gpus := unserved(value, one.code))
+        }
+        if lacking and len(lacking) == len(carriers):
+            missing = _gpus(min(lacking.values(), key=len))
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, and has nothing for {missing}: only {there}",
+            )
+        elif lacking:
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, for which there is nothing in {_some(list(lacking))}",
+                severity=Severity.WARNING,
+            )
+        elif not unsure and not any(_stands_for(code, value) for code in binaries.code):
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, and contains exactly that nowhere; other code runs there",
+                severity=Severity.NOTE,
+            )
+    yield from _unclaimed(binaries, values, place)
+
+
+def _stands_for(code: DeviceCode, value: str) -> bool:
+    """Return whether an image is what a value names; ``100_real`` names that for 100f too."""
+    kind = "virtual" if code.kind is CodeKind.PTX else "real"
+    return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
+
+
+def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Tell of code for GPUs that take the wheel for none of its values."""
+    taking = {one for value in values for one in (takers(value) or (frozenset(),))[0]}
+    oldest = [
+        one
+        for value in values
+        if (found := takers(value)) is not None and found[1] is CodeKind.PTX
+        for one in found[0]
+    ]
+    left = [
+        code
+        for code in binaries.code
+        if code.values
+        and code.capability not in taking
+        and not (oldest and min(oldest) <= code.capability)
+    ]
+    if left:
+        names = listed([str(code) for code in left])
+        yield place.found(
+            checks.UNCLAIMED_CODE, f"it contains {names}, which no value of sm_arch stands for"
+        )
+
+
+def _gpus(capabilities: Sequence[Capability]) -> str:
+    return listed([f"{one.major}.{one.minor}" for one in capabilities])
+
+
+# --- drivers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Hold the lowest driver that takes a wheel."""
+
+    text: str
+    pair: tuple[int, int]
+
+
+def _driver_findings(
+    binaries: Binaries, claimed: dict[str, tuple[str, ...]], place: Place
+) -> Iterator[Finding]:
+    """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
+    bound = _bound(claimed.get("cuda_version_lower_bound", ()))
+    majors: dict[int, list[Binary]] = {}
+    for one in binaries:
+        for major in cuda_majors(one.needed):
+            majors.setdefault(major, []).append(one)
+    if bound is None:
+        if majors and "cuda_version_lower_bound" not in claimed:
+            yield place.found(
+                checks.WRONG_CUDA_BOUND,
+                f"it needs libraries of CUDA {min(majors)}, and claims no lower bound for drivers",
+                severity=Severity.WARNING,
+            )
+        return
+    if majors and min(majors) > bound.pair[0]:
+        members = [one.member for one in majors[min(majors)]]
+        yield place.found(
+            checks.WRONG_CUDA_BOUND,
+            f"it claims {bound.text}, and {_some(members)} needs libraries of CUDA {min(majors)}",
+        )
+    elif majors and max(majors) < bound.pair[0]:
+        yield place.found(
+            checks.WRONG_CUDA_BOUND,
+            f"it claims {bound.text}, and its libraries are of CUDA {max(majors)}: older drivers "
+            "would do",
+            severity=Severity.NOTE,
+        )
+    yield from _ptx_findings(binaries, claimed.get("sm_arch", ()), bound, place)
+
+
+def _ptx_findings(
+    binaries: Binaries, values: Sequence[str], bound: _Bound, place: Place
+) -> Iterator[Finding]:
+    """Report GPUs that have nothing but PTX which the oldest driver does not understand."""
+    boards = has_boards(binaries)
+    for value in values:
+        for binary in binaries.with_code:
+            refused = refused_ptx(value, binary.code, Capability(*bound.pair), boards=boards)
+            needed = {
+                gpu: cuda
+                for gpu, code in refused.items()
+                if (cuda := cuda_of_ptx(code.version or (0, 0))) is not None
+            }
+            if needed:
+                code = refused[min(needed)]
+                yield place.found(
+                    checks.WRONG_CUDA_BOUND,
+                    f"it claims {value} and {bound.text}, and all that {binary.member} has for "
+                    f"{_gpus(sorted(needed))} is {code}, which needs a driver for CUDA "
+                    f"{max(needed.values())}",
+                )
+
+
+def _bound(values: Sequence[str]) -> _Bound | None:
+    found = []
+    for value in values:
+        try:
+            version = parse_version(value)
+        except InvalidVersion:
+            continue
+        found.append(_Bound(value, (version.major, version.minor)))
+    return min(found, key=lambda one: one.pair, default=None)
+
+
+def _some(members: Sequence[str]) -> str:
+    """Name members, and how many more there are."""
+    shown = listed(members[:_SHOWN])
+    more = len(members) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

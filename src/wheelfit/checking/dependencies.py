@@ -1,0 +1,238 @@
+"""Check the dependencies in METADATA: variant markers, and builds for versions of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.profile import Profile
+from wheelfit.core.abi_dependency import abi_namespaces, not_admitted, project_of
+from wheelfit.core.labels import NULL, is_label
+from wheelfit.core.marker_grammar import (
+    VARIANT_LABEL,
+    VARIANT_SETS,
+    Comparison,
+    Literal,
+    Variable,
+    comparisons,
+)
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import PropertySet, is_name, is_value
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shortened
+from wheelfit.errors import InvalidRequirement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Feature, Property
+    from wheelfit.core.requirements import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Hold everything that the variants of a release declare together."""
+
+    labels: frozenset[str]
+    namespaces: frozenset[str]
+    features: frozenset[tuple[str, str]]
+    properties: frozenset[tuple[str, str, str]]
+
+    @classmethod
+    def by(cls, documents: Iterable[VariantDocument]) -> Declared:
+        """Return what some documents declare.
+
+        :param documents: of one release, one of them complete.
+        """
+        labels: set[str] = {NULL}
+        items: set[Property] = set()
+        for document in documents:
+            labels.update(document.variants, document.unusable)
+            for properties in document.variants.values():
+                items.update(properties)
+        return cls(
+            frozenset(labels),
+            frozenset(item.namespace for item in items),
+            frozenset((item.namespace, item.feature) for item in items),
+            frozenset((item.namespace, item.feature, item.value) for item in items),
+        )
+
+    def has(self, variable: str, literal: str) -> bool:
+        """Say whether any variant has what a marker asks for.
+
+        :param variable: one of the four.
+        :param literal: of the right shape.
+        """
+        if variable == VARIANT_LABEL:
+            return literal in self.labels
+        parts = _parts(literal)
+        match len(parts):
+            case 1:
+                return parts[0] in self.namespaces
+            case 2:
+                return (parts[0], parts[1]) in self.features
+            case _:
+                return (parts[0], parts[1], parts[2]) in self.properties
+
+
+def check_dependencies(
+    core: CoreMetadata, label: Label | None, place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    """Check the dependencies of a wheel by themselves.
+
+    :param core: its METADATA.
+    :param label: from its file name.
+    :param place: METADATA of the wheel.
+    :param profiles: tools whose rules count too.
+    """
+    with_markers: list[str] = []
+    for text in core.requires_texts:
+        try:
+            requirement = parse_requirement(text, allow_variant_markers=True)
+        except InvalidRequirement as error:
+            yield place.found(
+                checks.INVALID_REQUIREMENT,
+                f"{shortened(text, _LONGEST)!r}: {error.message}",
+                rule="F-105" if "variant_" in text else "PEP 508",
+            )
+            continue
+        if requirement.marker is None or not requirement.marker.uses_variants:
+            continue
+        with_markers.append(text)
+        for comparison in comparisons(requirement.marker.expression):
+            reason = _hopeless(comparison)
+            if reason is not None:
+                yield place.found(
+                    checks.MARKER_NEVER_MATCHES, f"{shortened(text, _LONGEST)!r}: {reason}"
+                )
+    if with_markers and label is None:
+        yield place.found(
+            checks.VARIANT_MARKER_IN_PLAIN_WHEEL, _listed("a plain wheel has", with_markers)
+        )
+    if with_markers and Profile.UV in profiles:
+        yield place.found(checks.UV_MARKERS, _listed("METADATA has", with_markers))
+
+
+def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) -> Iterator[Finding]:
+    """Yield markers that ask for what no variant of the release has (F-107).
+
+    :param core: METADATA of a wheel.
+    :param declared: everything that the release declares.
+    :param place: METADATA of the wheel.
+    """
+    for requirement, text in _sound(core):
+        if requirement.marker is None:
+            continue
+        for comparison in comparisons(requirement.marker.expression):
+            variable, literal = comparison.variable(), _literal(comparison)
+            if literal is None or _hopeless(comparison) is not None:
+                continue
+            if variable == VARIANT_LABEL:
+                if comparison.operator not in ("==", "!=") or not literal:
+                    continue
+            elif variable not in VARIANT_SETS:
+                continue
+            if not declared.has(variable, literal):
+                yield place.found(
+                    checks.UNDECLARED_IN_MARKER,
+                    f"{shortened(text, _LONGEST)!r}: no variant of the release has {literal}",
+                )
+
+
+def abi_findings(
+    core: CoreMetadata, label: Label, document: VariantDocument, place: Place
+) -> Iterator[Finding]:
+    """Yield dependencies that exclude what a build says it was made for (P-58).
+
+    :param core: METADATA of a wheel.
+    :param label: of the wheel.
+    :param document: its ``variant.json``.
+    :param place: METADATA of the wheel.
+    """
+    namespaces = abi_namespaces(document.providers)
+    properties = document.properties(label)
+    if not namespaces or not properties:
+        return
+    requirements = [requirement for requirement, _ in _sound(core)]
+    for feature, values in properties.features():
+        project = project_of(feature.name) if feature.namespace in namespaces else None
+        if project is None:
+            continue
+        wanted = [one for one in requirements if one.name == project]
+        if not wanted:
+            yield place.found(
+                checks.ABI_NOT_REQUIRED, f"{feature} is declared, and {project} not required"
+            )
+        for value in values:
+            # Markers may ask for this very value, and then see only it (P-53).
+            narrowed = VariantContext(label, _with_only(properties, feature, value))
+            for requirement in wanted:
+                marker = requirement.marker
+                if marker is not None and (
+                    marker.resolve_variants(narrowed, filtered=False) is False
+                ):
+                    continue
+                if not_admitted(requirement.specifier, [value]):
+                    yield place.found(
+                        checks.ABI_CONTRADICTION,
+                        f"{feature} :: {value} is declared, and {requirement} excludes it",
+                    )
+
+
+def _with_only(properties: PropertySet, feature: Feature, value: str) -> PropertySet:
+    return PropertySet(
+        item
+        for item in properties
+        if (item.namespace, item.feature) != (feature.namespace, feature.name)
+        or item.value == value
+    )
+
+
+def _sound(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]:
+    for text in core.requires_texts:
+        try:
+            yield parse_requirement(text, allow_variant_markers=True), text
+        except InvalidRequirement:
+            continue
+
+
+def _hopeless(comparison: Comparison) -> str | None:
+    """Return why a comparison with a variant variable can never match (F-106)."""
+    variable, literal = comparison.variable(), _literal(comparison)
+    if literal is None:
+        return None
+    if variable in VARIANT_SETS:
+        count = VARIANT_SETS[variable]
+        parts = _parts(literal)
+        if len(parts) != count:
+            return f"{literal!r} has {len(parts)} parts, {variable} has items of {count}"
+        *names, last = parts
+        valid = all(map(is_name, names)) and (is_value(last) if count == 3 else is_name(last))
+        return None if valid else f"{literal!r} is no item of {variable}"
+    if variable == VARIANT_LABEL and literal and not is_label(literal):
+        return f"{literal!r} is no label"
+    return None
+
+
+def _literal(comparison: Comparison) -> str | None:
+    sides = (comparison.left, comparison.right)
+    if not any(isinstance(side, Variable) for side in sides):
+        return None
+    return next((side.value for side in sides if isinstance(side, Literal)), None)
+
+
+def _parts(literal: str) -> list[str]:
+    return [part.strip(" \t") for part in literal.split("::")]
+
+
+_LONGEST = 120
+
+
+def _listed(head: str, texts: list[str]) -> str:
+    more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
+    return f"{head} {shortened(texts[0], _LONGEST)!r}{more}"

@@ -1,0 +1,445 @@
+"""Check one variant document: its form (F-131), and whether it makes sense."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks, profile
+from wheelfit.checking.findings import Place
+from wheelfit.checking.lines import with_lines
+from wheelfit.checking.spelling import is_slip, resembling, spellings_of, words_of
+from wheelfit.checking.vocabulary import VOCABULARIES
+from wheelfit.core.index_metadata import label_fault
+from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
+from wheelfit.core.layouts.schema import PEP_825, PEP_850
+from wheelfit.core.metadata import examine_document
+from wheelfit.core.project_table import read_project_table
+from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
+from wheelfit.core.providers import (
+    ABI_DEPENDENCY,
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+    recognise,
+)
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.static_families import STATIC_FAMILIES
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import InvalidDocument, InvalidRequirement
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.profile import Profile
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Feature, PropertySet
+    from wheelfit.core.providers import Recognition
+    from wheelfit.errors import Fault
+
+_CURRENT = frozenset(["L5", "L7"])
+_HASH_LABEL = re.compile(r"[0-9a-f]{8}")
+_FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
+_MOST = 20
+"""Values that a message lists."""
+_SMALL = 1 << 14
+"""Bytes of documents whose findings are kept for a while: of wheels of many releases."""
+
+
+def check_variant_document(
+    data: bytes,
+    place: Place,
+    *,
+    label: Label | None = None,
+    is_whole: bool = True,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], VariantDocument | None]:
+    """Check a document by itself.
+
+    :param data: its bytes.
+    :param place: the file, and the member if it is in a wheel.
+    :param label: of the wheel it is in; None for the index file of a release.
+    :param is_whole: whether it speaks of all variants of a release, if it is in no wheel.
+    :param profiles: tools whose rules count too.
+    :return: what was found, and the document as a lenient reader sees it; None if it is
+        of no use to anybody.
+    """
+    look = _looked_at if len(data) <= _SMALL else _look_at
+    findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
+    return [replace(one, where=place.where, member=place.member) for one in findings], document
+
+
+def check_project_table(data: bytes, place: Place) -> list[Finding]:
+    """Return the faults of the ``[variant]`` table of a project; none where there is no table.
+
+    :param data: content of the ``pyproject.toml``.
+    :param place: the file.
+    """
+    try:
+        pyproject = tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:
+        message = f"the file is not TOML: {error}"
+        return [place.found(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]
+    try:
+        read_project_table(pyproject)
+    except InvalidDocument as error:
+        return _of_faults(error.faults, place)
+    return []
+
+
+def _look_at(
+    data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
+) -> tuple[list[Finding], VariantDocument | None]:
+    """Return what is found in a document, wherever it is."""
+    place = Place("")
+    faults, document = examine_document(data, where=place.where)
+    findings = _of_faults(faults, place)
+    if document is None:
+        return with_lines(findings, data), None
+    if label is not None:
+        findings += _label_faults(document, label, place)
+    findings += _Sense(document, place, is_index=is_whole and label is None).all()
+    findings += profile.about_document(document, place, profiles)
+    return with_lines(findings, data), document
+
+
+def _of_faults(faults: Iterable[Fault], place: Place) -> list[Finding]:
+    return [
+        place.found(
+            checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
+            fault.message,
+            path=fault.path,
+            rule=fault.rule,
+        )
+        for fault in faults
+    ]
+
+
+# The wheels of one label say the same in release after release.
+_looked_at = lru_cache(maxsize=256)(_look_at)
+
+
+def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iterator[Finding]:
+    """Yield whether a wheel speaks of another label than its own (F-24)."""
+    fault = label_fault(document, label)
+    if fault is None and label not in document.variants:
+        # A reader knows what null means without an entry; a writer gives it one.
+        fault = f"the document has no entry for {label}"
+    if fault is not None and label not in document.unusable:  # that was found with its place
+        yield place.found(checks.WRONG_LABEL, fault, path="variants")
+
+
+class _Sense:
+    """Look whether a document makes sense."""
+
+    def __init__(self, document: VariantDocument, place: Place, *, is_index: bool) -> None:
+        self._document = document
+        self._place = place
+        self._is_index = is_index
+        self._used = {
+            feature for properties in document.variants.values() for feature, _ in
+            properties.features()
+        }  # fmt: skip
+        self._namespaces = {feature.namespace for feature in self._used}
+
+    def all(self) -> Iterator[Finding]:
+        yield from self._layout()
+        for namespace in dict.fromkeys((*self._document.priorities, *sorted(self._namespaces))):
+            yield from self._namespace(namespace)
+        for label, properties in self._document.variants.items():
+            yield from self._label(label, properties)
+            for feature, values in properties.features():
+                yield from self._values(label, feature, values)
+        yield from self._labels_together()
+
+    # --- the document ------------------------------------------------------------------
+
+    def _layout(self) -> Iterator[Finding]:
+        document = self._document
+        if document.layout not in _CURRENT or document.schema not in (PEP_825, PEP_850):
+            schema = document.schema or "there is no $schema"
+            yield self._place.found(
+                checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
+            )
+        if self._document.is_bare and self._used:
+            yield self._place.found(
+                checks.NO_PROVIDERS,
+                f"nobody can tell what is supported of {', '.join(sorted(self._namespaces))}",
+                path="$schema",
+            )
+
+    # --- namespaces ----------------------------------------------------------------------
+
+    def _namespace(self, namespace: str) -> Iterator[Finding]:
+        path = path_of("providers", namespace)
+        others = [*_FAMILIAR, *(set(self._document.priorities) if self._is_index else ())]
+        other = None if namespace in _FAMILIAR else resembling(namespace, others)
+        if other is not None:
+            yield self._place.found(
+                checks.LOOKALIKE_NAMESPACE,
+                f"the namespace {namespace} can be mistaken for {other}",
+                path=path,
+            )
+        provider = self._document.providers.get(namespace)
+        match provider:
+            case StaticProvider():
+                yield from self._static(namespace, provider, path)
+            case PluginProvider():
+                yield from self._plugin(namespace, provider, path)
+            case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
+                yield self._place.found(
+                    checks.UNRECOGNISED_PROVIDER,
+                    f"no tool has a built-in provider {name}",
+                    path=path,
+                    rule="P-8",
+                )
+
+    def _static(self, namespace: str, provider: StaticProvider, path: str) -> Iterator[Finding]:
+        if namespace in HARDWARE:
+            yield self._place.found(
+                checks.VENDOR_STATIC_LIST,
+                f"a static list says that every machine supports {namespace}",
+                path=path,
+            )
+        if not self._is_index or self._document.unusable:
+            return  # others of the release may use it
+        for config in provider.features:
+            used = {feature.name for feature in self._used if feature.namespace == namespace}
+            if config.name not in used:
+                meant = f", they use {listed(sorted(used))}" if used else ""
+                yield self._place.found(
+                    checks.UNUSED_LIST,
+                    f"no variant uses {namespace} :: {config.name}{meant}",
+                    path=path,
+                )
+
+    def _plugin(self, namespace: str, provider: PluginProvider, path: str) -> Iterator[Finding]:
+        reasons = [
+            answer.reason for answer in _recognitions(namespace, provider) if answer.builtin is None
+        ]
+        if len(reasons) < len(provider.requires):
+            return
+        if namespace in HARDWARE:
+            yield self._place.found(
+                checks.UNRECOGNISED_PROVIDER,
+                reasons[0] if reasons else "it requires nothing, so nobody can be asked",
+                path=path,
+            )
+        elif provider.requires:
+            yield self._place.found(
+                checks.NEEDS_TRUST,
+                f"{namespace} is only supported where {provider.requires[0]} is trusted",
+                path=path,
+            )
+
+    # --- values --------------------------------------------------------------------------
+
+    def _values(self, label: Label, feature: Feature, values: tuple[str, ...]) -> Iterator[Finding]:
+        path = path_of("variants", label, feature.namespace, feature.name)
+        provider = self._document.providers.get(feature.namespace)
+        match provider:
+            case StaticProvider():
+                yield from self._listed(provider, feature, values, path)
+            case PluginProvider() if speaks_for_vendor(feature.namespace, provider):
+                yield from self._offered(feature, values, path)
+            case PluginProvider() if not provider.requires:
+                yield self._unselectable(f"nobody can be asked about {feature.namespace}", path)
+            case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
+                yield self._unselectable(f"no tool has a built-in provider {name}", path)
+            case None if not self._document.is_bare:
+                lists = [
+                    name
+                    for name, other in self._document.providers.items()
+                    if isinstance(other, StaticProvider) and name not in self._namespaces
+                ]
+                meant = f"; there is a list for {', '.join(lists)}" if lists else ""
+                yield self._unselectable(f"{feature.namespace} has no provider{meant}", path)
+            case None if feature.namespace in VOCABULARIES:
+                yield from self._offered(feature, values, path)
+
+    def _unselectable(self, message: str, path: str) -> Finding:
+        return self._place.found(checks.UNSELECTABLE_VARIANT, message, path=path)
+
+    def _listed(
+        self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
+    ) -> Iterator[Finding]:
+        """Hold values against a static list, which is the complete answer (P-11)."""
+        lists = {config.name: config.values for config in provider.features}
+        static = lists.get(feature.name)
+        if static is None:
+            has = listed(sorted(lists)) if lists else "nothing"
+            yield self._unselectable(
+                f"the static list of {feature.namespace} has {has}, and not {feature.name}", path
+            )
+            return
+        dead = [value for value in values if value not in static]
+        if len(dead) == len(values):
+            yield self._unselectable(
+                f"the static list of {feature} has {_some(static)}, and none of {_some(values)}",
+                path,
+            )
+        elif dead:
+            yield self._place.found(
+                checks.DEAD_VALUE,
+                f"{_some(dead)} is not in the static list of {feature}",
+                path=path,
+            )
+
+    def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
+        """Hold values against what is known of the namespace (P-28, P-30)."""
+        vocabulary = VOCABULARIES[feature.namespace]
+        is_disputed = vocabulary.is_disputed(feature.name)
+        if is_disputed:
+            published = listed(list(vocabulary.misspelt))
+            names = [name for names in vocabulary.misspelt.values() for name in names]
+            meant = listed(names)
+            yield self._place.found(
+                checks.DISPUTED_SPELLING,
+                f"the published provider has {published}, others have {meant}; "
+                f"this is {feature.name}",
+                path=path,
+            )
+        offered = vocabulary.features.get(feature.name)
+        if offered is None:
+            if not is_disputed:
+                known = listed(list(vocabulary.features)[:3])
+                yield self._place.found(
+                    checks.UNKNOWN_FEATURE,
+                    f"{feature.namespace} has no feature {feature.name}, but for instance {known}",
+                    path=path,
+                )
+            return
+        if len(values) > 1 and not offered.multi_value:
+            yield self._place.found(
+                checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path
+            )
+        unknown = [value for value in values if not offered.is_known(value)]
+        if unknown:
+            whole = ", so no machine can select the variant" if unknown == list(values) else ""
+            yield self._place.found(
+                checks.UNKNOWN_VALUE,
+                f"nobody offers {feature} with the value {_some(unknown)}{whole}",
+                path=path,
+            )
+        wider = [value for value in values if value in offered.wider]
+        if wider and not is_disputed:
+            yield self._place.found(
+                checks.UNPUBLISHED_VALUE,
+                f"the published provider does not offer {feature} with the value {_some(wider)}",
+                path=path,
+            )
+
+    # --- labels ----------------------------------------------------------------------------
+
+    def _label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
+        path = path_of("variants", label)
+        for warning in writer_warnings(label):
+            yield self._place.found(checks.LONG_LABEL, _without_rule(warning), path=path)
+        if (
+            _HASH_LABEL.fullmatch(label)
+            and re.search("[0-9]", label)
+            and label != OLD_NULL
+            and properties
+            and label != (derived := derive_label(properties))
+        ):
+            yield self._place.found(
+                checks.STALE_LABEL,
+                f"the label derived from the properties is {derived}",
+                path=path,
+            )
+        if label in (NULL, OLD_NULL):
+            return
+        words = words_of(label)
+        usual = sorted(set(spellings_of(properties)))
+        for word in words:
+            meant = next((text for text in usual if is_slip(word, text)), None)
+            if meant is not None and word not in usual:
+                yield self._place.found(
+                    checks.SIMILAR_LABEL,
+                    f"the label {label} has {word}, its properties would be {meant}",
+                    path=path,
+                )
+
+    def _labels_together(self) -> Iterator[Finding]:
+        same: dict[PropertySet, list[Label]] = {}
+        for label, properties in sorted(self._document.variants.items()):
+            same.setdefault(properties, []).append(label)
+        for properties, (first, *others) in same.items():
+            for other in others:
+                what = "the same properties" if properties else "no properties"
+                yield self._place.found(
+                    checks.SAME_PROPERTIES,
+                    f"{other} and {first} have {what}",
+                    path=path_of("variants", other),
+                )
+        yield from self._similar_labels()
+
+    def _similar_labels(self) -> Iterator[Finding]:
+        counts: dict[str, int] = {}
+        for label in self._document.variants:
+            for word in set(words_of(label)):
+                counts[word] = counts.get(word, 0) + 1
+        if len(counts) > _MOST_WORDS:
+            return  # nobody typed so many by hand
+        for label, properties in sorted(self._document.variants.items()):
+            usual = set(spellings_of(properties))
+            for word in words_of(label):
+                meant = [
+                    other
+                    for other in counts
+                    if is_slip(word, other) and (counts[other], other) > (counts[word], word)
+                ]
+                if meant and word not in usual and not any(is_slip(word, one) for one in usual):
+                    yield self._place.found(
+                        checks.SIMILAR_LABEL,
+                        f"the label {label} has {word}, others have {min(meant)}",
+                        path=path_of("variants", label),
+                    )
+
+
+_MOST_WORDS = 1000
+
+
+def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
+    """Ask about each requirement by itself, wherever its marker holds (P-62)."""
+    for text in provider.requires:
+        try:
+            requirement = parse_requirement(text, allow_variant_markers=False)
+        except InvalidRequirement:
+            continue
+        alone = replace(provider, requires=(str(replace(requirement, marker=None)),))
+        yield recognise(namespace, alone, {})
+
+
+def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
+    """Say whether a provider is one whose vocabulary is known.
+
+    :param namespace: whose provider it is.
+    :param provider: its entry.
+    """
+    if namespace not in VOCABULARIES:
+        return False
+    packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}
+    for text in provider.requires:
+        try:
+            if parse_requirement(text, allow_variant_markers=False).name in packages:
+                return True
+        except InvalidRequirement:
+            continue
+    return False
+
+
+def _some(values: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(values) - _MOST} more" if len(values) > _MOST else ""
+    return ", ".join(values[:_MOST]) + more
+
+
+def _without_rule(text: str) -> str:
+    """Return a sentence without the rule that it ends with; findings have it apart."""
+    return re.sub(r" \([A-Z]-\d+\)$", "", text)

@@ -1,0 +1,150 @@
+"""One wheel after the other, each by itself; in threads or wherever somebody likes."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from wheelfit.checking.releases import wrong_hash
+from wheelfit.checking.wheels import WheelFacts, check_wheel
+from wheelfit.errors import FileProblem, IntegrityError
+from wheelfit.sources.hashes import check_bytes, check_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.profile import Profile
+    from wheelfit.errors import WheelfitError
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+_MOST_THREADS = 8
+_LARGE = 1 << 20
+
+
+CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
+"""What was found in a wheel, and what is known of it."""
+
+
+class Each(Protocol):
+    """Call a function for each of some wheels."""
+
+    def __call__(
+        self,
+        function: Callable[[WheelToCheck], CheckedWheel],
+        asked: Sequence[WheelToCheck],
+        progress: Progress,
+        /,
+    ) -> Iterable[CheckedWheel | WheelfitError]:
+        """Return what comes of each, in their order; an error leaves its wheel unchecked.
+
+        :param function: raises `FileProblem`.
+        :param asked: the wheels.
+        :param progress: told of their sizes as they are done.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class WheelToCheck:
+    """Say which wheel is looked at, and how closely; can be pickled."""
+
+    path: Path
+    """As the user named it, which is how findings name it."""
+    size: int
+    full: bool = False
+    binaries: bool = False
+    instructions: bool = False
+    profiles: frozenset[Profile] = frozenset()
+    promise: File | None = None
+    """What a page says of it."""
+    folder: Path | None = None
+    """The folder from which its path counts, for another process; None: the current one."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def look_at(asked: WheelToCheck) -> CheckedWheel:
+    """Check one wheel by itself.
+
+    :param asked: which, and how.
+    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :raises FileProblem: it cannot be read.
+    :raises NeedsExtra: see `wheelfit.checking.wheels.check_wheel`.
+    """
+    path = asked.path if asked.folder is None else asked.folder / asked.path
+    where = str(asked.path)
+    try:
+        findings, facts = check_wheel(
+            path,
+            path.name,
+            where=where,
+            full=asked.full,
+            binaries=asked.binaries,
+            instructions=asked.instructions,
+            profiles=asked.profiles,
+        )
+        if asked.full and asked.promise is not None:
+            findings = [*findings, *broken_promises(asked.promise, path, where=where)]
+    except OSError as error:
+        message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
+        raise FileProblem(message, where=where) from error
+    return findings, facts
+
+
+def broken_promises(
+    file: File, path: Path, data: bytes | None = None, *, where: str = ""
+) -> Iterator[Finding]:
+    """Yield where a file is not what a page promises of it (F-79).
+
+    :param file: what the page says.
+    :param path: of the file.
+    :param data: its content, if somebody has read it.
+    :param where: the file, for findings; default: its path.
+    """
+    where = where or str(path)
+    if not (file.hashes or file.size is not None):
+        return
+    try:
+        if data is not None:
+            check_bytes(data, file.hashes, file.size, where=where)
+        else:
+            check_file(path, file.hashes, file.size, where=where)
+    except IntegrityError as error:
+        yield wrong_hash(error, where)
+
+
+def in_threads(
+    function: Callable[[WheelToCheck], CheckedWheel],
+    asked: Sequence[WheelToCheck],
+    progress: Progress,
+) -> Iterator[CheckedWheel | WheelfitError]:
+    """Call a function for each wheel, for large ones in some threads.
+
+    Hashing lets other threads work meanwhile; what small wheels need does not, and many threads
+    would only be in each other's way.
+
+    :param function: raises `FileProblem`.
+    :param asked: the wheels.
+    :param progress: told of their sizes as they are done.
+    """
+
+    def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:
+        try:
+            return function(one)
+        except FileProblem as error:
+            return error
+
+    progress.start(sum(one.size for one in asked))
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+        large = {id(one): pool.submit(call, one) for one in asked if one.size >= _LARGE}
+        for one in asked:
+            future = large.pop(id(one), None)
+            checked = call(one) if future is None else future.result()
+            progress.advance(one.size)
+            yield checked
+    progress.done()

@@ -1,0 +1,119 @@
+"""Check what an index page says of its files, without opening them (F-70 to F-72)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.utils import parse_sdist_filename
+
+from wheelfit.checking import checks, profile
+from wheelfit.checking.findings import Place
+from wheelfit.checking.wheels import filename_findings
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.profile import Profile
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.sources.page import File
+
+    Release = tuple[NormalizedName, Version]
+
+
+@dataclass(slots=True)
+class Listed:
+    """Hold the files that a page lists of one release."""
+
+    wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
+    index_files: list[File] = field(default_factory=list)
+    has_source: bool = False
+
+    @property
+    def files(self) -> Iterator[File]:
+        """Every file but source distributions."""
+        yield from (file for file, _ in self.wheels)
+        yield from self.index_files
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether there is anything about variants."""
+        return bool(self.index_files) or any(name.is_variant for _, name in self.wheels)
+
+
+def sort_files(files: Iterable[File]) -> dict[Release, Listed]:
+    """Sort files by release; what is no wheel, index file or source distribution is left out.
+
+    :param files: as listed; of any projects.
+    """
+    releases: dict[Release, Listed] = {}
+    for file in files:
+        if file.filename.endswith(".whl"):
+            try:
+                name = parse_wheel_filename(file.filename)
+            except InvalidFilename:
+                continue
+            release = releases.setdefault((name.name, name.version), Listed())
+            release.wheels.append((file, name))
+        elif (index := parse_index_file_name(file.filename)) is not None:
+            releases.setdefault(index, Listed()).index_files.append(file)
+        elif (source := sdist_release(file.filename)) is not None:
+            releases.setdefault(source, Listed()).has_source = True
+    return dict(sorted(releases.items()))
+
+
+def sdist_release(filename: str) -> Release | None:
+    """Return whose source distribution a file is; None if it is none."""
+    if not filename.endswith((".tar.gz", ".zip")):
+        return None
+    try:
+        return parse_sdist_filename(filename)
+    except ValueError:  # also for numbers of thousands of digits
+        return None
+
+
+def check_listing(
+    files: Iterable[File],
+    notes: Iterable[str],
+    where: str,
+    profiles: frozenset[Profile] = frozenset(),
+    *,
+    called: Callable[[File], str] = lambda file: redact(file.url),
+) -> Iterator[Finding]:
+    """Check the entries of a page.
+
+    :param files: as listed.
+    :param notes: what the reader of the page passed over.
+    :param where: the page, without credentials.
+    :param profiles: tools whose rules count too.
+    :param called: how findings name a file.
+    """
+    files = list(files)
+    page = Place(where)
+    for note in notes:
+        yield page.found(checks.STRANGE_ENTRY, note)
+    yield from profile.about_files(files, page, profiles)
+    for file in files:
+        place = Place(called(file))
+        if file.filename.endswith(".whl"):
+            try:
+                name = parse_wheel_filename(file.filename)
+            except InvalidFilename as error:
+                yield place.found(checks.INVALID_FILENAME, error.message)
+                continue
+            yield from filename_findings(name, place)
+            yield from profile.about_wheel(name, file.size, place, profiles)
+        elif parse_index_file_name(file.filename) is not None:
+            if file.forbidden:
+                yield place.found(
+                    checks.FORBIDDEN_ATTRIBUTE, f"its entry has {', '.join(file.forbidden)}"
+                )
+            if not file.hashes:
+                yield place.found(checks.NO_HASH, f"{where} promises no hash of it")

@@ -1,0 +1,394 @@
+"""Check files and folders of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.documents import check_project_table, check_variant_document
+from wheelfit.checking.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
+from wheelfit.checking.findings import Count, Place, Report, Unchecked
+from wheelfit.checking.listings import check_listing, sort_files
+from wheelfit.checking.named_files import DOCUMENT, NamedFiles
+from wheelfit.checking.releases import (
+    ReleaseFacts,
+    check_index_file,
+    check_release,
+    check_snapshots,
+    wrong_hash,
+)
+from wheelfit.checking.wheels import WheelFacts
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import (
+    FileProblem,
+    IntegrityError,
+    InvalidFilename,
+    InvalidPage,
+    WheelfitError,
+)
+from wheelfit.sources.hashes import check_bytes
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.simple_api import parse_links
+from wheelfit.sources.urls import file_path, file_url, redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from wheelfit.checking.each_wheel import Each
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.listings import Release
+    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.releases import IndexFacts
+    from wheelfit.core.labels import Label
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+_LARGEST_PAGE = 256 << 20
+_FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
+"""Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
+_HEAD = 1 << 10
+
+
+def check_paths(
+    paths: Sequence[Path],
+    *,
+    full: bool = False,
+    binaries: bool = False,
+    instructions: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+    progress: Progress = NO_PROGRESS,
+    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    each: Each | None = None,
+) -> Report:
+    """Check wheels, documents and folders, each by itself and those of a release together.
+
+    A file that cannot be read is named in the report and hides nothing of the others.
+
+    :param paths: files, and folders that are searched with all folders in them.
+    :param full: compare every member of every wheel with RECORD, and wheels with the hashes
+        on pages.
+    :param binaries: hold the claims of wheels against the binaries in them (B-60).
+    :param instructions: against what they execute too, which takes longer (P-102).
+    :param profiles: tools whose rules count too.
+    :param progress: told of bytes as files are done.
+    :param seen: is given each release, and yields what it finds there.
+    :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
+    """
+    found = NamedFiles()
+    for path in paths:
+        found.add(path)
+    work = _Work(
+        found,
+        profiles,
+        full=full,
+        binaries=binaries,
+        instructions=instructions,
+        seen=seen,
+        each=each,
+    )
+    return work.report(progress)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Collect the files of one release that belong together."""
+
+    wheels: list[WheelFacts] = field(default_factory=list)
+    index_files: list[IndexFacts] = field(default_factory=list)
+    has_source: bool = False
+    is_listed: bool = False
+    is_whole: bool = True
+
+    @property
+    def has_index(self) -> bool:
+        """Whether something says what the release has."""
+        return bool(self.index_files) or self.is_listed
+
+    def take(self, other: _Group) -> None:
+        self.wheels += other.wheels
+        self.index_files += other.index_files
+        self.has_source |= other.has_source
+        self.is_listed |= other.is_listed
+        self.is_whole &= other.is_whole
+
+
+class _Work:
+    """Check what was found."""
+
+    def __init__(
+        self,
+        found: NamedFiles,
+        profiles: frozenset[Profile],
+        *,
+        full: bool,
+        binaries: bool = False,
+        instructions: bool = False,
+        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+        each: Each | None = None,
+    ) -> None:
+        self._seen = seen
+        self._each = each or in_threads
+        self._found = found
+        self._profiles = profiles
+        self._full = full
+        self._binaries = binaries
+        self._instructions = instructions
+        self._findings: list[Finding] = []
+        self._unchecked = list(found.unchecked)
+        # By release and then by folder, in the order in which they come.
+        self._groups: dict[Release, dict[Path, _Group]] = defaultdict(dict)
+        self._snapshots: dict[Release, list[IndexFacts]] = defaultdict(list)
+        """Index files in the order in which they were named, one of each folder."""
+        self._folder_of: dict[str, Path] = {}
+        """By real path: the folder of the page that lists a file."""
+        self._promises: dict[str, File] = {}
+        """By real path: the entry of a file that lies on this machine."""
+        self._known = {os.path.realpath(path) for path in (*found.wheels, *found.index_files)}
+
+    def report(self, progress: Progress) -> Report:
+        for path in self._found.pages:
+            self._page(path)
+        self._wheels(progress)
+        for path in self._found.index_files:
+            self._index_file(path)
+        for path in self._found.documents:
+            self._document(path)
+        for path in self._found.projects:
+            if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
+                self._findings += check_project_table(data, Place(str(path)))
+        for path, release in self._found.sources.items():
+            self._group(release, path).has_source = True
+        releases = self._releases()
+        count = Count(len(self._found.wheels), len(self._found.index_files), releases)
+        return Report.of(self._findings, self._unchecked, count)
+
+    def _group(self, release: Release, path: Path) -> _Group:
+        folder = self._folder_of.get(os.path.realpath(path), path.parent)
+        group = self._groups[release].setdefault(folder, _Group())
+        if path in self._found.picked:
+            group.is_whole = False
+        return group
+
+    # --- pages -------------------------------------------------------------------------
+
+    def _page(self, path: Path) -> None:
+        body = self._read(path, _LARGEST_PAGE)
+        if body is None or _FOR_PEOPLE in body[:_HEAD]:
+            return
+        try:
+            files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
+        except InvalidPage as error:
+            self._unchecked.append(Unchecked.because(error, str(path)))
+            return
+        base = file_url(path.parent)
+
+        def called(file: File) -> str:
+            if file.url.startswith(f"{base}/"):
+                return str(path.parent / file_path(file.url[len(base) + 1 :]))
+            return redact(file.url)
+
+        self._findings += check_listing(files, notes, str(path), self._profiles, called=called)
+        for release, listed in sort_files(files).items():
+            group = self._groups[release].setdefault(path.parent, _Group())
+            group.is_listed = True
+            group.has_source |= listed.has_source
+            for file, filename in listed.wheels:
+                if not self._is_here(file, path):
+                    group.wheels.append(WheelFacts(called(file), filename))
+            for file in listed.index_files:
+                self._is_here(file, path)
+
+    def _is_here(self, file: File, page: Path) -> bool:
+        """Say whether a listed file is on this machine; remember what was promised of it."""
+        if not file.is_local:
+            return False
+        try:
+            path = Path(file_path(file.url))
+        except ValueError:
+            return False
+        if not path.is_file():
+            place = Place(str(page))
+            self._findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
+            return False
+        if path.name != file.filename:  # what it is would be guessed, so it is not opened
+            message = f"{file.filename} leads to a file of another name, {path.name}"
+            self._findings.append(Place(str(page)).found(checks.STRANGE_ENTRY, message))
+            return False
+        real = os.path.realpath(path)
+        self._folder_of[real] = page.parent
+        self._promises[real] = file
+        if real not in self._known:  # it lies elsewhere, and the page leads there
+            self._known.add(real)
+            (self._found.wheels if path.suffix == ".whl" else self._found.index_files)[path] = None
+        return True
+
+    def _promised(self, path: Path, data: bytes) -> None:
+        """Hold an index file against what the page promises of it (F-79)."""
+        file = self._promises.get(os.path.realpath(path))
+        if file is not None:
+            self._findings += broken_promises(file, path, data)
+
+    # --- files ---------------------------------------------------------------------------
+
+    def _wheels(self, progress: Progress) -> None:
+        asked = [
+            WheelToCheck(
+                path,
+                _size(path),
+                full=self._full,
+                binaries=self._binaries,
+                instructions=self._instructions,
+                profiles=self._profiles,
+                promise=self._promises.get(os.path.realpath(path)),
+            )
+            for path in self._found.wheels
+        ]
+        for one, checked in zip(asked, self._each(look_at, asked, progress), strict=True):
+            if isinstance(checked, WheelfitError):
+                self._unchecked.append(Unchecked.because(checked, str(one.path)))
+                self._unread(one.path)
+                continue
+            findings, facts = checked
+            self._findings += findings
+            if facts is not None:
+                self._findings += self._beside(one.path, facts)
+                release = (facts.filename.name, facts.filename.version)
+                self._group(release, one.path).wheels.append(facts)
+
+    def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
+        """Yield what is wrong with the METADATA that a page promises beside a wheel (F-95)."""
+        file = self._promises.get(os.path.realpath(path))
+        if file is None or file.metadata_hashes is None:
+            return
+        place = Place(str(path), "METADATA")
+        data = None
+        with suppress(OSError):
+            data = Path(f"{path}.metadata").read_bytes()
+        if data is None:
+            yield place.found(checks.MISSING_FILE, f"{path.name}.metadata is not there")
+            return
+        try:
+            check_bytes(data, file.metadata_hashes, None, where=f"{path}.metadata")
+        except IntegrityError as error:
+            yield wrong_hash(error, f"{path}.metadata")
+        if facts.metadata and data != facts.metadata:
+            yield place.found(checks.METADATA_DIFFERS, "the file beside the wheel has other bytes")
+
+    def _unread(self, path: Path) -> None:
+        """Count a wheel that cannot be read among those of its release all the same."""
+        try:
+            filename = parse_wheel_filename(path.name)
+        except InvalidFilename:
+            return
+        group = self._group((filename.name, filename.version), path)
+        group.wheels.append(WheelFacts(str(path), filename))
+
+    def _index_file(self, path: Path) -> None:
+        data = self._read(path, DEFAULT_LIMITS.size)
+        if data is None:
+            return
+        self._promised(path, data)
+        findings, facts = check_index_file(
+            data, path.name, where=str(path), profiles=self._profiles
+        )
+        self._findings += findings
+        release = parse_index_file_name(path.name)
+        if release is None:
+            self._findings.append(
+                Place(str(path)).found(
+                    checks.MISSPELT_INDEX_FILE, "its name has no project and version"
+                )
+            )
+        else:
+            group = self._group(release, path)
+            if not group.index_files:  # of several in one folder the first stands for it
+                self._snapshots[release].append(facts)
+            group.index_files.append(facts)
+
+    def _document(self, path: Path) -> None:
+        data = self._read(path, DEFAULT_LIMITS.size)
+        if data is None:
+            return
+        label = _label_of(path)
+        findings, document = check_variant_document(
+            data,
+            Place(str(path)),
+            label=label,
+            is_whole=path.name != DOCUMENT,
+            profiles=self._profiles,
+        )
+        self._findings += findings
+        if document is None or label is not None or path.name != DOCUMENT:
+            return
+        labels = [*document.variants, *document.unusable]
+        if len(labels) != 1:
+            self._findings.append(
+                Place(str(path)).found(
+                    checks.WRONG_LABEL, f"it has {len(labels)} labels, a wheel has one"
+                )
+            )
+
+    def _read(self, path: Path, limit: int) -> bytes | None:
+        try:
+            with path.open("rb") as file:
+                return file.read(limit + 1)
+        except OSError as error:
+            message = f"the file cannot be read: {error.strerror or type(error).__name__}"
+            self._unchecked.append(Unchecked(str(path), FileProblem.reference, message))
+            return None
+
+    # --- releases --------------------------------------------------------------------------
+
+    def _releases(self) -> int:
+        for (name, version), groups in self._groups.items():
+            for folder, group in _merged(groups):
+                facts = ReleaseFacts(
+                    name,
+                    version,
+                    str(folder),
+                    tuple(group.wheels),
+                    tuple(group.index_files),
+                    has_source=group.has_source,
+                    is_listed=group.is_listed,
+                    is_whole=group.is_whole,
+                )
+                self._findings += check_release(facts, profiles=self._profiles)
+                self._findings += self._seen(facts)
+            self._findings += check_snapshots(self._snapshots[name, version])
+        return len(self._groups)
+
+
+def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
+    """Yield what belongs together: files of several folders, unless each has an index."""
+    with_index = [folder for folder, group in groups.items() if group.has_index]
+    first = with_index[0] if with_index else next(iter(groups))
+    apart = with_index if len(with_index) > 1 else [first]
+    whole = _Group()
+    whole.take(groups[first])
+    for folder, group in groups.items():
+        if folder not in apart:
+            whole.take(group)
+    yield first, whole
+    for folder in apart[1:]:
+        yield folder, groups[folder]
+
+
+def _label_of(path: Path) -> Label | None:
+    """Return the label of the wheel whose unpacked document this is, if its folder says so."""
+    try:
+        return parse_wheel_filename(path.parent.name).label
+    except InvalidFilename:
+        return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

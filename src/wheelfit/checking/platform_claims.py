@@ -1,0 +1,182 @@
+"""Hold the platform tags of a wheel against its binaries: machine, C library, oldest system."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Severity
+from wheelfit.wheels.binaries.facts import Format
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.binaries.facts import Binaries, Binary
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPlatform:
+    """Hold what a platform tag promises."""
+
+    tag: str
+    format: Format
+    machines: frozenset[str]
+    """Each of them must be served."""
+    c_library: str = ""
+    """``glibc`` or ``musl``; empty where it does not matter."""
+    floor: tuple[int, int] | None = None
+    """The oldest glibc or macOS that it works with; None: it does not say."""
+
+
+_LINUX = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|linux)_(\w+)")
+_MACOS = re.compile(r"macosx_(\d+)_(\d+)_(\w+)")
+_OLD_MANYLINUX = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_UNIVERSAL = {
+    "universal2": frozenset(["x86_64", "aarch64"]),
+    "universal": frozenset(["i686", "ppc"]),
+    "intel": frozenset(["x86_64"]),
+    "arm64": frozenset(["aarch64"]),
+}
+_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
+_SAME = {"armv6l": "armv7l", "armv8l": "armv7l", "i386": "i686"}
+
+
+def read_platform(tag: str) -> ClaimedPlatform | None:
+    """Return what a platform tag promises; None where that is nothing, or not known.
+
+    >>> read_platform("manylinux2014_aarch64").floor
+    (2, 17)
+
+    :param tag: as ``manylinux_2_28_x86_64``.
+    """
+    for old, floor in _OLD_MANYLINUX.items():
+        if tag.startswith(f"{old}_"):
+            return _linux(tag, "manylinux", floor, tag.removeprefix(f"{old}_"))
+    if (match := _LINUX.fullmatch(tag)) is not None:
+        pair = None if match[1] is None else (int(match[2]), int(match[3]))
+        return _linux(tag, match[1], pair, match[4])
+    if (match := _MACOS.fullmatch(tag)) is not None:
+        machines = _UNIVERSAL.get(match[3], frozenset([match[3]]))
+        return ClaimedPlatform(tag, Format.MACHO, machines, "", (int(match[1]), int(match[2])))
+    if tag in _WINDOWS:
+        return ClaimedPlatform(tag, Format.PE, frozenset([_WINDOWS[tag]]))
+    return None
+
+
+def _linux(
+    tag: str, kind: str | None, floor: tuple[int, int] | None, machine: str
+) -> ClaimedPlatform:
+    libraries = {"manylinux": "glibc", "musllinux": "musl"}
+    return ClaimedPlatform(
+        tag,
+        Format.ELF,
+        frozenset([_SAME.get(machine, machine)]),
+        libraries.get(kind or "", ""),
+        floor if kind == "manylinux" else None,
+    )
+
+
+def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> Iterator[Finding]:
+    """Yield where binaries contradict the platform tags.
+
+    A wheel for any platform may carry whatever it likes, and starts it by its own means.
+
+    :param binaries: of the wheel.
+    :param name: its file name.
+    :param place: the wheel.
+    """
+    tags = sorted({tag.platform for tag in name.tags})
+    claims = [claim for tag in tags if (claim := read_platform(tag)) is not None]
+    native = [one for one in binaries if one.machines]
+    if len(claims) != len(tags) or not native:
+        return
+    for claim in claims:
+        yield from _machine_findings(claim, native, place)
+    floors = [claim for claim in claims if claim.floor is not None]
+    if floors:
+        yield from _floor_findings(min(floors, key=_floor), native, place)
+    if any(claim.c_library == "musl" for claim in claims):
+        for one in native:
+            if found := _glibc(one):
+                yield place.found(
+                    checks.FOREIGN_BINARY,
+                    f"{one.member} needs glibc ({found[1]}), the tag says musl",
+                )
+
+
+def _machine_findings(
+    claim: ClaimedPlatform, native: list[Binary], place: Place
+) -> Iterator[Finding]:
+    alike = [one for one in native if one.format is claim.format]
+    served = frozenset(machine for one in alike for machine in one.machines)
+    if missing := claim.machines - served:
+        there = listed(sorted({f"{m} ({one.format})" for one in native for m in one.machines}))
+        yield place.found(
+            checks.FOREIGN_BINARY,
+            f"the tag says {claim.tag}, and no binary is for "
+            f"{listed(sorted(missing))}, only for {there}",
+        )
+        return
+    for one in alike:
+        if claim.machines.isdisjoint(one.machines):
+            yield place.found(
+                checks.FOREIGN_BINARY,
+                f"{one.member} is for {listed(one.machines)}, the tag says {claim.tag}",
+                severity=Severity.WARNING,
+            )
+
+
+def _floor(claim: ClaimedPlatform) -> tuple[int, int]:
+    return claim.floor or (0, 0)
+
+
+def _floor_findings(
+    claim: ClaimedPlatform, native: list[Binary], place: Place
+) -> Iterator[Finding]:
+    """Compare the oldest system that a tag admits with what binaries want of it."""
+    floor = _floor(claim)
+    for one in native:
+        if one.format is not claim.format or claim.machines.isdisjoint(one.machines):
+            continue
+        if claim.format is Format.ELF:
+            found = _glibc(one)
+            if found is not None and found[0] > floor:
+                yield place.found(
+                    checks.PLATFORM_TOO_OLD,
+                    f"{one.member} wants {found[1]}, the tag {claim.tag} admits glibc "
+                    f"{floor[0]}.{floor[1]}",
+                )
+            continue
+        for system in one.minimum_systems:
+            if system.machine in claim.machines and system.version > floor:
+                version = f"{system.version[0]}.{system.version[1]}"
+                yield place.found(
+                    checks.PLATFORM_TOO_OLD,
+                    f"{one.member} is made for macOS {version} on {system.machine}, the tag "
+                    f"{claim.tag} admits {floor[0]}.{floor[1]}",
+                    # A universal tag names the older of two: no Mac with ARM has less than 11.
+                    severity=None
+                    if len(claim.machines) == 1 or system.version > (11, 0)
+                    else Severity.NOTE,
+                )
+
+
+_GLIBC = re.compile(r"GLIBC_(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
+_RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
+
+
+def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
+    """Return the newest version of glibc that a binary wants, and how it says so."""
+    found = []
+    for one in binary.versions:
+        match = _GLIBC.fullmatch(one.name)
+        if match is not None:
+            found.append(((int(match[1]), int(match[2])), one.name))
+        elif one.name == _RELATIVE_RELOCATIONS:
+            found.append(((2, 36), one.name))
+    return max(found, default=None)

@@ -1,0 +1,173 @@
+"""What particular tools want beyond the standards: uv 0.13.8 and the public registry (F-155)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.core.layouts.schema import PEP_850
+from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import InvalidRequirement
+from wheelfit.sources.page import time_of_upload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.sources.page import File
+
+
+class Profile(StrEnum):
+    """Name a tool whose own rules count too."""
+
+    UV = "uv"
+    """uv 0.13.8, whose preview knows variants (F-150 to F-154)."""
+    PYPI = "pypi"
+    """The public registry, for uploads (B-53)."""
+
+
+# --- uv -------------------------------------------------------------------------------
+
+# P-60: the rows that uv has, with the only version it stands in for.
+_UV: Mapping[str, tuple[str, str, str | None]] = {
+    "nvidia": (
+        "nvidia-variant-provider",
+        "0.0.1",
+        "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+    ),
+    "x86_64": ("x86-64-variant-provider", "0.2.1", None),
+    "aarch64": ("aarch64-variant-provider", "0.2.0", None),
+    "tpu": ("tpu-variant-provider", "0.1.0", "tpu_variant_provider.plugin:TpuVariantPlugin"),
+}
+_DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
+
+
+def about_document(
+    document: VariantDocument, place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    """Yield what a tool will not do with a document.
+
+    :param document: as a lenient reader sees it.
+    :param place: where it is.
+    :param profiles: the tools that count.
+    """
+    if Profile.UV not in profiles:
+        return
+    if document.schema != PEP_850:
+        schema = document.schema or "missing"
+        yield place.found(checks.UV_SCHEMA, f"the $schema is {schema}", path="$schema")
+    used = {name for properties in document.variants.values() for name in properties.namespaces}
+    for namespace in document.priorities:
+        path = path_of("providers", namespace)
+        match document.providers.get(namespace):
+            case None if namespace in used:
+                yield place.found(
+                    checks.UV_PROVIDERS, f"{namespace} is used and has no provider", path=path
+                )
+            case PluginProvider() as provider if namespace in _UV:
+                yield from _uv_provider(namespace, provider, place, path)
+            case PluginProvider() | BuiltinProvider() if namespace in used:
+                yield place.found(
+                    checks.UV_UNSUPPORTED,
+                    f"no variant that needs {namespace} is ever chosen",
+                    path=path,
+                )
+            case StaticProvider(enabled_by=marker) if marker is not None:
+                yield place.found(checks.UV_SCHEMA, "enable-if is a key of old layouts", path=path)
+
+
+def _uv_provider(
+    namespace: str, provider: PluginProvider, place: Place, path: str
+) -> Iterator[Finding]:
+    package, version, endpoint = _UV[namespace]
+    wanted = f'write "requires": ["{package}>={version},<1"]'
+    wanted += f' and "plugin-api": "{endpoint}"' if endpoint else " without plugin-api"
+
+    def not_ours(reason: str) -> Finding:
+        return place.found(checks.UV_PROVIDER, reason, path=path, remedy=wanted)
+
+    if len(provider.requires) != 1:
+        yield not_ours(f"it requires {len(provider.requires)} packages, not exactly one")
+        return
+    try:
+        requirement = parse_requirement(provider.requires[0], allow_variant_markers=False)
+    except InvalidRequirement:
+        return  # found as a fault of the document
+    if requirement.name != package:
+        yield not_ours(f"it requires {requirement.name}, not {package}")
+        return
+    if requirement.extras or requirement.url or requirement.marker:
+        yield not_ours("the requirement has an extra, a URL or a marker")
+    elif not requirement.specifier.contains(version, prereleases=True):
+        yield place.found(
+            checks.UV_VERSION_RANGE,
+            f"{provider.requires[0]} excludes {version}",
+            path=path,
+            remedy=wanted,
+        )
+    given = provider.plugin_api
+    if (given or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
+        yield not_ours(f"its plugin-api is {given or 'missing'}")
+
+
+# --- the public registry --------------------------------------------------------------
+
+_LARGEST_FILE = 100_000_000  # bytes
+_LARGEST_PROJECT = 10_000_000_000  # bytes
+_OPEN_FOR = timedelta(days=14)
+
+
+def about_wheel(
+    filename: WheelFilename, size: int | None, place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    """Yield what the registry minds about a wheel by its name and size (B-53).
+
+    :param filename: its name.
+    :param size: in bytes; None: not known.
+    :param place: where it is.
+    :param profiles: the tools that count.
+    """
+    if Profile.PYPI not in profiles:
+        return
+    if filename.is_variant:
+        yield place.found(
+            checks.PYPI_VARIANT_WHEEL, f"the file name has the label {filename.label}"
+        )
+    if size is not None and size > _LARGEST_FILE:
+        yield place.found(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
+    plain = sorted({tag.platform for tag in filename.tags if tag.platform.startswith("linux_")})
+    if plain:
+        yield place.found(checks.PYPI_PLATFORM, f"the platform is {', '.join(plain)}")
+
+
+def about_files(
+    files: Iterable[File], place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    """Yield what the registry minds about all files of a project together (B-53).
+
+    :param files: as listed.
+    :param place: the project.
+    :param profiles: the tools that count.
+    """
+    if Profile.PYPI not in profiles:
+        return
+    total = sum(file.size or 0 for file in files)
+    if total > _LARGEST_PROJECT:
+        yield place.found(checks.PYPI_PROJECT_SIZE, f"its files have {total} bytes together")
+
+
+def is_closed(files: Iterable[File], now: datetime) -> bool:
+    """Say whether a release is too old for more files (B-53).
+
+    :param files: of the release, with upload times.
+    :param now: the time with a time zone.
+    """
+    known = [time for file in files if (time := time_of_upload(file)) is not None]
+    return bool(known) and now - min(known) > _OPEN_FOR

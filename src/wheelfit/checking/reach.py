@@ -1,0 +1,152 @@
+"""Who could ever take a variant: asked of all machines that can be described (F-28, F-66)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.labels import NULL
+from wheelfit.core.ordering import order_labels
+from wheelfit.core.providers import BuiltinProvider, StaticProvider
+from wheelfit.core.support import namespaces_used, support_for
+from wheelfit.platforms.families import by_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from packaging.tags import Tag
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.releases import ReleaseFacts
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.resolution.overview import Onlooker
+
+    Machines = Callable[[VariantDocument], Iterable[Onlooker]]
+
+
+_NAMED = 5
+
+
+def reach_findings(
+    release: ReleaseFacts, document: VariantDocument, machines: Machines
+) -> Iterator[Finding]:
+    """Yield variants that no machine takes, and those that are never the best.
+
+    :param release: its wheels.
+    :param document: what its labels need.
+    :param machines: yields the machines that differ in what a document asks for.
+    """
+    tags: dict[Label, set[Tag]] = {}
+    where: dict[Label, str] = {}
+    for wheel in release.variants:
+        if wheel.filename.label is not None:
+            tags.setdefault(wheel.filename.label, set()).update(wheel.filename.tags)
+            where.setdefault(wheel.filename.label, wheel.where)
+    judged = {
+        label: of
+        for label, of in tags.items()
+        if document.properties(label) is not None and _is_known(document, label)
+    }
+    if not judged:
+        return
+    reached = _reach(document, tags, machines)
+    asked_for: list[Label] = []
+    for label in sorted(judged):
+        place = Place(where[label])
+        what = f"{release.name} {release.version}: {label}"
+        if label not in reached.fitting:
+            yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
+        elif label in reached.chosen or label == NULL:  # which is there for those who want nothing
+            continue
+        elif _is_static(document, [label, *reached.fitting[label]]):
+            asked_for.append(label)
+        else:
+            others = ", ".join(list(reached.fitting[label])[:_NAMED])
+            yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
+    if asked_for:
+        named = ", ".join(asked_for[:_NAMED])
+        more = f" and {len(asked_for) - _NAMED} more" if len(asked_for) > _NAMED else ""
+        yield Place(release.where).found(
+            checks.SHADOWED_VARIANT,
+            f"{release.name} {release.version}: only who asks for {named}{more} gets that",
+            remedy="nothing has to be done if that is meant: a wish decides, and no machine",
+            severity=Severity.NOTE,
+        )
+
+
+class _Reached(NamedTuple):
+    """Hold who gets what of a release."""
+
+    fitting: dict[Label, dict[Label, None]]
+    """Labels that fit some machine, with those that stand above wherever they do."""
+    chosen: set[Label]
+    """Labels that are the best somewhere."""
+
+
+def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines) -> _Reached:
+    """Ask every machine."""
+    reached = _Reached({}, set())
+    for machine in machines(document):
+        covered: dict[str, Label] = {}
+        """By kind of interpreter: the best label that has a wheel for it."""
+        for label in _in_order(document, machine, tags):
+            places = _places(tags[label], machine)
+            if not places:
+                continue
+            above = dict.fromkeys(covered[one] for one in places if one in covered)
+            if len(places) > sum(one in covered for one in places):
+                reached.chosen.add(label)
+            reached.fitting.setdefault(label, {}).update(above)
+            for one in places:
+                covered.setdefault(one, label)
+    return reached
+
+
+def _in_order(
+    document: VariantDocument, machine: Onlooker, tags: dict[Label, set[Tag]]
+) -> Iterator[Label]:
+    support = support_for(
+        document,
+        None,
+        environment=machine.target.environment,
+        user_lists=machine.detector,
+        namespaces=namespaces_used(document.variants.values()),
+        known=KnownVersions(is_open=True),
+    )
+    for ranked in order_labels(document, support):
+        if ranked.label in tags:
+            yield ranked.label
+
+
+def _places(tags: set[Tag], machine: Onlooker) -> frozenset[str]:
+    """Return the kinds of interpreters of a machine that tags are for."""
+    platforms = {tag.platform for tag in machine.target.tags} | {"any"}
+    return frozenset(f"{tag.interpreter}-{tag.abi}" for tag in tags if tag.platform in platforms)
+
+
+def _is_known(document: VariantDocument, label: Label) -> bool:
+    """Say whether of everything that a label needs it is known who has it."""
+    properties = document.properties(label)
+    for namespace in () if properties is None else properties.namespaces:
+        provider = document.providers.get(namespace)
+        if not isinstance(provider, StaticProvider | BuiltinProvider) and not by_namespace(
+            namespace
+        ):
+            return False
+    return True
+
+
+def _is_static(document: VariantDocument, labels: Iterable[Label]) -> bool:
+    """Say whether no machine decides between labels: they differ in static lists only."""
+    decided = {
+        tuple(
+            item
+            for item in document.properties(label) or ()
+            if not isinstance(document.providers.get(item.namespace), StaticProvider)
+        )
+        for label in labels
+    }
+    return len(decided) == 1

@@ -1,0 +1,372 @@
+"""Check the files of one release against each other (F-60 to F-65, F-70 to F-79, F-93)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.dependencies import Declared, undeclared_findings
+from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.lines import with_lines
+from wheelfit.checking.profile import Profile
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.index_metadata import contradictions, disagreement
+from wheelfit.core.labels import NULL, Label
+from wheelfit.core.providers import (
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+)
+from wheelfit.core.strict_json import path_of, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.wheels import WheelFacts
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.providers import Provider
+    from wheelfit.errors import IntegrityError
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """Hold what is known of an index file."""
+
+    where: str
+    """The file, or its URL without credentials."""
+    filename: str
+    """Its name, as ``torch-2.8.0-variants.json``."""
+    document: VariantDocument | None = None
+    """What it says; None if it is of no use, or was not read."""
+    data: bytes = field(default=b"", repr=False)
+    """Its bytes, to say on which line something stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """Hold the files of one release that belong together: of one index, or of one folder."""
+
+    name: NormalizedName
+    version: Version
+    where: str
+    """The folder, or the page without credentials."""
+    wheels: tuple[WheelFacts, ...] = ()
+    index_files: tuple[IndexFacts, ...] = ()
+    has_source: bool = False
+    """Whether there is a source distribution too."""
+    is_listed: bool = False
+    """Whether an index page lists them; then more is expected than of a folder (F-70)."""
+    is_whole: bool = True
+    """Whether these are all files there are, and not some that somebody picked."""
+
+    @property
+    def variants(self) -> tuple[WheelFacts, ...]:
+        """The wheels with a label."""
+        return tuple(wheel for wheel in self.wheels if wheel.filename.label is not None)
+
+
+def check_index_file(
+    data: bytes,
+    filename: str,
+    *,
+    where: str,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], IndexFacts]:
+    """Check an index file by itself.
+
+    :param data: its bytes.
+    :param filename: its name.
+    :param where: how findings name it.
+    :param profiles: tools whose rules count too.
+    """
+    place = Place(where)
+    findings, document = check_variant_document(data, place, profiles=profiles)
+    if Profile.PYPI in profiles:
+        findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
+    return findings, IndexFacts(where, filename, document, data)
+
+
+def check_release(
+    release: ReleaseFacts, *, profiles: frozenset[Profile] = frozenset()
+) -> list[Finding]:
+    """Check whether the files of a release fit together.
+
+    :param release: its files, each checked by itself before.
+    :param profiles: tools whose rules count too.
+    """
+    usable = [one for one in release.index_files if one.document is not None]
+    findings = [*_spelling(release, profiles), *_completeness(release, profiles)]
+    if Profile.UV in profiles:
+        findings += _python_versions(release)
+    for index in usable:
+        if index.document is not None:
+            findings += _against_index(release, index, index.document, profiles)
+    findings += _among_wheels(release, usable)
+    findings += _markers(release, usable)
+    return _numbered(findings, release.index_files)
+
+
+def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
+    """Add the lines of what was found in index files."""
+    for index in index_files:
+        here = [one for one in findings if one.where == index.where]
+        others = [one for one in findings if one.where != index.where]
+        findings = [*others, *with_lines(here, index.data)]
+    return findings
+
+
+# --- names -------------------------------------------------------------------------------
+
+
+def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
+    expected = index_file_name(release.name, release.version)
+    spellings = {expected} | {
+        f"{'-'.join(wheel.filename.text.split('-')[:2])}-variants.json" for wheel in release.wheels
+    }
+    for index in release.index_files:
+        if index.filename != expected:
+            fault = f"it should be named {expected}"
+            yield Place(index.where).found(checks.MISSPELT_INDEX_FILE, fault)
+            if Profile.UV in profiles:
+                yield Place(index.where).found(checks.UV_INDEX_FILE, fault)
+    if len(release.index_files) > 1:
+        good = [one for one in release.index_files if one.filename in spellings]
+        cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
+        for index in release.index_files:
+            others = sorted(one.filename for one in release.index_files if one.where != index.where)
+            if others:
+                yield Place(index.where).found(
+                    checks.DUPLICATE_INDEX_FILE,
+                    f"{release.name} {release.version} also has {', '.join(others)}; {cost}",
+                )
+
+
+def _completeness(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
+    variants = release.variants
+    if not variants or not release.is_whole:
+        return
+    what = f"{release.name} {release.version}"
+    count = f"{len(variants)} variant wheel{'s' if len(variants) > 1 else ''}"
+    if len(variants) == len(release.wheels) and not release.has_source:
+        yield Place(release.where).found(
+            checks.NO_PLAIN_WHEEL, f"{what} has {count} and no plain wheel"
+        )
+    if not release.index_files:
+        yield Place(release.where).found(
+            checks.NO_INDEX_FILE,
+            f"{what} has {count} and no {index_file_name(release.name, release.version)}",
+            severity=Severity.ERROR if release.is_listed else None,
+        )
+        if Profile.UV in profiles:
+            yield Place(release.where).found(
+                checks.UV_INDEX_FILE, f"{what} has none, and uv does not look into the wheels"
+            )
+
+
+def _python_versions(release: ReleaseFacts) -> Iterator[Finding]:
+    """Yield variant wheels for other Pythons than the rest of the release (F-94)."""
+    known = [one for one in release.wheels if one.core is not None]
+    wanted = Counter(str(one.core.requires_python or "") for one in known if one.core)
+    usual = max(sorted(wanted), key=wanted.__getitem__, default="")
+    for wheel in known:
+        own = str(wheel.core.requires_python or "") if wheel.core else usual
+        if own != usual and wheel.filename.label is not None:
+            yield Place(wheel.where, "METADATA").found(
+                checks.UV_PYTHON,
+                f"it wants Python {own or 'of any version'}, others {usual or 'do not say'}",
+            )
+
+
+# --- what they say -------------------------------------------------------------------------
+
+
+def _against_index(
+    release: ReleaseFacts,
+    index: IndexFacts,
+    document: VariantDocument,
+    profiles: frozenset[Profile],
+) -> Iterator[Finding]:
+    """Hold the wheels against an index file (F-73, F-93)."""
+    listed = {*document.variants, *document.unusable}
+    by_label: dict[Label, list[WheelFacts]] = {}
+    for wheel in release.variants:
+        if wheel.filename.label is not None:
+            by_label.setdefault(wheel.filename.label, []).append(wheel)
+    for label, wheels in by_label.items():
+        if label not in listed:
+            for wheel in wheels:
+                yield from _unlisted(wheel, label, index, profiles)
+            continue
+        for wheel in wheels:
+            if wheel.document is None or wheel.document.properties(label) is None:
+                continue
+            if label in document.unusable:
+                continue  # that was found, with the reason
+            reason = disagreement(wheel.document, document, label)
+            if reason is not None:
+                yield Place(wheel.where, "variant.json").found(
+                    checks.CLAIMS_DISAGREE,
+                    f"{reason} ({index.filename})",
+                    path=path_of("variants", label),
+                )
+    if release.wheels and release.is_whole:
+        for missing in sorted(listed - by_label.keys() - {NULL}):
+            yield Place(index.where).found(
+                checks.LABEL_WITHOUT_WHEEL,
+                f"no wheel has the label {missing}",
+                path=path_of("variants", missing),
+            )
+        if NULL in listed and NULL not in by_label:
+            yield Place(index.where).found(
+                checks.LABEL_WITHOUT_WHEEL,
+                "no wheel has the label null",
+                path=path_of("variants", NULL),
+                severity=Severity.NOTE,  # listed for plain wheels too, by some tools
+            )
+
+
+def _unlisted(
+    wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    if label != NULL:  # which means the same without an entry (F-26)
+        yield Place(wheel.where).found(
+            checks.LABEL_NOT_IN_INDEX, f"the label {label} is not in {index.filename}"
+        )
+    elif Profile.UV in profiles:
+        yield Place(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
+
+
+def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+    """Yield what wheels say differently from each other, or from the index file (F-65)."""
+    own = [(wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None]
+    given = [(one.where, one.document) for one in indexes[:1] if one.document is not None]
+    documents = [*given, *own]
+    if len(documents) < 2:
+        return
+    members = {where for where, _ in own}
+    said = dict(documents)
+    # Said already, of the wheel (F-93) or of the document.
+    labels = {path_of("variants", label) for _, document in given for label in document.variants}
+    broken = {path_of("variants", label) for _, one in documents for label in one.unusable}
+    broken |= {
+        path_of("providers", name)
+        for _, one in documents
+        for name, provider in one.providers.items()
+        if isinstance(provider, BrokenProvider)
+    }
+    for one in contradictions(documents):
+        about_index = {one.first, one.second} & {where for where, _ in given}
+        if one.path in broken or (about_index and one.path in labels):
+            continue
+        yield Place(one.second, "variant.json" if one.second in members else "").found(
+            checks.INCONSISTENT_WHEELS,
+            _difference(one.steps, (one.first, said[one.first]), (one.second, said[one.second])),
+            path=one.path,
+        )
+
+
+def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+    """Yield markers that ask for what the release does not have (F-107)."""
+    if not indexes:
+        return  # who knows what other wheels there are
+    documents = [one.document for one in indexes] + [one.document for one in release.wheels]
+    declared = Declared.by(document for document in documents if document is not None)
+    for wheel in release.wheels:
+        if wheel.core is not None:
+            yield from undeclared_findings(wheel.core, declared, Place(wheel.where, "METADATA"))
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
+    """Compare index files of one release from different places (F-73).
+
+    :param index_files: in the order in which they were given: the older ones first.
+    """
+    findings = []
+    usable = [one for one in index_files if one.document is not None]
+    for old, new in combinations(usable, 2):
+        pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
+        for found in contradictions(pair):
+            message = _difference(found.steps, pair[0], pair[1])
+            findings.append(
+                Place(new.where).found(checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path)
+            )
+    return _numbered(findings, usable)
+
+
+def _difference(
+    steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
+) -> str:
+    """Say how a document differs from another one at the place of a contradiction."""
+    where, before = other
+    _, after = this
+    key = Label(steps[-1])
+    if steps[0] == "variants" and key in after.variants and key in before.variants:
+        here, there = set(after.variants[key]), set(before.variants[key])
+        parts = [
+            f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _LONGEST)}"
+            for word, items in (("only here", here - there), ("only there", there - here))
+            if items
+        ]
+        return f"{key} has other properties than in {where}: {'; '.join(parts)}"
+    said, said_before = _in_words(after, steps), _in_words(before, steps)
+    return f"{path_of(*steps)} is {said}; in {where} it is {said_before}"
+
+
+_LONGEST = 300
+
+
+def _in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
+    """Return what a document says at the place of a contradiction."""
+    words = ""
+    match steps:
+        case ("providers", name) if name in document.providers:
+            words = _provider_in_words(document.providers[name])
+        case ("variants", label) if label in document.unusable:
+            words = f"unusable ({document.unusable[label]})"
+        case ("variants", label) if label in document.variants:
+            words = f"usable ({document.variants[Label(label)]})"
+        case ("default-priorities", "namespace"):
+            words = ", ".join(document.priorities)
+    return shortened(words or "something else", _LONGEST)
+
+
+def _provider_in_words(provider: Provider) -> str:
+    match provider:
+        case StaticProvider(features=features):
+            lists = [f"{one.name} = {', '.join(one.values)}" for one in features]
+            return f"static-properties {'; '.join(lists)}"
+        case PluginProvider(requires=requires, plugin_api=endpoint):
+            return f"requires {', '.join(requires)}" + (f" with {endpoint}" if endpoint else "")
+        case BuiltinProvider(name=name):
+            return f"builtin {name}"
+        case BrokenProvider(reason=reason):
+            return f"unusable ({reason})"
+
+
+def wrong_hash(error: IntegrityError, where: str) -> Finding:
+    """Return that a file is not what was promised of it (F-79).
+
+    :param error: how it differs.
+    :param where: the file, or its URL without credentials.
+    """
+    words = f"{error.message}: {error.note}" if error.note else error.message
+    return Place(where).found(checks.WRONG_HASH, " ".join(words.split()))
+
+
+def closed_finding(release: ReleaseFacts) -> Finding:
+    """Return that the public registry takes no more files for a release (B-53)."""
+    return Place(release.where).found(
+        checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
+    )

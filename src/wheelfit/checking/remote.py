@@ -1,0 +1,362 @@
+"""Check projects and releases where they are published, without fetching whole wheels."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Count, Place, Report, Unchecked
+from wheelfit.checking.listings import Listed, check_listing, sort_files
+from wheelfit.checking.profile import Profile, is_closed
+from wheelfit.checking.releases import (
+    IndexFacts,
+    ReleaseFacts,
+    check_index_file,
+    check_release,
+    closed_finding,
+    wrong_hash,
+)
+from wheelfit.checking.wheels import WheelFacts, check_parts, check_wheel
+from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import (
+    FileProblem,
+    IntegrityError,
+    InvalidWheel,
+    ProjectNotFound,
+    UnexpectedStatus,
+    Unreachable,
+    WheelfitError,
+)
+from wheelfit.sources.page import File
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.urls import (
+    file_path,
+    last_segment,
+    origin,
+    redact,
+    split_userinfo,
+    without_fragment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Files, Repository
+
+_THREADS = 16
+_REFUSED = frozenset([401, 403, 404, 410, *range(500, 600)])
+
+
+def check_project(
+    repository: Repository,
+    name: NormalizedName,
+    versions: SpecifierSet,
+    *,
+    now: datetime,
+    full: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+    progress: Progress = NO_PROGRESS,
+    everything: bool = False,
+    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+) -> Report:
+    """Check the published releases of a project.
+
+    Of each variant wheel a few ranges of bytes are read. Releases without variants are
+    looked into only if ``versions`` limits what is meant, or everything is.
+
+    :param repository: where the project is.
+    :param name: of the project.
+    :param versions: which releases; empty: all that have variants.
+    :param now: the time, with a time zone.
+    :param full: fetch every wheel and compare all of it with RECORD and with the page.
+    :param profiles: tools whose rules count too.
+    :param progress: told of files as they are done.
+    :param everything: look into releases without variants too.
+    :param seen: is given each release that was looked into, and yields what it finds there.
+    """
+    try:
+        page = repository.project(name)
+        if page is None:
+            raise ProjectNotFound(f"no source knows {name}", where=repository.name)
+    except WheelfitError as error:
+        return Report.of((), [Unchecked.because(error, name)], Count())
+    limited = bool(str(versions))
+    releases = {
+        version: listed
+        for (owner, version), listed in sort_files(page.files).items()
+        if owner == name and versions.contains(version, prereleases=True)
+    }
+    if limited and not releases:
+        reason = f"{name} has no release that {versions} admits"
+        return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
+    chosen = {
+        version: listed
+        for version, listed in releases.items()
+        if everything or limited or listed.has_variants
+    }
+    meant = page.files
+    if limited:
+        wanted = {file for listed in releases.values() for file in listed.files}
+        meant = tuple(file for file in page.files if file in wanted)
+    work = _Work(repository, page.source, profiles, full=full, seen=seen)
+    if not (chosen or everything):
+        work.unchecked.append(
+            Unchecked(
+                page.source,
+                "nothing-checked",
+                f"no release of {name} has variants, so none was looked into",
+                f"name versions, as project:{name}>=0, to look into their wheels",
+            )
+        )
+    work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
+    return work.report(name, chosen, now, progress)
+
+
+def check_url(
+    repository: Files,
+    url: str,
+    *,
+    full: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+) -> Report:
+    """Check one wheel or index file by its URL.
+
+    :param repository: reads it.
+    :param url: where it is; a login in it is known to the repository.
+    :param full: fetch all of a wheel, and compare it with RECORD.
+    :param profiles: tools whose rules count too.
+    """
+    bare = without_fragment(split_userinfo(url)[0])
+    file = File(last_segment(bare), bare)
+    work = _Work(repository, redact(bare), profiles, full=full)
+    listed = next(iter(sort_files([file]).values()), Listed())
+    if file.filename.endswith(".whl") and not listed.wheels:
+        findings = check_listing([file], (), redact(bare))
+        return Report.of(findings, (), Count(wheels=1))
+    outcomes = [
+        *map(work.index_file, listed.index_files),
+        *map(work.wheel, listed.wheels),
+    ]
+    if not outcomes:
+        reason = "it is neither a wheel nor a *-variants.json file"
+        return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
+    return Report.of(
+        outcomes[0].findings,
+        [one.unchecked for one in outcomes if one.unchecked is not None],
+        Count(len(listed.wheels), len(listed.index_files), 1),
+    )
+
+
+def _plain_last(listed: tuple[File, WheelFilename]) -> bool:
+    return not listed[1].is_variant
+
+
+def _called(file: File) -> str:
+    """Return how findings name a file."""
+    if file.is_local:
+        with suppress(ValueError):
+            return file_path(file.url)
+    return redact(file.url)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Hold what came of one file."""
+
+    findings: list[Finding] = field(default_factory=list)
+    wheel: WheelFacts | None = None
+    index_file: IndexFacts | None = None
+    unchecked: Unchecked | None = None
+
+
+class _Work:
+    """Look at the files of some releases, several at a time."""
+
+    def __init__(
+        self,
+        repository: Files,
+        source: str,
+        profiles: frozenset[Profile],
+        *,
+        full: bool,
+        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    ) -> None:
+        self._seen = seen
+        self._repository = repository
+        self._source = source
+        self._profiles = profiles
+        self._full = full
+        self._dead: set[object] = set()
+        """Servers that cannot be reached; they are not asked again."""
+        self._without_ranges: set[object] = set()
+        """Servers that give no parts of files."""
+        self.findings: list[Finding] = []
+        self.unchecked: list[Unchecked] = []
+
+    def report(
+        self,
+        name: NormalizedName,
+        releases: dict[Version, Listed],
+        now: datetime,
+        progress: Progress,
+    ) -> Report:
+        unchecked = self.unchecked
+        count = Count(releases=len(releases))
+        progress.start(sum(1 for listed in releases.values() for _ in listed.files))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for version, listed in releases.items():
+                done: list[_Outcome] = []
+                for outcome in chain(
+                    pool.map(self.index_file, listed.index_files),
+                    # What a server cannot do shows first where it costs nothing.
+                    pool.map(self.wheel, sorted(listed.wheels, key=_plain_last)),
+                ):
+                    done.append(outcome)
+                    progress.advance(1)
+                    self.findings += outcome.findings
+                    if outcome.unchecked is not None:
+                        unchecked.append(outcome.unchecked)
+                facts = ReleaseFacts(
+                    name,
+                    version,
+                    self._source,
+                    tuple(one.wheel for one in done if one.wheel is not None),
+                    tuple(one.index_file for one in done if one.index_file is not None),
+                    has_source=listed.has_source,
+                    is_listed=True,
+                )
+                self.findings += check_release(facts, profiles=self._profiles)
+                self.findings += self._seen(facts)
+                if Profile.PYPI in self._profiles and is_closed(listed.files, now):
+                    self.findings.append(closed_finding(facts))
+                count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))
+        progress.done()
+        return Report.of(self.findings, unchecked, count)
+
+    # --- files -------------------------------------------------------------------------
+
+    def index_file(self, file: File) -> _Outcome:
+        """Look at an index file."""
+
+        def look() -> _Outcome:
+            try:
+                data = self._repository.read(file, limit=DEFAULT_LIMITS.size)
+            except UnexpectedStatus as error:
+                if error.status != 200:
+                    raise
+                place = Place(_called(file))  # too long, so nobody read it to its end
+                return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
+            findings, facts = check_index_file(
+                data, file.filename, where=_called(file), profiles=self._profiles
+            )
+            return _Outcome(findings, index_file=facts)
+
+        outcome = self._guarded(file, look)
+        if outcome.index_file is None:  # it is listed all the same
+            outcome.index_file = IndexFacts(_called(file), file.filename)
+        return outcome
+
+    def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
+        """Look at a wheel."""
+        file, filename = listed
+        look = self._whole if self._full else self._parts
+        outcome = self._guarded(file, lambda: look(file, filename))
+        if outcome.wheel is None:
+            outcome.wheel = WheelFacts(_called(file), filename)
+        return outcome
+
+    def _parts(self, file: File, filename: WheelFilename) -> _Outcome:
+        """Look into a wheel by a few ranges of bytes."""
+        if file.size == 0:  # no server gives a part of that
+            raise InvalidWheel("the file is empty", where=_called(file))
+        server = _server(file)
+        document = None
+        if filename.is_variant:
+            if server in self._without_ranges:
+                raise TooCostly("the server gives no parts of files", where=_called(file))
+            try:
+                document = self._repository.variant_document(file)
+            except TooCostly:
+                self._without_ranges.add(server)
+                raise
+        metadata = None
+        if file.metadata_hashes is not None or server not in self._without_ranges:
+            metadata = self._repository.metadata(file)
+        place = Place(_called(file))
+        findings, facts = check_parts(filename, metadata, document, place, self._profiles)
+        if filename.is_variant and document is None:
+            findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
+        return _Outcome(findings, wheel=facts)
+
+    def _whole(self, file: File, filename: WheelFilename) -> _Outcome:
+        """Fetch a wheel, and look at all of it."""
+        where = _called(file)
+        with TemporaryDirectory(prefix="wheelfit-") as folder:
+            path = self._repository.download(file, Path(folder))
+            findings, facts = check_wheel(
+                path, filename.text, where=where, full=True, profiles=self._profiles
+            )
+            if file.metadata_hashes is not None and facts is not None and facts.metadata:
+                beside = self._repository.metadata(file)
+                if beside != facts.metadata:
+                    findings.append(
+                        Place(where, "METADATA").found(
+                            checks.METADATA_DIFFERS,
+                            "the file beside the wheel has other bytes",
+                        )
+                    )
+        return _Outcome(findings, wheel=facts)
+
+    def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
+        """Look, and turn what goes wrong into a finding or a reason."""
+        where = _called(file)
+        place = Place(where)
+        server = _server(file)
+        if server in self._dead:
+            return _Outcome(unchecked=_unreachable(file))
+        try:
+            return look()
+        except InvalidWheel as error:
+            return _Outcome([place.found(checks.UNSOUND_ARCHIVE, error.message)])
+        except IntegrityError as error:
+            return _Outcome([wrong_hash(error, where)])
+        except UnexpectedStatus as error:
+            if error.status in _REFUSED:
+                return _Outcome([place.found(checks.MISSING_FILE, error.message)])
+            return _Outcome(unchecked=Unchecked.because(error, where))
+        except TooCostly as error:
+            reason = Unchecked(where, error.reference, error.message, "--full fetches it")
+            return _Outcome(unchecked=reason)
+        except Unreachable as error:
+            if server is not None:
+                self._dead.add(server)
+                return _Outcome(unchecked=_unreachable(file))
+            return _Outcome(unchecked=Unchecked.because(error, where))
+        except WheelfitError as error:
+            return _Outcome(unchecked=Unchecked.because(error, where))
+
+
+def _server(file: File) -> object:
+    return None if file.is_local else origin(file.url)
+
+
+def _unreachable(file: File) -> Unchecked:
+    """Return the same for all files of a server, so that it is said once."""
+    server = origin(file.url)
+    where = f"{server.scheme}://{server.host}:{server.port}"
+    return Unchecked(where, Unreachable.reference, "the server cannot be reached")

@@ -1,0 +1,126 @@
+"""Write a report as SARIF 2.1.0, which code review tools show beside the files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from wheelfit import __version__
+from wheelfit.checking.checks import CHECKS
+
+if TYPE_CHECKING:
+    from wheelfit.checking.findings import Check, Finding, Report, Unchecked
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_DOCS = "docs/reference/checks.md"
+_ROOT = "%SRCROOT%"
+
+
+def to_sarif(report: Report, *, folder: Path) -> dict[str, Any]:
+    """Return a report as a SARIF log with one run.
+
+    :param report: what was found.
+    :param folder: the root of the project; files below it are named from there.
+    """
+    codes = sorted({finding.code for finding in report.findings})
+    rules = [CHECKS[code] for code in codes]
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "wheelfit",
+                "version": __version__,
+                "rules": [_rule(check) for check in rules],
+            }
+        },
+        "invocations": [
+            {
+                "executionSuccessful": not report.unchecked,
+                "toolExecutionNotifications": [
+                    _notification(one, folder) for one in report.unchecked
+                ],
+            }
+        ],
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(finding, codes.index(finding.code), folder) for finding in report.findings
+        ],
+    }
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(check: Check) -> dict[str, Any]:
+    page = f"{_DOCS}#{check.code}"
+    return {
+        "id": check.code,
+        "name": "".join(part.capitalize() for part in check.code.split("-")),
+        "shortDescription": {"text": _sentence(check.meaning)},
+        "help": {
+            "text": f"{_sentence(check.remedy)} Rule {check.rule}; see {page}.",
+            "markdown": f"{_sentence(check.remedy)} Rule {check.rule}; see `{page}`.",
+        },
+        "defaultConfiguration": {"level": check.severity.value},
+        "properties": {"tags": [check.rule], "documentation": page},
+    }
+
+
+def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
+    place = "/".join(part for part in (finding.member, finding.path) if part)
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": _artifact(finding.where, folder),
+            # Lines count in the file itself; what is packed into a wheel has none there.
+            "region": {"startLine": (finding.line or 1) if not finding.member else 1},
+        }
+    }
+    if place:
+        location["logicalLocations"] = [{"fullyQualifiedName": place}]
+    inside = f"{place}: " if place else ""
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": index,
+        "level": finding.severity.value,
+        "message": {"text": f"{inside}{finding.message}. What to do: {finding.remedy}."},
+        "locations": [location],
+        "partialFingerprints": {"wheelfit/v1": _fingerprint(finding)},
+        "properties": {"rule": finding.rule},
+    }
+
+
+def _notification(unchecked: Unchecked, folder: Path) -> dict[str, Any]:
+    return {
+        "level": "error",
+        "message": {"text": f"{unchecked.where}: {unchecked.message}"},
+        "descriptor": {"id": unchecked.code},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": _artifact(unchecked.where, folder)}}
+        ],
+    }
+
+
+def _artifact(where: str, folder: Path) -> dict[str, str]:
+    if "://" in where:
+        return {"uri": where}
+    path = Path(where)
+    if not path.is_absolute():
+        return {"uri": _quoted(path), "uriBaseId": _ROOT}
+    try:
+        return {"uri": _quoted(path.relative_to(folder)), "uriBaseId": _ROOT}
+    except ValueError:
+        return {"uri": path.as_uri()}
+
+
+def _quoted(path: Path) -> str:
+    return quote(os.fsencode(path.as_posix()))  # names need not be UTF-8
+
+
+def _fingerprint(finding: Finding) -> str:
+    """Return what stays the same while a finding moves to another line."""
+    parts = (finding.code, Path(finding.where).name, finding.member, finding.path, finding.message)
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

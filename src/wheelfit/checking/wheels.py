@@ -1,0 +1,295 @@
+"""Check one wheel by itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO
+
+from wheelfit.checking import checks, profile
+from wheelfit.checking.dependencies import abi_findings, check_dependencies
+from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.profile import Profile
+from wheelfit.core.core_metadata import read_metadata, repeated_fields
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename, InvalidWheel
+from wheelfit.wheels.archive import SIGNATURES, WheelArchive
+from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
+from wheelfit.wheels.entry_points import parse_commands
+from wheelfit.wheels.reserved_files import (
+    why_reserved,
+    why_reserved_below_prefix,
+    why_reserved_in_prefix,
+    why_reserved_in_scripts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wheelfit.checking.findings import Check, Finding
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.errors import Fault
+    from wheelfit.wheels.binaries.facts import Binaries
+    from wheelfit.wheels.bytes_source import ByteSource
+
+
+@dataclass(frozen=True, slots=True)
+class WheelFacts:
+    """Hold what is known of a wheel, for comparing it with others of its release."""
+
+    where: str
+    """The file, or its URL without credentials."""
+    filename: WheelFilename
+    document: VariantDocument | None = None
+    """What it says of its variant; None for a plain wheel, or if that is not known."""
+    core: CoreMetadata | None = None
+    """Its METADATA, as far as it could be read."""
+    metadata: bytes = field(default=b"", repr=False)
+    """The bytes of that; empty if it is missing or was not read."""
+
+
+def check_wheel(
+    source: Path | BinaryIO | ByteSource,
+    filename: str,
+    *,
+    where: str,
+    full: bool = False,
+    binaries: bool = False,
+    instructions: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], WheelFacts | None]:
+    """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
+
+    :param source: the file.
+    :param filename: its name.
+    :param where: how findings name it.
+    :param full: unpack and hash every member; otherwise RECORD is held against the central
+        directory, and only four small files are read, whatever the size of the wheel.
+    :param binaries: unpack the binaries, and hold the claims of the wheel against them (B-60).
+    :param instructions: with ``binaries``: disassemble them, to find code that needs more than is
+        claimed (P-102).
+    :param profiles: tools whose rules count too.
+    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :raises FileProblem: it cannot be read.
+    :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
+    """
+    place = Place(where)
+    try:
+        name = parse_wheel_filename(filename)
+    except InvalidFilename as error:
+        return [place.found(checks.INVALID_FILENAME, error.message)], None
+    findings = list(filename_findings(name, place))
+    try:
+        with WheelArchive(source, name, where=where, lenient=True) as archive:
+            findings += profile.about_wheel(name, archive.size, place, profiles)
+            findings += _archive_findings(archive, place, full=full)
+            findings += _member_findings(archive, place, profiles)
+            metadata, document = _texts(archive)
+            native = None
+            if binaries:
+                try:
+                    native = _binaries(archive, instructions=instructions)
+                except InvalidWheel as error:
+                    findings.append(place.found(checks.DAMAGED_CONTENT, error.message))
+    except InvalidWheel as error:
+        findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
+        return findings, WheelFacts(where, name)
+    more, facts = check_parts(name, metadata, document, place, profiles)
+    if native is not None:
+        from wheelfit.checking.claims import claim_findings  # noqa: PLC0415  # few want it
+
+        more += claim_findings(native, name, facts.document, place)
+    return findings + more, facts
+
+
+def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
+    if instructions:
+        from wheelfit.wheels.binaries.instructions import counted_binaries  # noqa: PLC0415
+
+        return counted_binaries(archive)
+    from wheelfit.wheels.binaries.reading import binaries_of  # noqa: PLC0415  # few want it
+
+    return binaries_of(archive)
+
+
+def check_parts(
+    name: WheelFilename,
+    metadata: bytes | None,
+    document: bytes | None,
+    place: Place,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], WheelFacts]:
+    """Check what METADATA and ``variant.json`` of a wheel say.
+
+    :param name: the file name.
+    :param metadata: METADATA; None if it is missing or was not read.
+    :param document: ``variant.json``; None if it is missing or was not read.
+    :param place: the wheel.
+    :param profiles: tools whose rules count too.
+    """
+    findings: list[Finding] = []
+    core = parsed = None
+    if metadata is not None:
+        inside = place.inside("METADATA")
+        for field_name in repeated_fields(metadata):
+            message = f"{field_name} is there more than once"
+            findings.append(inside.found(checks.REPEATED_METADATA, message))
+        try:
+            core = read_metadata(metadata, place.where)
+        except InvalidWheel as error:
+            findings.append(inside.found(checks.WRONG_METADATA, error.message))
+        else:
+            findings += _identity_findings(name, core, inside)
+            findings += check_dependencies(core, name.label, inside, profiles)
+    if document is not None and name.label is None:
+        findings.append(
+            place.inside("variant.json").found(
+                checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"
+            )
+        )
+    elif document is not None:
+        more, parsed = check_variant_document(
+            document, place.inside("variant.json"), label=name.label, profiles=profiles
+        )
+        findings += more
+    if core is not None and parsed is not None and name.label is not None:
+        findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
+    return findings, WheelFacts(place.where, name, parsed, core, metadata or b"")
+
+
+def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:
+    """Yield what is wrong with a file name that can be read (F-3, F-17).
+
+    :param name: the file name.
+    :param place: the wheel.
+    """
+    if str(name) != name.text:
+        yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
+    if (size := len(name.text.encode())) > _LONGEST_NAME:
+        yield place.found(
+            checks.LONG_FILENAME, f"the name has {size} bytes, more than {_LONGEST_NAME}"
+        )
+
+
+_LONGEST_NAME = 255
+
+
+def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) -> Iterator[Finding]:
+    if core.name != name.name:
+        yield place.found(
+            checks.WRONG_METADATA, f"the name is {core.name}, in the file name {name.name}"
+        )
+    if core.version != name.version:
+        yield place.found(
+            checks.WRONG_METADATA,
+            f"the version is {core.version}, in the file name {name.version}",
+        )
+
+
+# --- the archive ------------------------------------------------------------------------
+
+
+def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
+    for fault in archive.faults(contents=full, identity=False):
+        yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
+
+
+def _check_of(fault: Fault) -> Check:
+    match fault.path, fault.rule:
+        case "METADATA", _:
+            return checks.WRONG_METADATA
+        case _, "F-27":
+            return checks.MISSING_DOCUMENT
+        case "RECORD", "":
+            return checks.RECORD_LEADS_OUT
+        case _, "B-35" | "B-36":
+            return checks.BAD_RECORD
+        case _, "B-38":
+            return checks.DAMAGED_CONTENT
+        case _:
+            return checks.UNSOUND_ARCHIVE
+
+
+_STARTUP = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
+_DATA_DESCRIPTOR = 0x0008
+_DECLARATIONS = "wheelfit_implementations"
+"""`wheelfit.runtime.declarations.FOLDER`, which is imported for wheels that have it only."""
+
+
+def _member_findings(
+    archive: WheelArchive, place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    for name in SIGNATURES:
+        if f"{archive.dist_info}/{name}" in archive:
+            yield place.inside(name).found(checks.SIGNED_RECORD, f"there is a {name}")
+    for name in archive.names():
+        if _STARTUP.fullmatch(name):
+            yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
+    if any(_DECLARATIONS in name for name in archive.names()):
+        from wheelfit.checking.declarations import declaration_findings  # noqa: PLC0415  # few have it
+
+        yield from declaration_findings(archive, place)
+    yield from _place_findings(archive, place)
+    if Profile.PYPI in profiles:
+        usual = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
+        if archive.dist_info != usual:
+            yield place.found(
+                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {usual}"
+            )
+        described = [one.name for one in archive.members if one.flags & _DATA_DESCRIPTOR]
+        if described:
+            yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
+
+
+def _place_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+    """Yield what an installer would not know where to put, and what it would refuse."""
+    data = data_folder(archive.names(), archive.dist_info)
+    for name in archive.names():
+        folder, _, rest = name.partition("/")
+        scheme, _, path = rest.partition("/")
+        if "__pycache__" in name.split("/")[:-1]:
+            continue  # is not installed
+        if folder != data:
+            if (reason := _why_reserved_in_target(name)) is not None:
+                message = f"{name} cannot be installed with --target: {reason}"
+                yield place.found(checks.RESERVED_FILE, message, severity=Severity.WARNING)
+        elif scheme not in DATA_FOLDERS or not path:
+            yield place.found(checks.BAD_SCRIPT, f"{name} belongs to no known place")
+        elif (reason := why_reserved(scheme, path)) is not None:
+            message = f"{name} cannot be installed: {reason}"
+            yield place.found(checks.RESERVED_FILE, message)
+    text = f"{archive.dist_info}/entry_points.txt"
+    if text in archive:
+        inside = place.inside("entry_points.txt")
+        try:
+            commands = parse_commands(
+                archive.read(text).decode("utf-8", "replace"), where=place.where
+            )
+        except InvalidWheel as error:
+            yield inside.found(checks.BAD_SCRIPT, error.message)
+        else:
+            for command in commands:
+                if (reason := why_reserved_in_scripts(command.name)) is not None:
+                    message = f"the command {command.name} cannot be installed: {reason}"
+                    yield inside.found(checks.RESERVED_FILE, message)
+
+
+def _why_reserved_in_target(name: str) -> str | None:
+    """Return why a file beside packages is refused where the library folder is the prefix."""
+    folder, _, name = name.rpartition("/")
+    if not folder:
+        return why_reserved_in_prefix(name)
+    if folder == "bin":
+        return why_reserved_in_scripts(name)
+    return why_reserved_below_prefix(folder)
+
+
+def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
+    """Return METADATA and ``variant.json``, as far as they are there."""
+    folder = archive.dist_info
+    metadata = archive.metadata() if f"{folder}/METADATA" in archive else None
+    return metadata, archive.variant_document()

@@ -1,0 +1,315 @@
+"""Carry out a plan: the one function through which an environment changes.
+
+Everything that can be found wrong is found before the first file of the environment
+changes: wheels were verified when they were unpacked; they are held against what was chosen,
+conflicts are looked for, and all files linked or written into a stage beside their place. What
+follows are renames, which are undone if one of them fails (`wheelfit.installation.transaction`).
+Nothing of the environment is imported or executed after it was written to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, InvalidWheel
+from wheelfit.installation.bytecode import compile_modules
+from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
+from wheelfit.installation.choice import Circumstances
+from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
+from wheelfit.installation.destination import Destination
+from wheelfit.installation.locking import PATIENCE, locked
+from wheelfit.installation.looking import Looking
+from wheelfit.installation.places import Places
+from wheelfit.installation.recovery import recover
+from wheelfit.installation.removal import RealPaths, plan_removal
+from wheelfit.installation.startup_files import StartupFiles
+from wheelfit.installation.transaction import Transaction, environment_error
+from wheelfit.installation.unchanged import unchanged_folders
+from wheelfit.installation.workplaces import make_folders, remove_folders
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.wheels.linking import Linker
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.installation.breakage import Breakage
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.file_system import FileSystem
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+PLANS = 10
+"""How many plans are made while others change the environment; each time one of them got on."""
+
+
+class PlanOutdated(EnvironmentBusy):
+    """The environment was changed since the plan was made; another plan may do."""
+
+
+class WheelGone(EnvironmentUnavailable):
+    """Files of an unpacked wheel went away or were edited; unpacking it again may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Say what was done."""
+
+    installed: tuple[Pin, ...] = ()
+    """Wheels that were installed."""
+    removed: tuple[Installed, ...] = ()
+    """Distributions that were removed."""
+    notes: tuple[str, ...] = ()
+    """What the user may want to know, one sentence each."""
+    breaks: tuple[Breakage, ...] = ()
+    """Needs that are not met any more; of an installation the caller finds them (`breakages`)."""
+
+
+def apply(
+    plan: Plan,
+    environment: Environment,
+    wheels: Mapping[NormalizedName, UnpackedWheel],
+    *,
+    progress: Progress = NO_PROGRESS,
+    replace: bool = False,
+    compile_bytecode: bool = False,
+    startup_files: StartupFiles = StartupFiles.WARN,
+    linker: Linker | None = None,
+    break_system_packages: bool = False,
+    circumstances: Circumstances = Circumstances(),
+    patience: float = PATIENCE,
+    file_system: FileSystem = NATIVE,
+) -> Applied:
+    """Change an environment so that a plan comes true; all of it, or nothing.
+
+    :param plan: what to do; made from what is installed now.
+    :param wheels: for each pin of the plan, the wheel.
+    :param progress: told of bytes as they are put into place.
+    :param replace: overwrite files that belong to no distribution.
+    :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
+    :param startup_files: what is done about wheels with files that run whenever Python starts.
+    :param linker: gives the files of the wheels their places; the fastest way by default.
+    :param break_system_packages: change an externally managed environment too (PEP 668).
+    :param circumstances: what was chosen by, for the record in ``.dist-info``.
+    :param patience: seconds to wait for another process that changes the environment.
+    :param file_system: what changes the disk when all is staged.
+    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises PlanOutdated: another process changed what the plan is about.
+    :raises WheelGone: another process removed or changed what would be installed.
+    :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
+    :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
+        what is not its own.
+    :raises NotRemovable: it is unknown which files belong to what must go.
+    :raises StartupFileRefused: a wheel has such files, and there shall be none.
+    """
+    environment.check_allowed(break_system_packages=break_system_packages)
+    if not plan:
+        return Applied()
+    try:
+        checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
+    except InvalidWheel:
+        _check_there(wheels.values())
+        raise
+    environment.check_writable(_folders(checked, plan, environment))
+    job = _Job(
+        plan,
+        environment,
+        checked,
+        progress,
+        replace,
+        compile_bytecode,
+        startup_files,
+        linker or Linker(),
+        file_system,
+    )
+    try:
+        notes = _change_locked(job, patience)
+    except FileNotFoundError as error:
+        _check_there(wheels.values())
+        raise environment_error(error) from None
+    except OSError as error:
+        raise environment_error(error) from None
+    return Applied(plan.install, plan.remove, notes)
+
+
+def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
+    """Refuse wheels that are not in their folders any more, as where caches have no locks."""
+    for wheel in wheels:
+        if (name := wheel.changed()) is not None:
+            raise WheelGone(
+                f"{name} of the unpacked {wheel.filename.text} was removed or changed meanwhile",
+                where=str(wheel.folder),
+                hint="nothing was changed; try again when nobody cleans up the cache",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Hold what `apply` was given, and the checked wheels."""
+
+    plan: Plan
+    environment: Environment
+    checked: tuple[CheckedWheel, ...]
+    progress: Progress
+    replace: bool
+    compile_bytecode: bool
+    startup_files: StartupFiles
+    linker: Linker
+    disk: FileSystem
+
+
+def _folders(
+    checked: tuple[CheckedWheel, ...], plan: Plan, environment: Environment
+) -> tuple[Path, ...]:
+    """Return the folders that will be written."""
+    folders = environment.schemes.folders()
+    used = {part.scheme for wheel in checked for part in wheel.parts}
+    used |= {"scripts" for wheel in checked if wheel.commands}
+    written = [folders[scheme] for scheme in sorted(used)]
+    return (*written, *(entry.location for entry in plan.remove))
+
+
+def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
+    places = Places(job.environment.real_folders(), job.environment.seal)
+    # The library folder must exist for the lock to lie in it; a new one goes again if
+    # nothing comes of the installation.
+    made = make_folders(places.library)
+    try:
+        with locked(Path(places.library), patience=patience) as held:
+            # Only with the lock is it certain that nobody is at work. If the environment was
+            # not what it seemed, the plan does not fit any more; that is found out below.
+            recovered = recover(places, job.disk) if held else None
+            waiting = None if held else patience
+            with Transaction(
+                places, made=made, patience=waiting, file_system=job.disk
+            ) as transaction:
+                notes = _change(job, transaction)
+    except BaseException:
+        remove_folders(made)
+        raise
+    found = () if recovered is None else (str(recovered), *recovered.notes)
+    return (*found, *notes, *transaction.notes)
+
+
+def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
+    environment, progress = job.environment, job.progress
+    staying = _staying(job.plan, environment)
+    real = RealPaths()
+    look = Looking()
+    removals = tuple(
+        plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
+    )
+    # Two that go together may share a file.
+    leaving: dict[str, dict[str, str]] = {}
+    for removal in removals:
+        for folder, names in removal.files.items():
+            leaving.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
+    layouts = lay_out(
+        job.checked,
+        environment,
+        leaving=leaving,
+        staying=staying,
+        replace=job.replace,
+        startup_files=job.startup_files,
+        file_system=job.disk,
+        real=real,
+        look=look,
+    )
+    unchanged = {
+        layout.wheel.pin.name: _unchanged(layout, job, leaving, look) for layout in layouts
+    }
+    for folders in unchanged.values():
+        for folder in folders.values():
+            del leaving[folder]
+    progress.start(sum(wheel.size for wheel in job.checked))
+    for layout in layouts:
+        _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
+    if job.compile_bytecode:
+        compile_modules(environment, transaction.stage)
+    transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
+    progress.done()
+    notes = [note for removal in removals for note in removal.notes]
+    notes += [note for wheel in job.checked for note in wheel.notes]
+    if job.startup_files is StartupFiles.WARN:
+        notes += [
+            f"{layout.wheel.pin.filename.text}: it runs code whenever Python starts: {path}"
+            for layout in layouts
+            for path in layout.startup
+        ]
+    return tuple(notes)
+
+
+def _in_words(plan: Plan) -> list[str]:
+    """Say what is done, for whoever finds the journal."""
+    coming = {pin.name for pin in plan.install}
+    gone = [entry for entry in plan.remove if entry.name not in coming]
+    return [*(f"install {pin}" for pin in plan.install), *(f"remove {entry}" for entry in gone)]
+
+
+def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
+    """Return what is not removed, after making sure that the plan still fits.
+
+    :raises PlanOutdated: somebody changed the environment since the plan was made.
+    """
+    going = {(entry.path, entry.version) for entry in plan.remove}
+    installed = environment.installed()
+    staying = tuple(entry for entry in installed if (entry.path, entry.version) not in going)
+    replaced = {pin.name for pin in plan.install}
+    appeared = [e for e in staying if e.name in replaced and not e.outside]
+    there = {(entry.path, entry.version) for entry in staying}
+    relied_on = {(entry.path, entry.version) for entry in plan.keep}
+    if appeared or len(installed) - len(staying) != len(going) or not relied_on <= there:
+        raise PlanOutdated(
+            "the environment was changed since the plan was made",
+            where=environment.name,
+            hint="nothing was changed; run the command again",
+        )
+    return staying
+
+
+def _unchanged(
+    layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: Looking
+) -> Mapping[str, str]:
+    """Return which folders of a wheel are there already, and where.
+
+    Files must be links, and nobody else may have brought any of them; with new bytecode none is
+    unchanged.
+    """
+    wheel, environment = layout.wheel, job.environment
+    is_there = any(entry.name == wheel.pin.name for entry in job.plan.remove)
+    if not is_there or job.compile_bytecode or layout.present:
+        return {}
+    if not job.linker.links(wheel.unpacked):
+        return {}
+    folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
+    roots = {scheme: str(folder) for scheme, folder in folders.items()}
+    return unchanged_folders(wheel, roots, leaving, look)
+
+
+def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Collection[str]) -> None:
+    """Put the files of a wheel into folders beside their places."""
+    wheel, environment = layout.wheel, job.environment
+    used = {part.scheme for part in wheel.parts} | {wheel.root}
+    used |= {"scripts"} if wheel.commands else set()
+    stages = {scheme: transaction.stage(scheme) for scheme in sorted(used)}
+    if "headers" in stages:
+        stages["headers"] /= wheel.pin.name
+    destination = Destination(
+        stages,
+        scheme_folders(environment.runtime.folders(), wheel.pin.name),
+        interpreter=environment.commands.python,
+        launcher=environment.commands.launcher,
+        skip=layout.present,
+        unchanged=unchanged,
+        advance=job.progress.advance,
+        linker=job.linker,
+        files=transaction.files,
+    )
+    destination.fill(wheel)

@@ -1,0 +1,100 @@
+"""What a change breaks: needs of distributions that nobody asked about."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.errors import WheelfitError
+from wheelfit.installation.installed import by_name, needing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from re import Pattern
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """Name a need that is not met once the change is made."""
+
+    needing: Installed
+    """What needs something; it stays as it is."""
+    requirement: Requirement
+    """What it needs."""
+    found: Version | None
+    """The version it will find instead; None if the project will be gone."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "name": self.needing.name,
+            "version": str(self.needing.version),
+            "requirement": str(self.requirement),
+            "found": None if self.found is None else str(self.found),
+        }
+
+    def __str__(self) -> str:
+        needed = f"{self.needing} needs {self.requirement}"
+        if self.found is None:
+            return f"{needed}, and nothing of {self.requirement.name} will be left"
+        return f"{needed}, and will find {self.requirement.name} {self.found}"
+
+
+def breakages(
+    plan: Plan, installed: Iterable[Installed], environment: Mapping[str, str]
+) -> tuple[Breakage, ...]:
+    """Return the needs that a change leaves unmet, in the order of the names.
+
+    What is installed and not named in a request takes no part in the resolution, as with
+    pip; so it is told what becomes of it. Needs of extras do not count, because nobody
+    recorded which extras were asked for.
+
+    :param plan: what changes.
+    :param installed: what is there now; of one name, what is imported comes first.
+    :param environment: values of the marker variables.
+    """
+    removed = set(plan.remove)
+    replaced = {pin.name: pin.version for pin in plan.install}
+    changed = {entry.name for entry in removed} | replaced.keys()
+    staying = [entry for entry in installed if entry not in removed]
+    if not (changed and staying):
+        return ()
+    pattern = needing(sorted(changed))
+    present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
+    found = [
+        Breakage(entry, requirement, present.get(requirement.name))
+        for entry in staying
+        if entry.name not in replaced  # hidden by what is installed now
+        for requirement in _needs(entry, pattern, environment)
+        if requirement.name in changed and not _met(requirement, present)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.needing.name, str(one.requirement))))
+
+
+def _needs(
+    entry: Installed, pattern: Pattern[bytes], environment: Mapping[str, str]
+) -> Iterator[Requirement]:
+    # What cannot be understood has been said when it was read; no need can be drawn from it.
+    with suppress(WheelfitError):
+        if not entry.may_need(pattern):
+            return
+        for requirement in entry.metadata().requires:
+            marker = requirement.marker
+            if entry.label is not None and marker is not None and marker.uses_variants:
+                continue  # it takes the machine to say (F-103), and a guess would be a false alarm
+            if requirement.applies(environment, "", VariantContext.PLAIN):
+                yield requirement
+
+
+def _met(requirement: Requirement, present: Mapping[NormalizedName, Version]) -> bool:
+    version = present.get(requirement.name)
+    return version is not None and requirement.specifier.contains(version, prereleases=True)

@@ -1,0 +1,536 @@
+"""A repository with wheels that are built when they are needed; it wraps the sources.
+
+To whoever chooses, a project that can be built looks like a release with one plain wheel that
+fits everywhere (F-108). Its file name is made up until the wheel is there; then the true one takes
+its place, and whoever chose chooses anew, so that a wheel built here is judged like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import (
+    BuildFailed,
+    InvalidFilename,
+    InvalidRequirement,
+    InvalidSource,
+    InvalidWheel,
+    SourceOff,
+    UserError,
+)
+from wheelfit.installation.builds.cache import KIND, BuiltWheel
+from wheelfit.installation.builds.projects import open_given, open_listed
+from wheelfit.projects.backend import Backend, Children
+from wheelfit.projects.names import is_archive, release_of
+from wheelfit.projects.static_metadata import core_metadata_of, name_of
+from wheelfit.resolution.request import GivenWheel
+from wheelfit.sources.cache import key_of
+from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.page import File, Origin
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.size import FileSize
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.unpacking import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.installation.builds.cache import BuiltWheels
+    from wheelfit.installation.builds.environments import BuildPlace, Places
+    from wheelfit.installation.builds.projects import OpenProject
+    from wheelfit.projects.backend import ConfigSettings
+    from wheelfit.resolution.request import GivenSource
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+ALL = ":all:"
+"""Stands for every project, except those with variants: they must be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPolicy:
+    """Hold what the user decided about building."""
+
+    allowed: frozenset[str] = frozenset()
+    """Projects whose source distributions may be taken from an index; or `ALL`."""
+    never: frozenset[str] = frozenset()
+    """Projects of which that may not be, though all may; or `ALL` but those allowed by name."""
+    settings: ConfigSettings = field(default_factory=dict, hash=False)
+    """What backends are told."""
+    target: tuple[str, ...] = ()
+    """What makes the interpreter another one for which a wheel would have to be built anew."""
+    requires_hashes: bool = False
+    """Whether what the user names must have a promised hash; nothing of the rest is opened."""
+    offline: bool = False
+    """Whether no server may be asked."""
+    builds_named: bool = True
+    """Whether to name a project is consent to build it; else it must be allowed too."""
+
+    def allows(self, page: ProjectPage) -> bool:
+        """Tell whether the source distributions of a page may be built."""
+        if page.name in self.allowed | self.never:
+            return page.name not in self.never
+        if ALL not in self.allowed or ALL in self.never:
+            return False
+        return not any(_has_label(file) for file in page.files)
+
+    def allows_named(self, name: str | None) -> bool:
+        """Return whether the backend of a project that the user named may be run.
+
+        :param name: of the project; None: only its backend knows it.
+        """
+        if self.builds_named or name in self.allowed:
+            return True
+        return ALL in self.allowed and name not in self.never and ALL not in self.never
+
+
+def _has_label(file: File) -> bool:
+    if not file.filename.endswith(".whl"):
+        return False
+    try:
+        return parse_wheel_filename(file.filename).is_variant
+    except InvalidFilename:
+        return False
+
+
+def _quietly(_name: str) -> Progress:
+    return NO_PROGRESS
+
+
+class _Product:
+    """Follow one project from its name to its wheel."""
+
+    def __init__(self, file: File, open_: Callable[[], OpenProject]) -> None:
+        self.file = file
+        """How it is listed at present."""
+        self.open = open_
+        self.project: OpenProject | None = None
+        self.place: BuildPlace | None = None
+        self.backend: Backend | None = None
+        self.metadata: bytes | None = None
+        self.wheel: BuiltWheel | None = None
+        self.is_named = False
+
+
+class Building:
+    """Implement ``Repository``; may be used by several threads, builds one wheel at a time.
+
+    :param repository: the sources.
+    :param places: where backends run.
+    :param cache: keeps what was built.
+    :param policy: what may be built, and how.
+    :param environ: the environment of the process.
+    :param scratch: gives a folder for as long as it is needed; asked when one is.
+    :param tell: told what is being done.
+    :param echo: told every line that a backend prints; None: only its log is.
+    :param progress: returns what follows the transfer of a file.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        places: Places,
+        cache: BuiltWheels,
+        policy: BuildPolicy,
+        *,
+        environ: Mapping[str, str],
+        scratch: Callable[[], AbstractContextManager[Path]],
+        tell: Callable[[str], None] = lambda _text: None,
+        echo: Callable[[str], None] | None = None,
+        progress: Callable[[str], Progress] = _quietly,
+    ) -> None:
+        self._repository = repository
+        self._places = places
+        self._cache = cache
+        self._policy = policy
+        self._environ = environ
+        self._tell = tell
+        self._echo = echo
+        self._progress = progress
+        self._children = Children()
+        self._lock = threading.RLock()
+        self._busy: list[str] = []
+        self._products: dict[tuple[str, str], _Product] = {}
+        self._given: dict[GivenSource, _Product] = {}
+        self._scratch = scratch
+        self._folder: Path | None = None
+        self._stack = ExitStack()
+        self.name = repository.name
+
+    def close(self) -> None:
+        """End what still runs, and remove everything that is not kept."""
+        self._children.close()
+        self._stack.close()
+
+    # --- what the user names ---------------------------------------------------------------
+
+    def given(self, source: GivenSource) -> GivenWheel:
+        """Return the wheel that a project stands for, whether it is there yet or not.
+
+        Its files are fetched, and its metadata read or asked for; nothing is built that need not
+        be.
+
+        :param source: what the user named.
+        :raises BuildFailed: its backend failed.
+        :raises SourceOff: its backend would have to be asked, and that is not allowed.
+        :raises FileProblem: there is no project.
+        :raises InvalidRequirement: it is another project than the requirement says.
+        :raises IntegrityError: it is not what was promised.
+        :raises NetworkError: it cannot be fetched.
+        :raises UserError: hashes are required, and it has none.
+        """
+        if self._policy.requires_hashes and all(kind in WEAK_HASHES for kind, _ in source.hashes):
+            raise UserError(
+                f"hashes are required, and {source.name or redact(source.url)} has none",
+                where=source.where or None,
+                hint="name an archive with its hash; a folder or a repository has none",
+            )
+        with self._lock:
+            product = self._given.get(source)
+            if product is None:
+                product = self._given[source] = self._open_given(source)
+            return GivenWheel(product.file, source.extras, source.where)
+
+    def _open_given(self, source: GivenSource) -> _Product:
+        project = open_given(
+            source,
+            self._repository,
+            self._new_folder("given"),
+            self._environ,
+            self._progress,
+            offline=self._policy.offline,
+        )
+        product = _Product(File("", project.url), lambda: project)
+        product.project = project
+        product.is_named = True
+        core = core_metadata_of(self._metadata(product), project.name)
+        if source.name is not None and core.name != source.name:
+            raise InvalidRequirement(
+                f"the project is {core.name}, not {source.name}",
+                source=f"{source.name} @ {redact(source.url)}",
+                where=source.where or None,
+            )
+        _check_promise(project, core)
+        product.file = File(
+            _made_up(core.name, core.version),
+            project.url,
+            project.hashes,
+            source="the request",
+            origin=Origin(project.name, project.direct_url),
+        )
+        if product.wheel is not None:  # there was no other way to its metadata
+            self._name_truly(product)
+        return self._known(product)
+
+    # --- Repository --------------------------------------------------------------------------
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project; what may be built of it are wheels there."""
+        page = self._repository.project(name)
+        if page is None or not self._policy.allows(page):
+            return page
+        with self._lock:
+            chosen = dict(self._sources(page))
+            files = tuple(
+                chosen.pop(file.filename).file if file.filename in chosen else file
+                for file in page.files
+            )
+        return replace(page, files=files)
+
+    def _sources(self, page: ProjectPage) -> Iterable[tuple[str, _Product]]:
+        """Yield one source distribution of each release, by its file name."""
+        best: dict[Version, File] = {}
+        for file in page.files:
+            release = release_of(file.filename)
+            if release is None or release[0] != page.name or not is_archive(file.filename):
+                continue
+            other = best.get(release[1])
+            if other is None or (other.filename.endswith(".zip") and other.yanked == file.yanked):
+                best[release[1]] = file
+        for version, file in best.items():
+            made_up = _made_up(page.name, version)
+            product = self._products.get((file.url, made_up))
+            if product is None:
+                product = self._known(self._listed(file, made_up))
+            yield file.filename, product
+
+    def _listed(self, file: File, made_up: str) -> _Product:
+        listed = replace(file, filename=made_up, metadata_hashes=None, origin=Origin(file.filename))
+
+        def open_() -> OpenProject:
+            folder = self._new_folder("listed")
+            return open_listed(file, self._repository, folder, self._progress)
+
+        return _Product(listed, open_)
+
+    def _known(self, product: _Product) -> _Product:
+        self._products[product.file.url, product.file.filename] = product
+        return product
+
+    def _product(self, file: File) -> _Product | None:
+        if file.origin is None:
+            return None
+        return self._products[file.url, file.filename]
+
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
+        """Return the content of a small file."""
+        return self._repository.read(file, limit=limit)
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel; of one that is not built, what it will have."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.metadata(file)
+        with self._lock:
+            return self._metadata(product)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.variant_document(file)
+        wheel = self._built(product)
+        filename = parse_wheel_filename(wheel.filename)
+        if not filename.is_variant:  # F-10
+            return None
+        with WheelArchive(wheel.path, filename) as archive:
+            return archive.variant_document()
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is; of one that is built here only its source is known."""
+        if file.origin is None:
+            return self._repository.size(file, unpacked=unpacked)
+        is_here = file.size is None or file.origin.is_built
+        return FileSize(file.size, is_here=is_here, why_unknown="it is built here first")
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.download(file, folder, progress)
+        wheel = self._built(product)
+        return Path(shutil.copyfile(wheel.path, folder / wheel.filename))
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified; one that was built here too."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.unpacked(file, folder, progress)
+        wheel = self._built(product)
+        with wheel.path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if _of(product).identity is not None:
+            hashes = MappingProxyType({"sha256": digest})
+            url = wheel.path.absolute().as_uri()
+            local = File(wheel.filename, url, hashes, source="built here")
+            return self._repository.unpacked(local, folder)
+        # What a folder holds may be another thing a minute later: no cache keeps it.
+        inside = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
+        filename = parse_wheel_filename(wheel.filename)
+        with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
+            return unpack(archive, inside, sha256=digest, advance=progress.advance)
+
+    # --- building ------------------------------------------------------------------------------
+
+    def is_unbuilt(self, file: File) -> bool:
+        """Tell whether a wheel must be built before it can be installed."""
+        return file.origin is not None and not file.origin.is_built
+
+    def build(self, file: File) -> None:
+        """Build a wheel; from then on it is listed by its true name.
+
+        :param file: as listed until now.
+        :raises BuildFailed: its backend failed, or built something else.
+        """
+        product = self._products[file.url, file.filename]
+        with self._lock:
+            self._build(product)
+            self._name_truly(product)
+
+    def _built(self, product: _Product) -> BuiltWheel:
+        with self._lock:
+            return self._build(product)
+
+    def _name_truly(self, product: _Product) -> None:
+        """List a product by the wheel that there is."""
+        origin = product.file.origin
+        if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
+            raise ValueError(product.file)
+        product.file = replace(
+            product.file,
+            filename=product.wheel.filename,
+            requires_python=None,  # its own metadata decides
+            origin=replace(origin, is_built=True),
+        )
+        self._known(product)
+
+    def _metadata(self, product: _Product) -> bytes:
+        if product.metadata is not None:
+            return product.metadata
+        project = self._open(product)
+        if project.metadata is None:
+            self._check_consent(product, project)
+            project = self._ask_for_metadata(product, project)
+        if project.metadata is None:
+            self._build(product)
+        else:
+            product.metadata = project.metadata
+            _check_promise(project, core_metadata_of(project.metadata, project.name))
+        if product.metadata is None:  # pragma: no cover - building sets it
+            raise ValueError(product.file)
+        return product.metadata
+
+    def _check_consent(self, product: _Product, project: OpenProject) -> None:
+        """Refuse to run the backend of a project that is only looked at."""
+        if not product.is_named:
+            return
+        name = project.promise[0] if project.promise else name_of(project.folder)
+        if not self._policy.allows_named(name):
+            raise SourceOff(
+                "only its build backend knows the metadata of this project, and nothing is built "
+                "to look at it",
+                where=project.name,
+                hint=f"--allow-source {name or ALL} asks it, which runs code of the project",
+            )
+
+    def _ask_for_metadata(self, product: _Product, project: OpenProject) -> OpenProject:
+        backend = self._backend(product, project)
+        data = backend.metadata(project.kind, self._new_folder("metadata"))
+        return replace(project, metadata=data)
+
+    def _open(self, product: _Product) -> OpenProject:
+        if product.project is None:
+            product.project = product.open()
+        return product.project
+
+    def _backend(self, product: _Product, project: OpenProject) -> Backend:
+        """Return the backend of a project, in a place that has all it needs."""
+        if product.backend is not None:
+            return product.backend
+        if project.name in self._busy:
+            raise BuildFailed(
+                f"{project.name} needs itself to be built",
+                note=" needs ".join((*self._busy, project.name)),
+            )
+        self._busy.append(project.name)
+        try:
+            self._tell(f"preparing to build {project.name}")
+            place = product.place = self._places.make(self._new_folder("place"))
+            backend = Backend(
+                project.folder,
+                project.name,
+                place,
+                settings=self._policy.settings,
+                log=self._new_folder("log") / "build.log",
+                children=self._children,
+                echo=self._echo,
+            )
+            place.add(backend.requires, project.name)
+            place.add(backend.further_requires(project.kind), project.name)
+        finally:
+            self._busy.pop()
+        product.backend = backend
+        return backend
+
+    def _build(self, product: _Product) -> BuiltWheel:
+        if product.wheel is not None:
+            return product.wheel
+        project = self._open(product)
+        backend = self._backend(product, project)
+        key = self._key(product, project)
+        wheel = None if key is None else self._cache.find(key)
+        if wheel is None:
+            self._tell(f"building {project.name}")
+            began = time.monotonic()
+            path = backend.build(project.kind, self._new_folder("wheel"))
+            wheel = BuiltWheel(path, path.name)
+            product.metadata = self._check(wheel, project)
+            self._tell(f"built {wheel.filename} in {time.monotonic() - began:.1f} s")
+            if key is not None:
+                wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
+        else:
+            product.metadata = self._check(wheel, project)
+        product.wheel = wheel
+        return wheel
+
+    def _key(self, product: _Product, project: OpenProject) -> str | None:
+        contents = None if product.place is None else product.place.contents
+        if project.identity is None or contents is None:
+            return None
+        parts = [project.identity, self._policy.target, dict(self._policy.settings), contents]
+        return key_of(KIND, 1, *parts)
+
+    @staticmethod
+    def _check(wheel: BuiltWheel, project: OpenProject) -> bytes:
+        """Return the METADATA of a built wheel, after making sure that it is sound."""
+        expected = project.promise
+        if project.metadata is not None:
+            promised = core_metadata_of(project.metadata, project.name)
+            expected = promised.name, promised.version
+        try:
+            filename = parse_wheel_filename(wheel.filename)
+            if expected is not None and expected != (filename.name, filename.version):
+                raise BuildFailed(
+                    f"the backend of {project.name} built a wheel of {filename.name} "
+                    f"{filename.version}",
+                    where=wheel.filename,
+                    note="it should be {} {}".format(*expected),
+                )
+            with WheelArchive(wheel.path, filename, where=wheel.filename) as archive:
+                archive.verify()
+                return archive.metadata()
+        except (InvalidFilename, InvalidWheel) as error:
+            raise BuildFailed(
+                f"{project.name} was built into something that is no sound wheel: {error.message}",
+                where=wheel.filename,
+                note=error.note,
+                hint="tell whoever maintains its build backend",
+            ) from None
+
+    # --- folders -------------------------------------------------------------------------------
+
+    def _new_folder(self, what: str) -> Path:
+        if self._folder is None:
+            self._folder = self._stack.enter_context(self._scratch()).resolve()
+        return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder))
+
+
+def _of(product: _Product) -> OpenProject:
+    if product.project is None:  # pragma: no cover - what is built was opened
+        raise ValueError(product.file)
+    return product.project
+
+
+def _check_promise(project: OpenProject, core: CoreMetadata) -> None:
+    if project.promise is not None and (core.name, core.version) != project.promise:
+        name, version = project.promise
+        raise InvalidSource(
+            f"it is named like {name} {version}, and its metadata is that of "
+            f"{core.name} {core.version}",
+            where=project.name,
+            hint="nothing was built or installed; tell its publisher",
+        )
+
+
+def _made_up(name: str, version: Version) -> str:
+    """Return a file name for a wheel that is not there yet; no published one is called so."""
+    return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"

@@ -1,0 +1,251 @@
+"""Environments in which build backends run: made for one build, of wheels that our engine chose.
+
+Nothing of the environment that is changed is seen in them: they have its interpreter, and what the
+project says that building it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import EnvironmentUnavailable, InvalidRequirement, UserError, WheelfitError
+from wheelfit.installation.apply import apply
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.installed import by_name
+from wheelfit.installation.plan import plan
+from wheelfit.platforms.children import run
+from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.resolver import resolve
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from wheelfit.installation.interpreter import Interpreter
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.request import GivenWheel
+
+_DEADLINE = 120.0
+"""Seconds to make an empty virtual environment."""
+_HIDDEN = frozenset(
+    {
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONEXECUTABLE"),
+        *("PYTHONPLATLIBDIR", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV"),
+    }
+)
+"""Variables that would let something else into the environment."""
+
+
+class BuildPlace(Protocol):
+    """Be where one project is built (`wheelfit.projects.backend.BuildEnvironment`)."""
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that has the backend."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The whole environment of its processes."""
+
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """Marker variables of the interpreter."""
+
+    @property
+    def contents(self) -> tuple[str, ...] | None:
+        """What is in it, as far as that decides about the result of a build; None: who knows."""
+
+    def add(self, requirements: Iterable[str], needing: str) -> None:
+        """Install what building needs.
+
+        :param requirements: as the project writes them.
+        :param needing: what is built, for errors.
+        :raises WheelfitError: it cannot be had.
+        """
+
+
+class Places(Protocol):
+    """Make the places."""
+
+    def make(self, folder: Path) -> BuildPlace:
+        """Return a place for one project.
+
+        :param folder: an empty one that may be filled.
+        :raises EnvironmentUnavailable: it cannot be made.
+        """
+
+
+class IsolatedPlaces:
+    """Make environments that have what building needs and nothing else (PEP 517).
+
+    :param interpreter: which Python they are for.
+    :param candidates: opens what chooses their wheels.
+    :param environ: the environment of the process.
+    :param request: the rules that hold for every request: constraints, hashes, pre-releases.
+    :param given: returns the project that a requirement with a URL means, and None where that
+        means a wheel; where nobody says it such requirements are refused, for only users ask for
+        URLs.
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        candidates: Callable[[], Candidates],
+        environ: Mapping[str, str],
+        request: Request = Request(),
+        given: Callable[[Asked], GivenWheel | None] | None = None,
+    ) -> None:
+        self._interpreter = interpreter
+        self._candidates = candidates
+        self._environ = environ
+        self._request = request
+        self._given = given
+
+    def make(self, folder: Path) -> BuildPlace:
+        """Return an empty environment."""
+        _make_virtual_environment(self._interpreter, folder, self._environ)
+        return _Isolated(folder, self._candidates(), self._environ, self._request, self._given)
+
+
+class _Isolated:
+    """Be an environment of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        candidates: Candidates,
+        environ: Mapping[str, str],
+        request: Request,
+        given: Callable[[Asked], GivenWheel | None] | None,
+    ) -> None:
+        self._folder = folder
+        self._given = given
+        self._candidates = candidates
+        self._request = request
+        self._environment = open_environment(str(folder), environ=environ)
+        self._asked: tuple[Asked, ...] = ()
+        self._requirements: tuple[Asked, ...] = ()
+        self._wheels: tuple[GivenWheel, ...] = ()
+        """What stands for those that mean projects."""
+        self._contents: dict[str, str] = {}
+        self.python = self._environment.interpreter.executable
+        self.machine = self._environment.interpreter.environment
+        scripts = self._environment.schemes.scripts
+        self.environ = {
+            **{name: value for name, value in environ.items() if name not in _HIDDEN},
+            "PATH": os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)]),
+            "PYTHONNOUSERSITE": "1",
+            "VIRTUAL_ENV": str(folder),
+        }
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return tuple(f"{name} {digest}" for name, digest in sorted(self._contents.items()))
+
+    def add(self, requirements: Iterable[str], needing: str) -> None:
+        try:
+            asked = [
+                Asked(parse_requirement(text, allow_variant_markers=False), f"to build {needing}")
+                for text in requirements
+            ]
+            for one in asked:
+                if one.requirement.url is not None and self._given is None:
+                    raise UserError(
+                        f"{needing} asks for {redact(str(one.requirement))}, and only you may ask "
+                        "for a URL",
+                        hint="--no-build-isolation builds with what you have installed",
+                    )
+            self._add([one for one in asked if one not in self._asked])
+        except WheelfitError as error:
+            if isinstance(error, InvalidRequirement):
+                error.where = error.where or needing
+            told = f"it is needed to build {needing}"
+            error.note = "\n".join(filter(None, (error.note, told)))
+            raise
+
+    def _add(self, asked: list[Asked]) -> None:
+        if not asked:
+            return
+        self._asked += tuple(asked)
+        for one in asked:
+            meant = None
+            if self._given is not None and one.requirement.url is not None:
+                meant = self._given(one)
+            if meant is None:
+                self._requirements += (one,)
+            else:
+                self._wheels += (meant,)
+        installed = self._environment.installed()
+        request = replace(
+            self._request,
+            requirements=self._requirements,
+            wheels=self._wheels,
+            installed={name: entry.present() for name, entry in by_name(installed).items()},
+        )
+        planned = plan(resolve(request, self._candidates), installed)
+        # The environment itself is short-lived: what no cache keeps lies in it.
+        place = self._folder / "wheels"
+        place.mkdir(exist_ok=True)
+        wheels = {
+            pin.name: self._candidates.repository.unpacked(pin.file, place)
+            for pin in planned.install
+        }
+        apply(planned, self._environment, wheels)
+        self._contents |= {wheel.filename.text: wheel.sha256 for wheel in wheels.values()}
+
+
+class OwnPlaces:
+    """Let backends run in the environment that is changed (``--no-build-isolation``).
+
+    :param interpreter: of that environment; it must have what building needs.
+    :param scripts: its commands.
+    :param environ: the environment of the process.
+    """
+
+    def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
+        path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
+        self._place = _Own(interpreter, {**environ, "PATH": path})
+
+    def make(self, folder: Path) -> BuildPlace:
+        """Return the environment itself."""
+        del folder
+        return self._place
+
+
+class _Own:
+    """Be the environment that is changed; whoever asked for that has filled it."""
+
+    contents = None  # anything may be there, and change between two builds
+
+    def __init__(self, interpreter: Interpreter, environ: Mapping[str, str]) -> None:
+        self.python = interpreter.executable
+        self.machine = interpreter.environment
+        self.environ = environ
+
+    def add(self, requirements: Iterable[str], needing: str) -> None:
+        del requirements, needing
+
+
+def _make_virtual_environment(
+    interpreter: Interpreter, folder: Path, environ: Mapping[str, str]
+) -> None:
+    """Make an empty virtual environment without pip."""
+    words = ["-I", "-B", "-m", "venv", "--without-pip"]
+    words += [] if sys.platform == "win32" else ["--symlinks"]
+    made = run(
+        [str(interpreter.executable), *words, str(folder)],
+        environ={name: value for name, value in environ.items() if name not in _HIDDEN},
+        deadline=_DEADLINE,
+    )
+    if not made.succeeded:
+        said = made.errors.decode("utf-8", "replace").strip().splitlines()
+        raise EnvironmentUnavailable(
+            f"{interpreter.executable} cannot make a virtual environment",
+            note="\n".join(said[-5:]) or None,
+            hint="its venv module is needed to build from source; some systems package it apart",
+        )

@@ -1,0 +1,294 @@
+"""Open projects: look at a folder, fetch an archive, check out a repository."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from wheelfit.errors import FileProblem, HashMismatch, InvalidSource, UserError
+from wheelfit.projects.archives import unpack_archive
+from wheelfit.projects.names import is_archive, is_repository_url, release_of
+from wheelfit.projects.static_metadata import is_project, of_archive, of_project_file
+from wheelfit.projects.version_control import check_out, parse_repository_url
+from wheelfit.sources.page import File
+from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.projects.backend import Kind
+    from wheelfit.resolution.request import GivenSource
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Files
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProject:
+    """Hold a project whose files are there."""
+
+    folder: Path
+    """Where they lie."""
+    name: str
+    """What people call it: its archive, folder or URL, without credentials."""
+    url: str
+    """The same for files, in full."""
+    kind: Kind = "wheel"
+    """What is built of it."""
+    identity: tuple[str, ...] | None = None
+    """What makes it exactly this one; None: it may change at any time."""
+    direct_url: Mapping[str, object] | None = field(default=None, hash=False)
+    """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
+    hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Digests that somebody promised and that are met."""
+    promise: tuple[NormalizedName, Version] | None = None
+    """The release that its file name promises."""
+    metadata: bytes | None = field(default=None, repr=False)
+    """Its core metadata, where they are known without asking its backend."""
+
+
+def open_given(
+    source: GivenSource,
+    files: Files,
+    folder: Path,
+    environ: Mapping[str, str],
+    progress: Callable[[str], Progress],
+    *,
+    offline: bool = False,
+) -> OpenProject:
+    """Open a project that the user named.
+
+    :param source: which.
+    :param files: fetches archives.
+    :param folder: an empty folder for what is not on this machine as it is.
+    :param environ: the environment of the process, for version control.
+    :param progress: returns what follows the transfer of a file.
+    :param offline: ask no server for a repository; `files` knows by itself.
+    :raises FileProblem: there is nothing of that name, or no project in it.
+    :raises UserError: the URL cannot be read.
+    :raises HashMismatch: an archive has another hash than promised.
+    :raises InvalidSource: an archive is not sound.
+    :raises NetworkError: it cannot be fetched.
+    """
+    if is_repository_url(source.url):
+        return _repository(source, folder, environ, offline=offline)
+    bare = without_fragment(source.url)
+    if bare.startswith("file:"):
+        path = Path(_path_of(bare, source))
+        if path.is_dir():
+            return _folder(source, path, bare)
+        if not path.exists():
+            raise FileProblem("there is nothing of that name", where=str(path), note=_named(source))
+    if source.editable:
+        raise UserError(
+            "only a folder can be installed as editable", where=source.where or None,
+            note=redact(source.url),
+        )  # fmt: skip
+    return _archive(source, files, folder, progress)
+
+
+def _named(source: GivenSource) -> str | None:
+    return f"it is named in {source.where}" if source.where else None
+
+
+def _path_of(url: str, source: GivenSource) -> str:
+    try:
+        return file_path(url)
+    except ValueError as error:
+        raise FileProblem(str(error), where=redact(url), note=_named(source)) from None
+
+
+def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
+    if source.hashes:
+        raise UserError(
+            "a folder has no hash that could be held against the promised one",
+            where=source.where or None,
+            note=str(path),
+        )
+    _check_project(path, str(path), source)
+    return OpenProject(
+        path,
+        str(path),
+        url.rstrip("/"),
+        kind="editable" if source.editable else "wheel",
+        direct_url={
+            "url": url.rstrip("/"),
+            "dir_info": {"editable": True} if source.editable else {},
+        },
+        metadata=of_project_file(path),
+    )
+
+
+def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
+    if not is_project(path):
+        raise FileProblem(
+            "there is no project in it, neither a pyproject.toml nor a setup.py",
+            where=name,
+            note=None if source is None else _named(source),
+        )
+
+
+def _repository(
+    source: GivenSource, folder: Path, environ: Mapping[str, str], *, offline: bool
+) -> OpenProject:
+    if source.hashes:
+        raise UserError(
+            "a repository has no hash that could be held against the promised one",
+            where=source.where or None,
+            note=redact(source.url),
+            hint="name the id of a commit; it stands for all of its content",
+        )
+    if source.editable:
+        raise UserError(
+            "a repository cannot be installed as editable",
+            where=source.where or None,
+            note=redact(source.url),
+            hint="clone it, and name the folder with -e",
+        )
+    wanted = parse_repository_url(source.url, where=source.where)
+    commit = check_out(wanted, folder, environ, offline=offline)
+    project = _inside(folder, wanted.subdirectory, str(wanted))
+    _check_project(project, str(wanted), source)
+    return OpenProject(
+        project,
+        str(wanted),
+        f"{wanted.system}+{wanted.url}"
+        + (f"@{wanted.revision}" if wanted.revision else "")
+        + (f"#subdirectory={wanted.subdirectory}" if wanted.subdirectory else ""),
+        identity=(wanted.system, wanted.url, commit, wanted.subdirectory),
+        direct_url=wanted.record(commit),
+        metadata=of_project_file(project),
+    )
+
+
+def _inside(folder: Path, subdirectory: str, name: str) -> Path:
+    """Return a folder within a project, which no link leads out of."""
+    project = folder / subdirectory if subdirectory else folder
+    if not project.resolve().is_relative_to(folder.resolve()) or not project.is_dir():
+        raise FileProblem(f"it has no folder {subdirectory}", where=name)
+    return project
+
+
+def _archive(
+    source: GivenSource, files: Files, folder: Path, progress: Callable[[str], Progress]
+) -> OpenProject:
+    bare, _ = split_userinfo(without_fragment(source.url))
+    filename = last_segment(bare)
+    shown = redact(bare)
+    if not is_archive(filename):
+        raise UserError(
+            f"{filename or shown!r} is neither a wheel nor an archive of a project",
+            where=source.where or None,
+            note=shown,
+            hint="archives end in .tar.gz or .zip; a repository is named git+https://…",
+        )
+    path, digest = _fetched(File(filename, bare, source="the request"), files, folder, progress)
+    met = _check_hashes(path, source.hashes, shown)
+    fragment = dict(parse_qsl(urlsplit(source.url).fragment))
+    subdirectory = fragment.get("subdirectory", "").strip("/")
+    return _unpacked(
+        path,
+        folder,
+        filename,
+        shown,
+        url=bare + (f"#subdirectory={subdirectory}" if subdirectory else ""),
+        digest=digest,
+        subdirectory=subdirectory,
+        direct_url={
+            "url": bare,
+            "archive_info": {"hash": f"sha256={digest}", "hashes": {**met, "sha256": digest}},
+            **({"subdirectory": subdirectory} if subdirectory else {}),
+        },
+        hashes=met,
+        source=source,
+    )
+
+
+def open_listed(
+    file: File, files: Files, folder: Path, progress: Callable[[str], Progress]
+) -> OpenProject:
+    """Open a source distribution that an index lists.
+
+    :param file: as listed; its hashes are checked.
+    :param files: fetches it.
+    :param folder: an empty folder.
+    :param progress: returns what follows the transfer of a file.
+    :raises HashMismatch: it has another hash than promised.
+    :raises InvalidSource: it is not sound.
+    :raises NetworkError: it cannot be fetched.
+    """
+    path, digest = _fetched(file, files, folder, progress)
+    return _unpacked(
+        path,
+        folder,
+        file.filename,
+        redact(file.url),
+        url=file.url,
+        digest=digest,
+        hashes=file.hashes,
+    )
+
+
+def _fetched(
+    file: File, files: Files, folder: Path, progress: Callable[[str], Progress]
+) -> tuple[Path, str]:
+    place = Path(tempfile.mkdtemp(prefix="archive-", dir=folder))
+    path = files.download(file, place, progress(file.filename))
+    with path.open("rb") as stream:
+        return path, hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_hashes(path: Path, allowed: frozenset[tuple[str, str]], where: str) -> Mapping[str, str]:
+    """Return the promised digests that an archive has; of each kind one is enough."""
+    met = {}
+    for algorithm in sorted({algorithm for algorithm, _ in allowed}):
+        with path.open("rb") as stream:
+            actual = hashlib.file_digest(
+                stream,
+                lambda: hashlib.new(algorithm, usedforsecurity=False),  # noqa: B023
+            ).hexdigest()
+        expected = sorted(digest for each, digest in allowed if each == algorithm)
+        if actual not in expected:
+            raise HashMismatch(algorithm=algorithm, expected=expected, actual=actual, where=where)
+        met[algorithm] = actual
+    return met
+
+
+def _unpacked(
+    path: Path,
+    folder: Path,
+    filename: str,
+    shown: str,
+    *,
+    url: str,
+    digest: str,
+    hashes: Mapping[str, str],
+    subdirectory: str = "",
+    direct_url: Mapping[str, object] | None = None,
+    source: GivenSource | None = None,
+) -> OpenProject:
+    inside = Path(tempfile.mkdtemp(prefix="project-", dir=folder))
+    top = unpack_archive(path, inside, filename, where=shown)
+    project = _inside(top, subdirectory, shown)
+    data, is_reliable = of_archive(project)
+    promise = release_of(filename) if data is not None or source is None else None
+    if not is_project(project):
+        raise InvalidSource(
+            "there is no project in it, neither a pyproject.toml nor a setup.py", where=shown
+        )
+    return OpenProject(
+        project,
+        filename if source is None else shown,
+        url,
+        identity=("archive", digest, subdirectory),
+        direct_url=direct_url,
+        hashes=hashes,
+        promise=promise,
+        metadata=data if is_reliable else of_project_file(project),
+    )

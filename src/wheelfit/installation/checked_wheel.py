@@ -1,0 +1,263 @@
+"""An unpacked wheel held against what was resolved, and where each of its files goes.
+
+That the files are what RECORD promises was seen when the wheel was unpacked
+(`wheelfit.wheels.unpacking`). `check_wheel` reads the small ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.core_metadata import read_metadata, without_variant_markers
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.installation.choice import CHOICE_FILE, Choice, Circumstances, format_choice
+from wheelfit.wheels.archive import SIGNATURES
+from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
+from wheelfit.wheels.entry_points import Command, parse_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.wheels.unpacked import FileTable, UnpackedWheel
+
+INSTALLER = "wheelfit"
+"""What is written to INSTALLER (PEP 376)."""
+
+_OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
+# Wrappers of entry points that old build tools put into wheels as well.
+_WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Say where the files of one folder of the wheel go, all of them or some."""
+
+    source: str
+    """The folder in the wheel, with ``/``; empty for its root."""
+    scheme: str
+    """Which of the five places, as ``purelib``."""
+    path: str
+    """The folder within that place, with ``/``; empty for the place itself."""
+    names: tuple[str, ...]
+    """Names of the files."""
+    numbers: tuple[int, ...]
+    """Where each stands in the table of the unpacked wheel."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedWheel:
+    """Hold a wheel that may be installed."""
+
+    pin: Pin
+    """What was resolved."""
+    unpacked: UnpackedWheel
+    """Its files."""
+    dist_info: str
+    """Name of its ``.dist-info`` folder."""
+    data: str
+    """Name of its ``.data`` folder, whether there is one or not."""
+    root: str
+    """Where members outside ``.data`` go: ``purelib`` or ``platlib``."""
+    parts: tuple[Part, ...]
+    """Every file that is installed, by folder: there may be ten thousands."""
+    commands: tuple[Command, ...]
+    """Scripts to generate."""
+    metadata: bytes
+    """METADATA without variant markers (F-107)."""
+    is_rewritten: bool
+    """Whether it is another one than that of the wheel."""
+    generated: Mapping[str, bytes] = field(hash=False)
+    """Files to add to ``.dist-info``, by name."""
+    size: int
+    """Bytes of all members together."""
+    notes: tuple[str, ...]
+    """What a user may want to know, one sentence each."""
+
+
+def check_wheel(
+    pin: Pin,
+    wheel: UnpackedWheel,
+    circumstances: Circumstances = Circumstances(),
+) -> CheckedWheel:
+    """Check a wheel against what was resolved, and lay out where its members go.
+
+    :param pin: what was resolved.
+    :param wheel: the wheel.
+    :param circumstances: what it was chosen by.
+    :raises InvalidWheel: the wheel is not sound.
+    :raises MetadataDisagreement: it is another wheel than the one that was chosen.
+    """
+    where = pin.filename.text
+    root = _root(wheel)
+    original = wheel.metadata()
+    _check_identity(pin, original, where)
+    _check_variant(pin, wheel, where)
+    commands: tuple[Command, ...] = ()
+    if f"{wheel.dist_info}/entry_points.txt" in wheel.files:
+        text = wheel.read(f"{wheel.dist_info}/entry_points.txt").decode("utf-8", "replace")
+        commands = parse_commands(text, where=where)
+    base = _Base(root, wheel.dist_info, data_folder(wheel.names(), wheel.dist_info), where)
+    notes: list[str] = []
+    # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
+    without = {"RECORD", *SIGNATURES}
+    parts = tuple(_parts(wheel.files, base, commands, without, notes))
+    metadata = without_variant_markers(original, pin.context, where=where)
+    return CheckedWheel(
+        pin=pin,
+        unpacked=wheel,
+        dist_info=wheel.dist_info,
+        data=base.data,
+        root=root,
+        parts=parts,
+        commands=commands,
+        metadata=metadata,
+        is_rewritten=metadata != original,
+        generated=MappingProxyType(_generated(pin, wheel, circumstances)),
+        size=sum(sum(map(wheel.files.sizes.__getitem__, part.numbers)) for part in parts),
+        notes=tuple(f"{where}: {note}" for note in notes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """Hold what decides where a member goes."""
+
+    root: str
+    dist_info: str
+    data: str
+    where: str
+
+
+def _root(wheel: UnpackedWheel) -> str:
+    pure = header_value(wheel.read(f"{wheel.dist_info}/WHEEL"), "Root-Is-Purelib")
+    return "purelib" if pure is not None and pure.lower() == "true" else "platlib"
+
+
+def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
+    if pin.core is not None and pin.core.digest == hashlib.sha256(metadata).digest():
+        core = pin.core  # a tenth of the time that a hundred wheels take
+    else:
+        core = read_metadata(metadata, where)
+    for what, expected, found in (
+        ("name", pin.name, core.name),
+        ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0
+    ):
+        if expected != found:
+            raise MetadataDisagreement(
+                f"the metadata inside the wheel has the {what} '{found}', not '{expected}'",
+                where=where,
+                hint="nothing was installed; tell the index operator",
+            )
+    if pin.core is not None and not _needs_the_same(core, pin.core):
+        shown = [
+            f"{whose}:\n"
+            f"  Python {each.requires_python or 'any'}\n"
+            + "\n".join(f"  {text}" for text in each.requires_texts)
+            for whose, each in (("the index", pin.core), ("the wheel", core))
+        ]
+        raise MetadataDisagreement(
+            "the wheel has other needs than the index says",
+            where=where,
+            note="\n".join(text.rstrip() for text in shown),
+            hint="nothing was installed; tell the index operator",
+        )
+
+
+def _needs_the_same(one: CoreMetadata, other: CoreMetadata) -> bool:
+    """Compare what was resolved with what will be installed (PEP 658)."""
+    if one.requires_python != other.requires_python:
+        return False
+    if one.requires_texts == other.requires_texts:
+        return True
+    try:
+        # Whoever extracts metadata may write the same requirement in another way.
+        return sorted(map(str, one.requires)) == sorted(map(str, other.requires))
+    except InvalidRequirement:
+        return False
+
+
+def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
+    """Compare the wheel's own document with what drove the selection (F-93)."""
+    if pin.label is None:
+        return  # F-10
+    # Whether an unknown draft may be used was decided when the wheel was chosen.
+    data = wheel.variant_document()
+    if data is None:
+        data = pin.file.declared
+    own = read_wheel_document(data, pin.label, where=where, accept_unknown_drafts=True)
+    properties = own.properties(pin.label)
+    if properties != pin.properties:
+        chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"
+        inside = "\n".join(f"  {item}" for item in properties or ()) or "  none"
+        raise MetadataDisagreement(
+            "the wheel has other properties than the index says",
+            where=where,
+            note=f"the index:\n{chosen}\nthe wheel:\n{inside}",
+            hint="nothing was installed; tell the index operator",
+        )
+
+
+def _parts(
+    table: FileTable,
+    base: _Base,
+    commands: Iterable[Command],
+    without: Container[str],
+    notes: list[str],
+) -> Iterator[Part]:
+    # No wheel takes over what is generated for the interpreter, or written by installers.
+    wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
+    for source, files in table.folders.items():
+        segments = source.split("/")
+        if "__pycache__" in segments:
+            found = [f"{source}/{name}" for name in files]
+            notes += [f"bytecode in the wheel is not installed: {member}" for member in found]
+            continue
+        scheme, path, kept = base.root, source, files
+        if source == base.dist_info:
+            kept = {name: number for name, number in files.items() if name not in without}
+            found = [f"{source}/{name}" for name in kept if name in _OURS]
+            notes += [f"a file that installers write is not taken over: {one}" for one in found]
+            kept = {name: number for name, number in kept.items() if name not in _OURS}
+        elif segments[0] == base.data:
+            scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
+            if scheme not in DATA_FOLDERS:
+                raise InvalidWheel(
+                    f"{source}/{next(iter(files))} belongs to no known place", where=base.where
+                )
+            if scheme == "scripts" and not path:
+                kept = {name: number for name, number in files.items() if name not in wrappers}
+        elif segments[0].lower().endswith(".data"):
+            # Other installers would take it for a folder of places as well.
+            raise InvalidWheel(
+                f"{source}/{next(iter(files))} belongs to another wheel", where=base.where
+            )
+        if kept:
+            yield Part(source, scheme, path, tuple(kept), tuple(kept.values()))
+
+
+def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
+    choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
+    files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
+    if pin.file.declared is not None and wheel.variant_document() is None:
+        files["variant.json"] = pin.file.declared
+    if pin.requested:
+        files["REQUESTED"] = b""
+    if pin.is_given:
+        files["direct_url.json"] = _direct_url(pin, wheel)
+    return files
+
+
+def _direct_url(pin: Pin, wheel: UnpackedWheel) -> bytes:
+    """Return where a wheel came from that the user named (PEP 610)."""
+    hashes = {**pin.file.hashes, "sha256": wheel.sha256}
+    if pin.file.origin is not None and pin.file.origin.direct_url is not None:
+        return json.dumps(pin.file.origin.direct_url, sort_keys=True).encode()
+    archive = {"hash": f"sha256={hashes['sha256']}", "hashes": hashes}
+    return json.dumps({"archive_info": archive, "url": pin.file.url}, sort_keys=True).encode()

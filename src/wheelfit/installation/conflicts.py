@@ -1,0 +1,410 @@
+"""Find out, before anything is written, whether an installation would destroy something.
+
+A wheel may only write files that do not exist, that go with a distribution that is
+replaced, or that exist with the very same content (several distributions share empty
+``__init__.py`` files, for one). pip and uv overwrite silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import unicodedata
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
+from wheelfit.installation.looking import Looking
+from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
+from wheelfit.installation.scripts import script_of
+from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
+from wheelfit.wheels.entry_points import is_interpreter_name
+from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.record import encode_digest, row_for
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.installation.checked_wheel import CheckedWheel
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.steps import Look
+    from wheelfit.wheels.file_system import FileSystem
+
+_SHOWN = 10
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Say what is written where by one wheel."""
+
+    wheel: CheckedWheel
+    """The wheel."""
+    present: frozenset[tuple[str, str]]
+    """(scheme, path) of the files that are there already with the same content."""
+    startup: tuple[str, ...] = ()
+    """Files that run code whenever Python starts, as the wheel names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """Name one file that would be overwritten."""
+
+    text: str
+    """Which file, and whose it is."""
+    is_nobodys: bool = False
+    """Whether the user may let it be replaced."""
+
+
+def scheme_folders(folders: Mapping[str, Path], name: str) -> dict[str, Path]:
+    """Return the folder of each scheme for one distribution; headers have one of their own.
+
+    :param folders: by scheme name.
+    :param name: of the distribution.
+    """
+    return {**folders, "headers": folders["headers"] / name}
+
+
+def lay_out(
+    wheels: Sequence[CheckedWheel],
+    environment: Environment,
+    *,
+    leaving: Mapping[str, Collection[str]],
+    staying: Iterable[Installed],
+    replace: bool = False,
+    startup_files: StartupFiles = StartupFiles.WARN,
+    file_system: FileSystem = NATIVE,
+    real: RealPaths | None = None,
+    look: Look | None = None,
+) -> tuple[Layout, ...]:
+    """Compare what will be written with what exists, and with each other.
+
+    :param wheels: what will be installed together.
+    :param leaving: by folder, an absolute path, the names of files that are removed before.
+    :param staying: the distributions that are not removed; asked only if there is a conflict.
+    :param replace: what belongs to no distribution may be replaced.
+    :param startup_files: what is done about files that run code whenever Python starts.
+    :param file_system: says whether case matters.
+    :param real: what has been found of links so far.
+    :param look: looks at each folder once.
+    :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
+    :raises StartupFileRefused: a wheel has such files, and there shall be none.
+    :raises InvalidWheel: a member would leave the environment through a link, or is something
+        that no distribution may own.
+    """
+    real = RealPaths() if real is None else real
+    library = environment.schemes.purelib
+    ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
+    look = Looking() if look is None else look
+    ground = _Ground(leaving, staying, real, look, replace=replace, ignores_case=ignores_case)
+    places = StartupPlaces(environment)
+    scripts = str(environment.schemes.scripts)
+    layouts = []
+    for wheel in wheels:
+        folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
+        where = wheel.pin.filename.text
+        bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info, real)
+        present = set()
+        conflicts = []
+        startup = []
+        for group in _writes(wheel, environment):
+            root = str(folders[group.scheme])
+            folder = os.path.normpath(os.path.join(root, group.path))  # noqa: PTH118
+            start = f"{group.path}/" if group.path else ""
+            if ground.leaves(folder, root):
+                raise InvalidWheel(
+                    f"{start}{group.names[0]} would leave the environment by a link", where=where
+                )
+            if not bounds.takes_any(folder):
+                for name in group.names:
+                    if folder == scripts and is_interpreter_name(name):
+                        raise InvalidWheel(
+                            f"{start}{name} would take the place of the Python interpreter",
+                            where=where,
+                        )
+                    if (reason := bounds.why_not(os.path.join(folder, name))) is not None:  # noqa: PTH118
+                        raise InvalidWheel(
+                            f"{start}{name} may not be written: {reason}", where=where
+                        )
+            if places.are_near(real.folder(folder)):
+                found = [
+                    start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
+                ]
+                if found and group.is_data:
+                    raise InvalidWheel(
+                        f"{found[0]} may not be written: it runs code whenever Python starts, and "
+                        f"{wheel.data} is no place for that",
+                        where=where,
+                    )
+                startup += found
+            for name, verdict in ground.take(folder, group, where):
+                if isinstance(verdict, _Conflict):
+                    conflicts.append(verdict)
+                else:
+                    present.add((group.scheme, start + name))
+        if conflicts:
+            _refuse(conflicts, where)
+        if startup and startup_files is StartupFiles.DENY:
+            raise StartupFileRefused(
+                f"it runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
+                where=where,
+                hint="nothing was changed; --startup-files warn lets it in",
+            )
+        layouts.append(Layout(wheel, frozenset(present), tuple(startup)))
+    return tuple(layouts)
+
+
+def _refuse(conflicts: list[_Conflict], where: str) -> None:
+    more = len(conflicts) - _SHOWN
+    shown = [conflict.text for conflict in conflicts[:_SHOWN]]
+    shown += [f"and {more} more"] if more > 0 else []
+    # Where one file has an owner, leave to replace the others would not help.
+    cure = (
+        "move it away, or let --replace-files overwrite what no package owns"
+        if all(conflict.is_nobodys for conflict in conflicts)
+        else "uninstall what owns the file, or move the file away"
+    )
+    raise FileConflict(
+        f"{shown[0]}, and this wheel would overwrite it",
+        where=where,
+        note="\n".join(shown) if len(conflicts) > 1 else None,
+        hint=f"nothing was changed; {cure}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Name files that are written into one folder."""
+
+    scheme: str
+    path: str
+    """The folder within the place of the scheme, with ``/``."""
+    names: Sequence[str]
+    contents: Sequence[str]
+    """For each, ``algorithm=digest`` as in RECORD; empty if it is unknown."""
+    is_data: bool = False
+    """Whether they come from the ``.data`` folder of the wheel."""
+
+
+def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
+    """Yield everything that is written, by folder."""
+    hashes = wheel.unpacked.files.hashes
+    for part in wheel.parts:
+        contents = list(map(hashes.__getitem__, part.numbers))
+        if part.source == wheel.dist_info and wheel.is_rewritten:
+            contents[part.names.index("METADATA")] = ""
+        is_data = part.source.partition("/")[0] == wheel.data
+        yield _Group(part.scheme, part.path, part.names, contents, is_data)
+    own = (*wheel.generated, "RECORD")
+    yield _Group(wheel.root, wheel.dist_info, own, [""] * len(own))
+    commands = environment.commands
+    for command in wheel.commands:
+        name, data = script_of(command, commands.python, commands.launcher)
+        yield _Group("scripts", "", (name,), (row_for(name, data).hash,))
+
+
+class _Ground:
+    """Know what exists and what earlier wheels will write; look at each folder once.
+
+    :param leaving: by folder, the names of files that are removed before.
+    :param staying: the distributions that are not.
+    :param real: what has been found of links so far.
+    :param look: says what is in a folder.
+    :param replace: what belongs to no distribution may be replaced.
+    :param ignores_case: two spellings may name one file.
+    """
+
+    def __init__(
+        self,
+        leaving: Mapping[str, Collection[str]],
+        staying: Iterable[Installed],
+        real: RealPaths,
+        look: Look,
+        *,
+        replace: bool,
+        ignores_case: bool,
+    ) -> None:
+        self._ignores_case = ignores_case
+        self._leaving = leaving
+        if ignores_case:
+            folded: dict[str, set[str]] = {}
+            for folder, names in leaving.items():
+                folded.setdefault(_fold(folder), set()).update(map(_fold, names))
+            self._leaving = folded
+        self._owners = _Owners(staying, real)
+        self._real = real
+        self._look = look
+        self._replace = replace
+        self._names: dict[str, set[str] | None] = {}
+        self._files: dict[str, dict[str, tuple[str, str]]] = {}
+        self._folders: dict[str, str] = {}
+        self._inner: dict[str, set[str]] = {}
+        self._obstacles: dict[str, str | None] = {}
+
+    def take(
+        self, folder: str, group: _Group, where: str
+    ) -> Iterator[tuple[str, _Conflict | None]]:
+        """Reserve places for the files of one folder.
+
+        Yields the names of those that are there already with this very content, and of those
+        in whose place something else is, with the conflict.
+
+        :param folder: where they will lie.
+        :param group: the files.
+        :param where: the wheel.
+        """
+        taken = self._files.setdefault(folder, {})
+        above = self._file_above(folder)
+        there = self._listing(folder)
+        obstacle = None if there is not None else self._obstacle_above(folder)
+        if not (taken or above or obstacle) and self._is_free(folder, group.names):
+            taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
+            self._note_folder(folder, where)
+            return
+        folded: dict[str, str] | None = None
+        for name, content in zip(group.names, group.contents, strict=True):
+            path = f"{folder}{os.sep}{name}"
+            if (other := taken.get(name)) is not None and content and other[1] == content:
+                yield name, None
+                continue
+            owner = above if other is None else other[0]
+            if owner := owner or self._folders.get(path, ""):
+                yield name, _Conflict(f"{path} is also in {owner}")
+                continue
+            taken[name] = where, content
+            found = obstacle
+            if there:
+                spelled = name if name in there else None
+                if spelled is None and self._ignores_case:
+                    folded = {_fold(one): one for one in there} if folded is None else folded
+                    spelled = folded.get(_fold(name))
+                found = None
+                if spelled is not None:
+                    found = self._unless_leaving(f"{folder}{os.sep}{spelled}")
+            if found is not None:
+                verdict = self._judge(found, path, content)
+                if verdict is not False:
+                    yield name, verdict
+        self._note_folder(folder, where)
+
+    def _is_free(self, folder: str, names: Sequence[str]) -> bool:
+        """Say whether nothing is in the way of any of some files, as it is nearly always."""
+        if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
+            return False
+        there = (self._listing(folder) or _NONE).intersection(names)
+        return not there or there.issubset(self._leaving.get(folder, _NONE))
+
+    def _note_folder(self, folder: str, where: str) -> None:
+        """Note that a wheel writes into a folder."""
+        while folder not in self._folders:
+            self._folders[folder] = where
+            folder, name = os.path.split(folder)
+            self._inner.setdefault(folder, set()).add(name)
+
+    def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
+        """Say what it means that something is there; None: it is what is wanted."""
+        if obstacle == path and _has_content(path, content):
+            return None
+        if owner := self._owners.of(obstacle):
+            return _Conflict(f"{obstacle} belongs to {owner}")
+        is_nobodys = not _is_folder(obstacle)
+        if self._replace and is_nobodys:
+            return False
+        return _Conflict(f"{obstacle} belongs to no installed distribution", is_nobodys)
+
+    def leaves(self, folder: str, root: str) -> bool:
+        """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
+        return not is_below(self._real.folder(folder), self._real.folder(root))
+
+    def _file_above(self, folder: str) -> str:
+        """Return the earlier wheel that has a file for this folder, or for one around it."""
+        while folder not in self._folders:
+            above, name = os.path.split(folder)
+            if name in self._files.get(above, ()):
+                return self._files[above][name][0]
+            if above == folder:
+                break
+            folder = above
+        return ""
+
+    def _obstacle_above(self, folder: str) -> str | None:
+        """Return a file in the place of a folder that does not exist, or of one around it."""
+        if folder not in self._obstacles:
+            above, name = os.path.split(folder)
+            names = self._listing(above)
+            if names is not None:
+                found = self._unless_leaving(folder) if name in names else None
+            else:
+                found = self._obstacle_above(above) if name else None
+            self._obstacles[folder] = found
+        return self._obstacles[folder]
+
+    def _unless_leaving(self, path: str) -> str | None:
+        """Return what is there, unless it goes before."""
+        if self._goes(path):
+            return None
+        return path if not _is_folder(path) or self._stays(path) else None
+
+    def _goes(self, path: str) -> bool:
+        folder, name = os.path.split(_fold(path) if self._ignores_case else path)
+        return name in self._leaving.get(folder, _NONE)
+
+    def _stays(self, folder: str) -> bool:
+        """Say whether anything in a folder is not removed before."""
+        return any(
+            not self._goes(os.path.join(base, name))  # noqa: PTH118
+            for base, _, names in os.walk(folder)
+            for name in names
+        ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder is nobody's
+
+    def _listing(self, folder: str) -> set[str] | None:
+        if folder not in self._names:
+            # Folders above are not asked about: to be passed they need not be readable. But
+            # nothing is below what is known not to exist.
+            is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
+            found = self._look(folder) if is_possible else None
+            self._names[folder] = None if found is None else found.files.keys() | found.folders
+        return self._names[folder]
+
+
+def _fold(name: str) -> str:
+    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
+
+
+def _has_content(path: str, content: str) -> bool:
+    """Say whether a file has the content of a hash as RECORD writes it."""
+    algorithm, _, digest = content.partition("=")
+    if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
+        return False
+    with Path(path).open("rb") as stream:
+        found = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
+    return encode_digest(found) == digest.rstrip("=")
+
+
+class _Owners:
+    """Know which distribution a file belongs to; RECORDs are read when first asked."""
+
+    def __init__(self, distributions: Iterable[Installed], real: RealPaths) -> None:
+        self._distributions = distributions
+        self._of: dict[str, str] | None = None
+        self._real = real
+
+    def of(self, path: str) -> str:
+        """Return the owner in words; empty if nobody has it in RECORD."""
+        if self._of is None:
+            self._of = {}
+            for distribution in self._distributions:
+                try:
+                    files = recorded_files(distribution)
+                except InvalidWheel:
+                    continue
+                self._of |= dict.fromkeys(map(self._real.of, files), str(distribution))
+        return self._of.get(self._real.of(path), "")

@@ -1,0 +1,186 @@
+"""Put the files of one wheel into a stage: linked where they stay as they are, else written."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit.installation.scripts import script_of
+from wheelfit.wheels.linking import Linker, Move
+from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.record import format_cells, row_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from wheelfit.installation.checked_wheel import CheckedWheel, Part
+    from wheelfit.wheels.file_system import FileSystem
+
+    _Row = tuple[str, str, str | int]
+
+_SHEBANG = b"#!python"
+
+
+class Destination:
+    """Write a wheel below staged folders as if they were the final ones.
+
+    :param stages: for each scheme, the folder that stands for the final one.
+    :param runtime: for each scheme, the folder at run time, for the paths in RECORD.
+    :param interpreter: what scripts name in their first line.
+    :param launcher: kind of script launcher, as ``posix``.
+    :param skip: final files, as (scheme, path), that are there already with this content:
+        they are listed in RECORD and not written.
+    :param unchanged: folders of the wheel of which every file is in its final place.
+    :param advance: told how many bytes are in their place.
+    :param linker: links what stays as it is.
+    :param files: what changes the stages.
+    """
+
+    def __init__(
+        self,
+        stages: Mapping[str, Path],
+        runtime: Mapping[str, Path],
+        *,
+        interpreter: str,
+        launcher: str,
+        skip: frozenset[tuple[str, str]] = frozenset(),
+        unchanged: Collection[str] = frozenset(),
+        advance: Callable[[int], None] = lambda _: None,
+        linker: Linker | None = None,
+        files: FileSystem = NATIVE,
+    ) -> None:
+        self._stages = stages
+        self._runtime = runtime
+        self._interpreter = interpreter
+        self._launcher = launcher
+        self._skip = skip
+        self._unchanged = unchanged
+        self._advance = advance
+        self._linker = linker or Linker()
+        self._files = files
+        self._made: dict[tuple[str, str], str] = {}
+
+    def fill(self, wheel: CheckedWheel) -> None:
+        """Write everything that a wheel consists of, RECORD last.
+
+        :param wheel: what to write.
+        :raises OSError: that is not possible.
+        """
+        prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
+        rows: list[_Row] = []
+        for command in wheel.commands:
+            name, data = script_of(command, self._interpreter, self._launcher)
+            path, digest, size = self._write("scripts", name, data, executable=True)
+            rows.append((prefixes["scripts"] + path, digest, size))
+        moves = []
+        for part in wheel.parts:
+            written: Mapping[str, _Row] = {}
+            if part.source not in self._unchanged:
+                written = self._written(part, wheel)
+                moves.append(self._move(part, wheel, written.keys()))
+            rows += _rows(prefixes[part.scheme], part, wheel, written)
+        self._linker.place(wheel.unpacked, [move for move in moves if move.names], self._files)
+        self._advance(wheel.size)
+        for name, data in wheel.generated.items():
+            rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
+        own = f"{wheel.dist_info}/RECORD"
+        self._put(wheel.root, own, format_cells([*rows, (own, "", "")]))
+
+    def _prefix(self, scheme: str, root: str) -> str:
+        """Return what leads from the library folder to that of a scheme (PEP 376)."""
+        if scheme == root:
+            return ""
+        try:
+            path = os.path.relpath(self._runtime[scheme], self._runtime[root])
+        except ValueError:  # another drive
+            path = str(self._runtime[scheme])
+        return "" if path == "." else path.replace(os.sep, "/") + "/"
+
+    def _written(self, part: Part, wheel: CheckedWheel) -> dict[str, _Row]:
+        """Write what does not stay as it is, and return the rows of these files by name."""
+        changed = {}
+        if part.source == wheel.dist_info and wheel.is_rewritten:
+            changed["METADATA"] = wheel.metadata
+        elif part.scheme == "scripts":
+            for name in part.names:
+                data = self._with_interpreter(wheel.unpacked.path_of(f"{part.source}/{name}"))
+                if data is not None:
+                    changed[name] = data
+        rows = {}
+        for name, data in changed.items():
+            executable = wheel.unpacked.is_executable(f"{part.source}/{name}")
+            path = f"{part.path}/{name}" if part.path else name
+            rows[name] = self._write(part.scheme, path, data, executable=executable)
+        return rows
+
+    def _move(self, part: Part, wheel: CheckedWheel, written: Collection[str]) -> Move:
+        """Return which files of a folder are linked, and where; the folder is made."""
+        folder = self._folder(part.scheme, part.path)
+        names, numbers = part.names, part.numbers
+        if written or self._skip:
+            start = f"{part.path}/" if part.path else ""
+            kept = [
+                (name, number)
+                for name, number in zip(names, numbers, strict=True)
+                if name not in written and (part.scheme, start + name) not in self._skip
+            ]
+            names, numbers = tuple(one for one, _ in kept), tuple(one for _, one in kept)
+        marks = wheel.unpacked.files.marks
+        return Move(part.source, folder, names, [marks[number] for number in numbers])
+
+    def _folder(self, scheme: str, path: str) -> str:
+        folder = self._made.get((scheme, path))
+        if folder is None:
+            if path:
+                above, _, name = path.rpartition("/")
+                folder = f"{self._folder(scheme, above)}{os.sep}{name}"
+                with suppress(FileExistsError):
+                    self._files.make_folder(folder)
+            else:
+                folder = str(self._stages[scheme])
+                self._make(folder)
+            self._made[scheme, path] = folder
+        return folder
+
+    def _make(self, folder: str) -> None:
+        if not self._files.exists(folder):
+            self._make(os.path.dirname(folder))  # noqa: PTH120
+            self._files.make_folder(folder)
+
+    def _with_interpreter(self, path: Path) -> bytes | None:
+        """Return a script for "python" with the interpreter that it is for (PEP 427).
+
+        None for any other file; it may be a large program, of which only the begin is read.
+        """
+        with path.open("rb") as file:
+            if file.read(len(_SHEBANG)) != _SHEBANG:
+                return None
+            _, newline, rest = file.read().partition(b"\n")
+        return f"#!{self._interpreter}".encode() + newline + rest
+
+    def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
+        self._put(scheme, path, data, executable=executable)
+        row = row_for(path, data)
+        return row.path, row.hash, row.size
+
+    def _put(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> None:
+        if (scheme, path) not in self._skip:
+            above, _, name = path.rpartition("/")
+            file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
+            self._files.write(file, data)
+            if executable:
+                self._files.set_mode(file, self._linker.mode_of(executable=True))
+
+
+def _rows(prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, _Row]) -> list[_Row]:
+    """Return the rows of a folder, paths relative to the library folder."""
+    start = prefix + (f"{part.path}/" if part.path else "")
+    hashes, sizes = wheel.unpacked.files.hashes, wheel.unpacked.files.sizes
+    return [
+        (start + name, hashes[number], sizes[number])
+        if name not in written
+        else (start + name, *written[name][1:])
+        for name, number in zip(part.names, part.numbers, strict=True)
+    ]

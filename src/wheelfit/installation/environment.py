@@ -1,0 +1,299 @@
+"""Where an installation goes: an interpreter's own folders, or others the user named.
+
+`open_environment` looks at everything and changes nothing. The four kinds are pip's:
+the environment itself, ``--prefix``, ``--root`` and ``--target``. Unlike pip, only the
+distributions at the place written to count as installed; those of the interpreter do not
+when the place is another.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, LinkInTheWay, UsageError
+from wheelfit.installation.interpreter import Interpreter, find_interpreter, inspect_interpreter
+from wheelfit.installation.isolated.interpreter import PREFIX
+from wheelfit.installation.schemes import Schemes
+from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
+from wheelfit.platforms.cache_folder import state_folder_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wheelfit.core.target import Target
+    from wheelfit.installation.installed import Installed, Scan
+    from wheelfit.sources.cache import Store
+
+
+class Kind(StrEnum):
+    """Say what decides where files go."""
+
+    ENVIRONMENT = "environment"
+    """The interpreter."""
+    PREFIX = "prefix"
+    """A prefix given by the user, laid out as the interpreter would (``--prefix``)."""
+    ROOT = "root"
+    """A root given by the user, below which all paths lie (``--root``)."""
+    TARGET = "target"
+    """A flat folder given by the user (``--target``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Say how the commands of wheels are started."""
+
+    launcher: str
+    """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
+    python: str
+    """The interpreter that they name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Hold where an installation goes, and for which interpreter it is."""
+
+    interpreter: Interpreter
+    """Which Python the wheels must fit and the scripts name."""
+    kind: Kind
+    """What decided about the folders."""
+    schemes: Schemes
+    """Where files are written."""
+    runtime: Schemes
+    """Where they will be found at run time; differs from ``schemes`` below a root."""
+    search: tuple[Path, ...]
+    """Folders in which installed distributions are looked for, first one first."""
+    folder: Path | None = None
+    """The folder around all that belongs to the environment alone; None for an installation of
+    Python, which may be spread over the system."""
+    seal: Seal = OF_THIS_PROCESS
+    """Signs what is written down about a change, for who finds it interrupted."""
+    foreign: Commands | None = None
+    """How commands are started where the folder will be taken; None: as here."""
+    _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def commands(self) -> Commands:
+        """How the commands of wheels are started."""
+        interpreter = self.interpreter
+        return self.foreign or Commands(interpreter.launcher, str(interpreter.executable))
+
+    def to_be_taken_to(self, target: Target) -> Environment:
+        """Return the same with commands that a target can start.
+
+        What is made elsewhere for Windows gets launchers of Windows; they look for
+        ``python.exe`` beside themselves and then on ``PATH``, for nobody here knows where it is.
+
+        :param target: what the wheels are chosen for.
+        """
+        platforms = {tag.platform for tag in target.tags}
+        launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
+        if launcher is None or launcher == self.interpreter.launcher:
+            return self
+        return replace(self, foreign=Commands(launcher, "python.exe"))
+
+    @property
+    def name(self) -> str:
+        """Name the environment for people: its folder."""
+        match self.kind:
+            case Kind.ENVIRONMENT:
+                return str(self.interpreter.prefix)
+            case Kind.TARGET:
+                return str(self.schemes.purelib)
+            case Kind.PREFIX | Kind.ROOT:
+                return str(self.schemes.data)
+
+    @property
+    def stdlib(self) -> Path:
+        """The folder of the standard library; with ``--root`` the one below the root."""
+        stdlib = self.interpreter.stdlib
+        if self.kind is Kind.ROOT and self.folder is not None:
+            return self.folder / stdlib.relative_to(stdlib.anchor)
+        return stdlib
+
+    def target(self) -> Target:
+        """Return the machine to choose wheels for, as far as the interpreter decides it."""
+        if not self._targets:  # a thousand tags are ranked for it
+            from wheelfit.core.target import Target  # noqa: PLC0415 - recovery goes without
+
+            interpreter = self.interpreter
+            self._targets.append(
+                Target.of(str(interpreter.executable), interpreter.environment, interpreter.tags)
+            )
+        return self._targets[0]
+
+    def scan(self) -> Scan:
+        """Read what is installed here, and what looks so but is broken."""
+        from wheelfit.installation.installed import scan  # noqa: PLC0415 - recovery goes without
+
+        return scan(self.search, own=self.schemes.libraries())
+
+    def installed(self) -> tuple[Installed, ...]:
+        """Read what is installed here; of one name, what is imported comes first."""
+        return self.scan().installed
+
+    def check_allowed(self, *, break_system_packages: bool = False) -> None:
+        """Refuse an environment that belongs to another package manager (PEP 668).
+
+        :param break_system_packages: the user insists.
+        :raises ExternallyManaged: nobody insists.
+        """
+        text = self.interpreter.externally_managed
+        if text is None or break_system_packages or self.kind is not Kind.ENVIRONMENT:
+            return
+        raise ExternallyManaged(
+            "this Python belongs to another package manager",
+            where=self.name,
+            note=_message(text),
+            hint="install into a virtual environment; --break-system-packages insists",
+        )
+
+    def real_folders(self) -> dict[str, str]:
+        """Return where each folder really lies, by scheme name, links followed.
+
+        A folder that lies elsewhere through a link in the environment's own folder is refused: the
+        link may have come with that folder, and then the user did not choose where it leads.
+
+        :raises LinkInTheWay: there is such a link.
+        """
+        found = {name: os.path.realpath(part) for name, part in self.schemes.folders().items()}
+        if self.folder is None:
+            return found
+        around = os.path.realpath(self.folder)
+        for name, part in self.schemes.folders().items():
+            if not part.is_relative_to(self.folder):
+                continue
+            path = Path(found[name])
+            if not path.is_relative_to(around):
+                steps = [part, *part.parents]
+                links = [each for each in steps if each != self.folder and each.is_symlink()]
+                raise LinkInTheWay(
+                    "a link leads out of the environment, and is not followed",
+                    where=str(next((link for link in links if self.folder in link.parents), part)),
+                    note=f"it leads to {path}",
+                    hint="nothing was changed; remove the link, or make a folder of it",
+                )
+        return found
+
+    def check_writable(self, folders: Iterable[Path] | None = None) -> None:
+        """Refuse, before anything else is done, an environment that cannot be written.
+
+        A folder that does not exist yet is judged by the nearest one that does. This
+        spares the user a download in vain; the writing itself may still fail.
+
+        :param folders: where something would be written; None: libraries and scripts.
+        :raises EnvironmentReadOnly: one of the folders cannot be written.
+        :raises LinkInTheWay: a link leads out of the environment.
+        """
+        self.real_folders()
+        if folders is None:
+            folders = (*self.schemes.libraries(), self.schemes.scripts)
+        for folder in folders:
+            existing = nearest_existing(folder)
+            if not existing.is_dir():
+                raise EnvironmentReadOnly(
+                    "a file is in the place of a folder of the environment", where=str(existing)
+                )
+            if not os.access(existing, os.W_OK | os.X_OK):
+                raise EnvironmentReadOnly(
+                    "the environment cannot be written",
+                    where=str(existing),
+                    hint="use a virtual environment, or --target with a folder of your own",
+                )
+
+
+_LAUNCHERS = {"win_amd64": "win-amd64", "win_arm64": "win-arm64", "win32": "win-ia32"}
+"""The launchers of Windows by platform tag."""
+
+
+def nearest_existing(path: Path) -> Path:
+    """Return the path itself or the nearest folder above that exists."""
+    while not os.path.lexists(path) and path != path.parent:
+        path = path.parent
+    return path
+
+
+def open_environment(
+    python: str | None,
+    *,
+    environ: Mapping[str, str],
+    prefix: Path | None = None,
+    root: Path | None = None,
+    target: Path | None = None,
+    store: Callable[[], Store] | None = None,
+    tags: bool = True,
+) -> Environment:
+    """Look at an environment; nothing is changed, and the folders need not exist yet.
+
+    :param python: path, folder of a virtual environment, command or version; None: the
+        active virtual environment, else the running interpreter.
+    :param environ: environment variables.
+    :param prefix: ``--prefix``: lay everything out below this folder.
+    :param root: ``--root``: put everything below this folder as if it were ``/``; may be
+        combined with ``prefix``.
+    :param target: ``--target``: put everything flat into this folder.
+    :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
+    :param tags: whether wheels will be chosen for it; without, the standard library is enough.
+    :raises UsageError: ``target`` together with another of the three, or one that is no folder.
+    :raises UnusableInterpreter: there is no such interpreter, or it does not do.
+    """
+    if target is not None and (prefix is not None or root is not None):
+        other = "--prefix" if prefix is not None else "--root"
+        raise UsageError(f"--target and {other} cannot be used together")
+    for option, folder in (("--target", target), ("--prefix", prefix), ("--root", root)):
+        if folder is not None:
+            place = _absolute(folder)
+            if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
+                raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
+    found = find_interpreter(python, environ)
+    interpreter = inspect_interpreter(found, environ, store=store, tags=tags)
+    kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
+    around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
+    search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
+    if target is not None:
+        kind, runtime = Kind.TARGET, _flat(_absolute(target))
+        search = runtime.libraries()
+        around = runtime.purelib
+    if prefix is not None:
+        kind = Kind.PREFIX
+        around = _absolute(prefix)
+        runtime = interpreter.prefix_schemes.moved(PREFIX, _absolute(prefix))
+        search = runtime.libraries()
+    schemes = runtime
+    if root is not None:
+        kind, schemes = Kind.ROOT, runtime.below(_absolute(root))
+        search = schemes.libraries()
+        around = _absolute(root)
+    seal = Seal(Path(state_folder_of(environ)))
+    return Environment(interpreter, kind, schemes, runtime, search, around, seal)
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100  # links stay as named
+
+
+def _flat(folder: Path) -> Schemes:
+    # The "home" layout with its library folder dissolved into the folder itself, as pip
+    # leaves it behind.
+    return Schemes(
+        purelib=folder,
+        platlib=folder,
+        headers=folder / "include",
+        scripts=folder / "bin",
+        data=folder,
+    )
+
+
+def _message(text: str) -> str | None:
+    """Return what EXTERNALLY-MANAGED wants users to be told (PEP 668)."""
+    import configparser  # noqa: PLC0415 - for an error alone
+
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+        return parser.get("externally-managed", "Error", fallback="").strip() or None
+    except configparser.Error:
+        return None

@@ -1,0 +1,57 @@
+"""Which installed variants do not fit any more: the machine changed, or another package."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.installation.installed import by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.checking.installed import Ask, Judged
+    from wheelfit.installation.installed import Installed
+
+
+def judge(
+    installed: Iterable[Installed],
+    ask: Ask,
+    *,
+    coming: Mapping[NormalizedName, Version] = MappingProxyType({}),
+) -> tuple[Judged, ...]:
+    """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
+
+    :param installed: what is there; of one name, what is imported comes first.
+    :param ask: as for `wheelfit.checking.installed.judge_installed`.
+    :param coming: what is to be installed beside them.
+    """
+    first = by_name(installed)
+    labelled = [
+        (entry, entry.label)
+        for entry in first.values()
+        if entry.label is not None and entry.name not in coming
+    ]
+    if not labelled:
+        return ()
+    from wheelfit.checking.installed import (  # noqa: PLC0415 - start-up
+        InstalledVariant,
+        judge_installed,
+    )
+
+    variants = [
+        InstalledVariant(
+            str(entry.path),
+            entry.name,
+            entry.version,
+            label,
+            entry.properties,
+            entry.document,
+        )
+        for entry, label in labelled
+    ]
+    versions = {**{name: entry.version for name, entry in first.items()}, **coming}
+    return tuple(judge_installed(variants, versions, ask))

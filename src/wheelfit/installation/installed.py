@@ -1,0 +1,398 @@
+"""Read which distributions lie in a folder, without importing anything of it (PEP 376)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import FileProblem, UserError
+from wheelfit.installation.choice import CHOICE_FILE, parse_choice
+from wheelfit.installation.places import WORKPLACE
+from wheelfit.patterns import pattern
+from wheelfit.resolution.request import Present
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from re import Pattern
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+
+_HEAD = 16 * 1024
+_HEADER = pattern(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_END_OF_HEADERS = pattern(rb"\r?\n\r?\n")
+_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_LEGACY = (".egg-info", ".egg-link")
+_LONGEST_NAME = 200
+"""Characters of the name of an installer that are shown."""
+_LONGEST = 16 * 1024 * 1024
+
+
+class _WithName(Protocol):
+    @property
+    def name(self) -> NormalizedName: ...
+
+
+_Named = TypeVar("_Named", bound=_WithName)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Describe one installed distribution."""
+
+    name: NormalizedName
+    """Normalised name."""
+    version: Version
+    """Its version."""
+    location: Path
+    """The folder in which it lies, mostly ``site-packages``."""
+    path: Path
+    """Its ``.dist-info`` folder; for a legacy one the ``.egg-info`` or ``.egg-link``."""
+    label: Label | None = None
+    """The label that was chosen; None for a plain wheel (F-96)."""
+    properties: PropertySet = EMPTY
+    """The properties of that label."""
+    document: VariantDocument | None = field(default=None, hash=False, repr=False)
+    """Its ``variant.json``; None if there is none or it cannot be understood."""
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Hashes of the wheel it came from, as far as recorded."""
+    wishes: tuple[str, ...] = ()
+    """Options by which variants were ruled out when a plain wheel was chosen."""
+    requested: bool = False
+    """Whether the user asked for it, and not another distribution (PEP 376)."""
+    direct_url: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Content of ``direct_url.json`` (PEP 610); None if it came from an index."""
+    editable: bool = False
+    """Whether it only points to a source tree."""
+    installer: str = ""
+    """The tool that installed it, in its own words; empty if unknown."""
+    legacy: bool = False
+    """Whether it has no ``.dist-info`` folder; such a one can be listed but not changed."""
+    outside: bool = False
+    """Whether it lies where this environment only looks, as the base of a virtual one."""
+    notes: tuple[str, ...] = ()
+    """What in its records could not be understood, one sentence each."""
+
+    def metadata(self) -> CoreMetadata:
+        """Read its core metadata.
+
+        :raises FileProblem: the file cannot be read.
+        """
+        path, data = self._metadata_text()
+        return read_metadata(data, str(path))
+
+    def may_need(self, names: Pattern[bytes]) -> bool:
+        """Tell whether its core metadata may name one of some projects as needed.
+
+        :param names: what `needing` returned.
+        :raises FileProblem: the file cannot be read.
+        """
+        return names.search(self._metadata_text()[1]) is not None
+
+    def _metadata_text(self) -> tuple[Path, bytes]:
+        path = _metadata_file(self.path)
+        if path is None:
+            raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
+        try:
+            with path.open("rb") as stream:
+                return path, stream.read(_LONGEST)
+        except OSError as error:
+            raise FileProblem(
+                f"the metadata of the distribution cannot be read: {error.strerror}",
+                where=str(path),
+            ) from None
+
+    def record(self, name: str) -> bytes | None:
+        """Return the content of one of its records; None if it is no file that can be read.
+
+        :param name: of the file in ``.dist-info``.
+        """
+        return _read_small(self.path / name)
+
+    def present(self) -> Present:
+        """Return what the resolver wants to know of it."""
+        return Present(
+            name=self.name,
+            version=self.version,
+            read=self.metadata,
+            label=self.label,
+            properties=self.properties,
+            document=self.document,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
+    """Return a pattern that is found in all metadata by which one of some projects is needed.
+
+    :param names: of the projects, at least one.
+    """
+    spellings = "|".join(name.replace("-", "[-_.]+") for name in names)
+    return re.compile(
+        rf"(?:^|\r)requires-dist:\s*(?:{spellings})(?![A-Z0-9])".encode(),
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Name something that looks like a distribution but cannot be read as one."""
+
+    path: Path
+    """The folder or file."""
+    reason: str
+    """What is wrong with it, a sentence without a final full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Hold everything found in some folders."""
+
+    installed: tuple[Installed, ...] = ()
+    """By name; of one name the one that is imported comes first."""
+    broken: tuple[Broken, ...] = ()
+    """What could not be read."""
+
+
+def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
+    """Look through folders for distributions; one that is missing counts as empty.
+
+    :param folders: in the order in which Python searches them.
+    :param own: those that may be changed; what lies in others is marked ``outside``.
+        None: all.
+    """
+    folders = tuple(folders)
+    ours = {os.path.realpath(folder) for folder in (folders if own is None else own)}
+    found: list[Installed] = []
+    broken: list[Broken] = []
+    seen: set[str] = set()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real in seen:  # lib64 may be a link to lib
+            continue
+        seen.add(real)
+        try:
+            candidates = _candidates(folder)
+        except PermissionError:
+            broken.append(Broken(folder, "this user may not look into the folder"))
+            continue
+        for path in candidates:
+            entry = _read(folder, path, outside=real not in ours)
+            (broken if isinstance(entry, Broken) else found).append(entry)  # type: ignore[arg-type]
+    # The sort is stable: within a name the order of the folders stays.
+    return Scan(tuple(sorted(found, key=lambda entry: entry.name)), tuple(broken))
+
+
+def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
+    """Return one of each name, the one that is imported.
+
+    :param installed: in the order in which `scan` found them, or what was read of them.
+    """
+    found: dict[NormalizedName, _Named] = {}
+    for entry in installed:
+        found.setdefault(entry.name, entry)
+    return found
+
+
+def _candidates(folder: Path) -> list[Path]:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice
+    except PermissionError:
+        raise
+    except OSError:
+        return []
+    return [
+        folder / name
+        for name in names
+        if name.endswith((".dist-info", *_LEGACY)) or name == WORKPLACE
+    ]
+
+
+def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
+    if path.name == WORKPLACE:
+        return Broken(
+            path, "a change is going on, or was interrupted; wheelfit recover puts it right"
+        )
+    legacy = path.suffix in _LEGACY
+    if path.name.startswith("~"):
+        return Broken(path, "it was left behind by an interrupted installation")
+    info = _linked(path) if path.suffix == ".egg-link" else path
+    metadata = None if info is None else _metadata_file(info)
+    if info is None or metadata is None:
+        return Broken(path, "its metadata file is missing, or may not be read")
+    try:
+        headers = _headers(metadata)
+    except OSError as error:
+        return Broken(path, f"its metadata cannot be read: {error.strerror}")
+    name, version = headers.get("name", ""), headers.get("version", "")
+    if not _NAME.fullmatch(name):
+        return Broken(path, f"its metadata names no valid name but {name!r}")
+    try:
+        parsed = parse_version(version)
+    except InvalidVersion:
+        return Broken(path, f"its metadata names no valid version but {version!r}")
+    if legacy:
+        return Installed(
+            name=canonicalize_name(name),
+            version=parsed,
+            location=location,
+            path=path,
+            editable=path.suffix == ".egg-link",
+            legacy=True,
+            outside=outside,
+        )
+    notes: list[str] = []
+    direct_url = _direct_url(path, notes)
+    chosen = _chosen(path, notes)
+    return Installed(
+        name=canonicalize_name(name),
+        version=parsed,
+        location=location,
+        path=path,
+        label=chosen.label,
+        properties=chosen.properties,
+        document=chosen.document,
+        hashes=chosen.hashes,
+        wishes=chosen.wishes,
+        requested=_is_file(path / "REQUESTED"),
+        direct_url=direct_url,
+        editable=_is_editable(direct_url),
+        installer=_first_line(path / "INSTALLER")[:_LONGEST_NAME],
+        outside=outside,
+        notes=tuple(notes),
+    )
+
+
+def _metadata_file(path: Path) -> Path | None:
+    if path.suffix == ".egg-link":
+        info = _linked(path)
+        return None if info is None else _metadata_file(info)
+    if path.suffix == ".egg-info" and _is_file(path):
+        return path
+    file = path / ("METADATA" if path.suffix == ".dist-info" else "PKG-INFO")
+    return file if _is_file(file) else None
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  # Path's own raises where we may not look
+
+
+def _linked(path: Path) -> Path | None:
+    """Return the ``.egg-info`` of a source tree that an ``.egg-link`` points to."""
+    folder = Path(_first_line(path))
+    found = sorted(folder.glob("*.egg-info")) if folder.is_absolute() else []
+    return found[0] if len(found) == 1 else None
+
+
+def _headers(path: Path) -> dict[str, str]:
+    """Return name and version; descriptions are long, so only the head is read at first."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+        if len(head) == _HEAD and _END_OF_HEADERS.search(head) is None:
+            head += stream.read(_LONGEST)
+    head = _END_OF_HEADERS.split(head, maxsplit=1)[0]
+    headers: dict[str, str] = {}
+    for key, value in _HEADER.findall(head):
+        headers.setdefault(key.decode("ascii").lower(), value.decode("utf-8", "replace"))
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Hold what is recorded of the choice (F-96)."""
+
+    label: Label | None = None
+    properties: PropertySet = EMPTY
+    document: VariantDocument | None = None
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    wishes: tuple[str, ...] = ()
+
+
+_AGAINST_VARIANTS = ("--no-variants", "--variant ", "--forbid ")
+
+
+def _chosen(path: Path, notes: list[str]) -> _Chosen:
+    """Read what was chosen.
+
+    Our own record wins. Without one, another tool installed it, and ``variant.json``
+    decides: inside a wheel it has exactly one label, in every layout.
+    """
+    own = _read_small(path / CHOICE_FILE)
+    choice = None if own is None else parse_choice(own)
+    if own is not None and choice is None:
+        notes.append(f"{CHOICE_FILE} cannot be understood")
+    if choice is not None and choice.label is None:
+        overrides = choice.circumstances.overrides
+        wishes = tuple(one for one in overrides if one.startswith(_AGAINST_VARIANTS))
+        return _Chosen(hashes=choice.hashes, wishes=wishes)  # F-10: plain, whatever it contains
+    document = _document(path / "variant.json", notes)
+    variants = {} if document is None else document.variants
+    if choice is not None and choice.label is not None:
+        properties = variants.get(choice.label, EMPTY)
+        return _Chosen(choice.label, properties, document, choice.hashes)
+    if len(variants) == 1:
+        ((label, properties),) = variants.items()
+        return _Chosen(label, properties, document)
+    return _Chosen()
+
+
+def _document(path: Path, notes: list[str]) -> VariantDocument | None:
+    data = _read_small(path)
+    if data is None:
+        return None
+    from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+
+    try:
+        return read_document(data, where=str(path))
+    except UserError as error:
+        notes.append(f"variant.json cannot be understood: {error.message}")
+        return None
+
+
+def _direct_url(path: Path, notes: list[str]) -> Mapping[str, Any] | None:
+    data = _read_small(path / "direct_url.json")
+    if data is None:
+        return None
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict) and isinstance(content.get("url"), str):
+        return MappingProxyType(content)
+    notes.append("direct_url.json cannot be understood")
+    return None
+
+
+def _is_editable(direct_url: Mapping[str, Any] | None) -> bool:
+    folder = None if direct_url is None else direct_url.get("dir_info")
+    return isinstance(folder, dict) and folder.get("editable") is True
+
+
+def _first_line(path: Path) -> str:
+    data = _read_small(path)
+    lines = [] if data is None else data.decode("utf-8", "replace").strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def _read_small(path: Path) -> bytes | None:
+    """Return the content of a file; None if there is none or it cannot be read."""
+    try:
+        if not _is_file(path):
+            return None  # a pipe would block, and a device never end
+        with path.open("rb") as stream:
+            return stream.read(_LONGEST)
+    except OSError:
+        return None

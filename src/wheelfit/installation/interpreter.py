@@ -1,0 +1,339 @@
+"""Find the interpreter to install for, and learn what an installer must know of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from wheelfit.errors import UnusableInterpreter
+from wheelfit.installation.isolated import interpreter as isolated
+from wheelfit.installation.schemes import Schemes
+from wheelfit.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from packaging.tags import Tag
+
+    from wheelfit.sources.cache import Store
+
+DEADLINE = 60.0
+"""Seconds a foreign interpreter has to describe itself."""
+OLDEST = isolated.OLDEST
+"""The oldest Python that can be installed for, as (major, minor)."""
+
+_VERSION = pattern(r"(\d+)\.(\d+)\.(\d+)")
+_SHORT = pattern(r"\d+(\.\d+)?t?")
+_COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
+_SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Describe one Python interpreter; nothing here asks it again."""
+
+    executable: Path
+    """What scripts name in their first line: ``sys.executable`` of that interpreter."""
+    version: tuple[int, int, int]
+    """Major, minor and micro version."""
+    implementation: str
+    """``sys.implementation.name``, as ``cpython``."""
+    cache_tag: str | None
+    """What names its bytecode files, as ``cpython-311``; None if it writes none."""
+    prefix: Path
+    """``sys.prefix``: the virtual environment, or the installation itself."""
+    virtual: bool
+    """Whether it belongs to a virtual environment."""
+    stdlib: Path
+    """Folder of the standard library."""
+    schemes: Schemes
+    """Where an installation goes by default."""
+    prefix_schemes: Schemes
+    """The same below ``isolated.PREFIX``, for ``--prefix``."""
+    site_packages: tuple[Path, ...]
+    """Folders searched for distributions at run time, first one first."""
+    launcher: str
+    """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
+    externally_managed: str | None
+    """Text of EXTERNALLY-MANAGED (PEP 668); None if the environment is free."""
+    environment: Mapping[str, str] = field(hash=False)
+    """Values of the standard environment markers."""
+    tags: tuple[Tag, ...] = field(repr=False)
+    """Supported wheel tags, best first."""
+    running: bool
+    """Whether it is the interpreter that runs this process."""
+
+
+def find_interpreter(python: str | None, environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the interpreter that was asked for; None means the running one.
+
+    In this order: what was named, the active virtual environment, the running
+    interpreter.
+
+    :param python: a path of an interpreter, a folder of a virtual environment, a command
+        on ``PATH``, or a version as ``3.12``; None if nothing was named.
+    :param environ: environment variables; ``VIRTUAL_ENV`` and ``PATH`` are used.
+    :raises UnusableInterpreter: there is nothing of that name.
+    """
+    if python is not None:
+        return _not_running(_named(python, environ))
+    active = environ.get("VIRTUAL_ENV")
+    if active:
+        folder = Path(active)
+        if not folder.is_dir():
+            raise UnusableInterpreter(
+                "the active virtual environment does not exist",
+                where=active,
+                hint="unset VIRTUAL_ENV, or name an interpreter with --python",
+            )
+        return _not_running(_in_folder(folder))
+    return None
+
+
+def _named(python: str, environ: Mapping[str, str]) -> Path:
+    path = Path(python)
+    if os.sep not in python and (os.altsep is None or os.altsep not in python):
+        # A version or command never means a file of the current folder, which may be anybody's.
+        is_command = _COMMAND.fullmatch(python) is not None
+        if not is_command and python and path.is_dir():
+            return _in_folder(path)
+        command = f"python{python}" if _SHORT.fullmatch(python) else python
+        import shutil  # noqa: PLC0415 - start-up
+
+        found = shutil.which(command, path=environ.get("PATH", os.defpath)) if command else None
+        if found is not None:
+            return Path(found)
+        raise UnusableInterpreter(
+            f"there is no Python interpreter {command!r} on PATH",
+            hint=f"for one of this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
+            if python and os.path.lexists(path)
+            else "give the path of an interpreter or the folder of a virtual environment",
+        )
+    if path.is_dir():
+        return _in_folder(path)
+    if os.path.lexists(path):
+        return path
+    raise UnusableInterpreter(
+        "there is no such Python interpreter",
+        where=python,
+        hint="give the path of an interpreter or the folder of a virtual environment",
+    )
+
+
+def _in_folder(folder: Path) -> Path:
+    for name in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
+        path = folder / name
+        if os.path.lexists(path):  # where a link leads to may not be ours to see
+            return path
+    raise UnusableInterpreter(
+        "the folder is not a virtual environment: it has no Python interpreter",
+        where=str(folder),
+        hint="create one with `python -m venv FOLDER`",
+    )
+
+
+def _not_running(path: Path) -> Path | None:
+    """Return the path, or None if it is how the running interpreter was started.
+
+    A virtual environment's interpreter is a link to its base, so the link itself counts
+    and not the file it leads to: same name in the same folder.
+    """
+    if not sys.executable:
+        return path
+    ours = Path(sys.executable)
+    same_name = path.name == ours.name or {path.name, ours.name} <= _spellings()
+    try:
+        same = same_name and path.parent.samefile(ours.parent)
+    except OSError:
+        same = False
+    return None if same else path
+
+
+def _spellings() -> set[str]:
+    # ``python``, ``python3`` and ``python3.11`` of one virtual environment are one; outside
+    # of one they may be different versions.
+    if sys.prefix == sys.base_prefix:
+        return set()
+    major, minor = sys.version_info[:2]
+    return {"python", f"python{major}", f"python{major}.{minor}"}
+
+
+def inspect_interpreter(
+    path: Path | None,
+    environ: Mapping[str, str],
+    *,
+    deadline: float = DEADLINE,
+    store: Callable[[], Store] | None = None,
+    clock: Callable[[], int] = time.time_ns,
+    tags: bool = True,
+) -> Interpreter:
+    """Ask an interpreter to describe itself.
+
+    A foreign one is started once, isolated (``-I -S``): neither ``PYTHON*`` variables nor the
+    current folder nor the user's site nor start-up files of the environment take part. The
+    running one is asked in process.
+
+    :param path: what `find_interpreter` returned.
+    :param environ: environment variables for the child process.
+    :param deadline: seconds the child process has.
+    :param store: opens where the answer is kept, and taken from while it cannot have changed.
+    :param clock: returns nanoseconds since the epoch.
+    :param tags: whether to find out the supported wheel tags too; without them only the standard
+        library is used, and nothing is kept.
+    :raises UnusableInterpreter: it cannot be started, is no Python, is too old, or fails.
+    """
+    if path is None:
+        own = isolated.describe(tags=tags)
+        return _interpreter(own, cast("list[Tag]", own["tags"]), running=True)
+    path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
+    if not tags:
+        return _interpreter(_ask(path, environ, deadline, tags=False), (), running=False)
+    if store is None:
+        return _foreign(_ask(path, environ, deadline))
+    from wheelfit.installation.known_interpreters import keep, recall  # noqa: PLC0415 - start-up
+
+    kept = store()
+    known = recall(str(path), environ, kept)
+    if known is not None:
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            return _foreign(known)
+    began = clock()
+    facts = _ask(path, environ, deadline)
+    keep(str(path), environ, facts, began, kept)
+    return _foreign(facts)
+
+
+def _foreign(facts: Mapping[str, Any]) -> Interpreter:
+    from packaging.tags import Tag  # noqa: PLC0415 - recovery goes without
+
+    return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
+
+
+def _ask(
+    path: Path, environ: Mapping[str, str], deadline: float, *, tags: bool = True
+) -> Mapping[str, Any]:
+    """Start an interpreter, and return what it says of itself; enough to describe it."""
+    own_packaging = []
+    if tags:
+        import packaging  # noqa: PLC0415 - recovery goes without
+
+        # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
+        own_packaging = [next(iter(packaging.__path__))]
+    done = _run(path, ["-I", "-S", "-B", isolated.__file__, *own_packaging], environ, deadline)
+    answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]
+    if done.returncode == 0 and answers:
+        try:
+            facts = json.loads(answers[-1][len(isolated.MARK) :])
+            _refuse_old(path, tuple(facts["version"]))
+            if tags:
+                _foreign(facts)
+            else:
+                _interpreter(facts, (), running=False)
+        except (ValueError, KeyError, TypeError):
+            pass
+        else:
+            return cast("Mapping[str, Any]", facts)
+    raise _why(path, done, environ, deadline)
+
+
+def _run(
+    path: Path, arguments: list[str], environ: Mapping[str, str], deadline: float
+) -> subprocess.CompletedProcess[str]:
+    # On macOS this variable makes a child believe that it is another environment.
+    variables = {key: value for key, value in environ.items() if key != "__PYVENV_LAUNCHER__"}
+    try:
+        return subprocess.run(
+            [str(path), *arguments],
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            env=variables,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=deadline,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnusableInterpreter(
+            f"the interpreter did not answer within {deadline:g} s", where=str(path)
+        ) from None
+    except OSError as error:
+        raise UnusableInterpreter(
+            f"the interpreter cannot be started: {error.strerror or error}", where=str(path)
+        ) from None
+
+
+def _why(
+    path: Path,
+    done: subprocess.CompletedProcess[str],
+    environ: Mapping[str, str],
+    deadline: float,
+) -> UnusableInterpreter:
+    """Say why an interpreter gave no answer: too old even to fail well, no Python, or broken."""
+    said = _run(path, ["-E", "-S", "-c", _SAY_VERSION], environ, deadline).stdout
+    version = _VERSION.fullmatch(said.strip())
+    if version is None:
+        return UnusableInterpreter(
+            "this is not a Python interpreter",
+            where=str(path),
+            note=done.stderr.strip()[-2000:] or None,
+        )
+    _refuse_old(path, tuple(int(part) for part in version.groups()))
+    reason = (
+        f"was ended by signal {-done.returncode}"
+        if done.returncode < 0
+        else f"ended with status {done.returncode}"
+    )
+    return UnusableInterpreter(
+        f"the interpreter failed to describe itself: it {reason}",
+        where=str(path),
+        note=done.stderr.strip()[-2000:] or None,
+        hint="check that it starts: run it with `-I -S -c 'import sysconfig, site'`",
+    )
+
+
+def _refuse_old(path: Path, version: tuple[int, ...]) -> None:
+    if version[:2] < OLDEST:
+        raise UnusableInterpreter(
+            f"Python {'.'.join(map(str, version))} is too old",
+            where=str(path),
+            hint=f"use Python {OLDEST[0]}.{OLDEST[1]} or newer",
+        )
+
+
+def _interpreter(facts: Mapping[str, Any], tags: Iterable[Tag], *, running: bool) -> Interpreter:
+    major, minor, micro = facts["version"]
+    return Interpreter(
+        executable=Path(facts["executable"]),
+        version=(major, minor, micro),
+        implementation=facts["implementation"],
+        cache_tag=facts["cache_tag"],
+        prefix=Path(facts["prefix"]),
+        virtual=facts["virtual"],
+        stdlib=Path(facts["stdlib"]),
+        schemes=_schemes(facts["paths"]),
+        prefix_schemes=_schemes(facts["prefix_paths"]),
+        site_packages=tuple(Path(folder) for folder in facts["site_packages"]),
+        launcher=facts["launcher"],
+        externally_managed=facts["externally_managed"],
+        environment=MappingProxyType(dict(facts["environment"])),
+        tags=tuple(tags),
+        running=running,
+    )
+
+
+def _schemes(paths: Mapping[str, str]) -> Schemes:
+    return Schemes(
+        purelib=Path(paths["purelib"]),
+        platlib=Path(paths["platlib"]),
+        headers=Path(paths["include"]),
+        scripts=Path(paths["scripts"]),
+        data=Path(paths["data"]),
+    )

@@ -1,0 +1,355 @@
+"""What is written down before an environment changes, so that any process can put it right.
+
+One file at one place: in the workplace in the library folder. It lists every step of a
+change and is complete and on the disk before the first one is made. Its name says how far
+things are: `Stage.JOURNAL`, and the change is undone by whoever finds it; `Stage.COMMITTED`,
+and it is done; `Stage.UNDONE`, and it is undone. In the last two cases only the workplace is
+left to be removed. A file that is not whole, or names something outside the environment, is
+refused: then nothing is touched.
+
+The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
+signature of its file number by the user's `Seal`, and the files in it are signed too.
+`check_workplace` refuses a workplace without its mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from wheelfit.errors import NotRecoverable
+from wheelfit.installation.places import WORKPLACE
+from wheelfit.installation.steps import Kind, Step
+
+if TYPE_CHECKING:
+    from wheelfit.installation.places import Places
+    from wheelfit.wheels.file_system import FileSystem
+
+FOLDERS: Final = "folders"
+"""The file in the workplace that names what was made elsewhere."""
+MARK: Final = "of-"
+"""The start of the name of the file that marks a workplace as this user's."""
+
+_VERSION: Final = 1
+_HEAD: Final = b"wheelfit journal sha256="
+_SIGNED: Final = b" by="
+_LONGEST: Final = 256 * 1024 * 1024
+_OTHERS_WRITE: Final = 0o022
+
+
+class Stage(StrEnum):
+    """Say how far a change is, by the name of the file that lies in the workplace."""
+
+    JOURNAL = "journal"
+    """Steps are being made, or undone; what was is not lost, and nobody relies on what comes."""
+    COMMITTED = "committed"
+    """All steps are made."""
+    UNDONE = "undone"
+    """All steps are undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """Hold a change: what it is for people, and its steps."""
+
+    changes: tuple[str, ...]
+    """What is changed in words, as ``install demo 2.0``."""
+    steps: tuple[Step, ...]
+    """The renames in their order."""
+
+    def to_bytes(self, places: Places) -> bytes:
+        """Return the content of the file.
+
+        :param places: the folders of the environment.
+        """
+        document = {
+            "version": _VERSION,
+            "layout": dict(places.layout),
+            "workplace": _number(places),
+            "changes": list(self.changes),
+            "steps": [
+                [
+                    step.kind.value,
+                    places.encode(step.place),
+                    places.encode(step.aside) if step.aside else "",
+                    sorted(step.owners),
+                    step.coming,
+                    step.going,
+                ]
+                for step in self.steps
+            ],
+        }
+        # ASCII, so that a name that is no text survives as the surrogates that stand for it.
+        return _signed(document, places)
+
+
+def format_folders(places: Places, workplaces: list[str], made: dict[str, int]) -> bytes:
+    """Return what names what was made elsewhere for a change.
+
+    :param places: the folders of the environment.
+    :param workplaces: the other ones, which lie in other file systems.
+    :param made: for schemes, how many folders from theirs upwards were made.
+    """
+    document = {
+        "workplace": _number(places),
+        "workplaces": [places.encode(path) for path in workplaces],
+        "made": made,
+    }
+    return _signed(document, places)
+
+
+def _signed(document: Any, places: Places) -> bytes:
+    body = json.dumps(document, separators=(",", ":")).encode("ascii")
+    head = _HEAD + hashlib.sha256(body).hexdigest().encode()
+    return head + _SIGNED + places.seal.of("journal", body).encode() + b"\n" + body
+
+
+def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
+    """Return the name of the file that marks a workplace as this user's.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies.
+    """
+    found = disk.lstat(workplace)
+    mode = stat.S_IMODE(found.st_mode)
+    return MARK + places.seal.of("workplace", found.st_ino, found.st_uid, mode)[:32]
+
+
+def mark_workplace(places: Places, workplace: str, disk: FileSystem, *, made: bool) -> None:
+    """Mark a workplace as this user's; one that existed before is checked first.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies.
+    :param made: whether this process has just made it.
+    :raises NotRecoverable: it came from elsewhere; nothing was touched.
+    """
+    if not made:
+        check_workplace(places, workplace, disk)
+    mark = os.path.join(workplace, mark_of(places, workplace, disk))  # noqa: PTH118
+    if disk.exists(mark):
+        return
+    disk.write(mark, b"")
+    found = disk.lstat(workplace)
+    if (flaw := _flaw(found)) is None:
+        return
+    # Some file systems give all files one owner and one mode, as FAT and shares of a network do.
+    # There our own file looks like the folder; where it does not, the folder is not the one made.
+    with suppress(OSError):
+        disk.set_mode(mark, 0o600)
+    ours = disk.lstat(mark)
+    if found.st_uid != ours.st_uid or found.st_mode & ~ours.st_mode & _OTHERS_WRITE:
+        disk.remove_file(mark)
+        raise _foreign(workplace, flaw)
+
+
+def check_workplace(
+    places: Places, workplace: str, disk: FileSystem, *, trusting: bool = False
+) -> None:
+    """Refuse a workplace that this user's wheelfit did not make at this very place.
+
+    An empty one may be that of a process that was killed before it could mark it.
+
+    :param places: the folders of the environment.
+    :param workplace: one of its workplaces, which exists.
+    :param disk: where it lies, its folders held open.
+    :param trusting: the user vouches for it; a link is refused all the same.
+    :raises NotRecoverable: it came from elsewhere; nothing was touched.
+    """
+    found = disk.lstat(workplace)
+    if not stat.S_ISDIR(found.st_mode):
+        what = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+        raise _foreign(workplace, f"{what} is in the place of a change that was interrupted", "")
+    if trusting:
+        return
+    flaw = _flaw(found)
+    try:
+        names = [name for name, _ in disk.entries(workplace)]
+    except PermissionError:
+        if flaw is None:
+            raise
+        names = []
+    # The mark says whose it is too: owner and mode are those that it was made with.
+    if mark_of(places, workplace, disk) in names:
+        return
+    if flaw is not None:
+        raise _foreign(workplace, flaw)
+    if names:
+        raise _foreign(
+            workplace,
+            "a change was interrupted that you did not begin here: it was copied, or came with "
+            "a clone or an archive",
+            note=places.seal.flaw,
+        )
+
+
+def _flaw(found: os.stat_result) -> str | None:
+    """Return why others may have made or changed a workplace; None if they cannot have."""
+    if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
+        return None
+    if found.st_uid != os.geteuid():
+        return "another user's change of the environment was interrupted"
+    if found.st_mode & _OTHERS_WRITE:
+        return "a change was interrupted, and others can write to what it left"
+    return None
+
+
+_VOUCH: Final = "; if you know what it is, wheelfit recover --trust-journal follows it"
+
+
+def _foreign(
+    workplace: str, message: str, vouch: str = _VOUCH, note: str | None = None
+) -> NotRecoverable:
+    return NotRecoverable(
+        message,
+        where=workplace,
+        note="nothing was touched" + (f"; {note}" if note else ""),
+        hint=f"delete it if the environment is as it should be{vouch}",
+    )
+
+
+def stage_of(places: Places) -> Stage | None:
+    """Say how far the change is that was begun; None if no step of one was made.
+
+    :param places: the folders of the environment.
+    """
+    for stage in Stage:
+        if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
+            return stage
+    return None
+
+
+def read_journal(
+    places: Places, disk: FileSystem, stage: Stage = Stage.JOURNAL, *, trusting: bool = False
+) -> Journal:
+    """Read the journal of a change.
+
+    :param places: the folders of the environment.
+    :param disk: where it lies.
+    :param stage: how far it is.
+    :param trusting: the user vouches for it.
+    :raises NotRecoverable: it is not whole, or not of this environment, or of somebody else.
+    """
+    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
+    try:
+        return _parse(_document(path, places, disk, trusting=trusting), places, path)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _refusal(path, "the journal of a change is not one for this environment") from None
+
+
+def read_changes(places: Places, disk: FileSystem, stage: Stage) -> tuple[str, ...]:
+    """Return what a change was in words; its steps, which take longer, are not looked at.
+
+    :param places: the folders of the environment.
+    :param disk: where it lies.
+    :param stage: how far it is.
+    :raises NotRecoverable: the journal is not whole, or of somebody else.
+    """
+    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
+    try:
+        return tuple(map(str, _document(path, places, disk)["changes"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _refusal(path, "the journal of a change is not one of wheelfit") from None
+
+
+def read_folders(
+    places: Places, disk: FileSystem, *, trusting: bool = False
+) -> tuple[list[str], dict[str, int]]:
+    """Return what `format_folders` was given; nothing if it was not written, or not here.
+
+    :param places: the folders of the environment.
+    :param disk: where it lies.
+    :param trusting: the user vouches for it.
+    """
+    path = os.path.join(places.workplace, FOLDERS)  # noqa: PTH118
+    try:
+        document = _document(path, places, disk, trusting=trusting)
+        if document["workplace"] != _number(places):
+            return [], {}
+        workplaces = [places.decode(text) for text in document["workplaces"]]
+        made = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
+    except (NotRecoverable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [], {}
+    named = [each for each in workplaces if os.path.basename(each) == WORKPLACE]  # noqa: PTH119
+    return named, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
+
+
+def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = False) -> Any:
+    """Return what a journal says; it was written completely, by this user."""
+    try:
+        is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
+        data = disk.read(path, _LONGEST)
+    except OSError as error:
+        raise _refusal(path, f"the journal of a change cannot be read: {error.strerror}") from None
+    head, _, body = data.partition(b"\n")
+    head, _, signature = head.partition(_SIGNED)
+    if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
+        raise _refusal(path, "the journal of a change is damaged")
+    if not trusting and (
+        not is_own or not places.seal.is_of(signature.decode("utf-8", "replace"), "journal", body)
+    ):
+        raise _foreign(
+            path, "the journal of a change was not written by you", note=places.seal.flaw
+        )
+    return json.loads(body)
+
+
+def _parse(document: Any, places: Places, path: str) -> Journal:
+    if document["version"] != _VERSION:
+        raise _refusal(path, "the journal of a change was written by another version of wheelfit")
+    if document["layout"] != dict(places.layout):
+        raise _refusal(
+            path,
+            "the journal of a change is about other folders than these",
+            "name the environment as when it was changed: --python, --prefix, --root or --target",
+        )
+    if document["workplace"] != _number(places):
+        raise _refusal(
+            path,
+            "a change of the environment was interrupted, and it was copied since",
+            "recover the original, or make the environment anew",
+        )
+    return Journal(
+        tuple(map(str, document["changes"])),
+        tuple(_step(*row, places=places) for row in document["steps"]),
+    )
+
+
+def _number(places: Places) -> int:
+    """Return the file number of the workplace; the steps know what they move by such numbers."""
+    return os.lstat(places.workplace).st_ino
+
+
+def _step(
+    kind: str, place: str, aside: str, owners: list[str], coming: int, going: int, *, places: Places
+) -> Step:
+    found = Step(
+        Kind(kind),
+        places.decode(place),
+        places.decode(aside) if aside else "",
+        frozenset(map(str, owners)),
+        int(coming),
+        int(going),
+    )
+    # A step leads from a workplace into the environment or back, nowhere else.
+    if found.place in places.kept or WORKPLACE in place.split("/"):
+        raise ValueError(place)
+    if (found.kind is not Kind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
+        raise ValueError(aside)
+    return found
+
+
+def _refusal(path: str, message: str, hint: str | None = None) -> NotRecoverable:
+    return NotRecoverable(
+        message,
+        where=path,
+        note=None if hint else "nothing was touched; what was there before lies beside the journal",
+        hint=hint or "make the environment anew, or delete the folder once it is as it should be",
+    )

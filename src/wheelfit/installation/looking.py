@@ -1,0 +1,42 @@
+"""Look at folders, at each of them once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from wheelfit.installation.steps import Listing
+
+# Elsewhere a folder knows the numbers of its files, and looking at each of them is not needed.
+_HAS_NUMBERS = sys.platform != "win32"
+
+
+class Looking:
+    """Remember what lay where; what changes afterwards is not seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Listing | None] = {}
+
+    def __call__(self, folder: str) -> Listing | None:
+        """Return what is in a folder, links followed; None if it is none.
+
+        :param folder: absolute.
+        """
+        if folder not in self._seen:
+            self._seen[folder] = self._list(folder)
+        return self._seen[folder]
+
+    def _list(self, folder: str) -> Listing | None:
+        folders: set[str] = set()
+        files: dict[str, int] = {}
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    # They are not looked at: one may be gone by now, another a dead network drive.
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.add(entry.name)
+                    else:
+                        files[entry.name] = entry.inode() if _HAS_NUMBERS else 0
+            return Listing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
+        except OSError:
+            return None

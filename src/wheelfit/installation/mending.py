@@ -1,0 +1,113 @@
+"""Put an interrupted change of an environment right, or say that there is one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import EnvironmentBusy, NotRecoverable
+from wheelfit.installation.journal import Stage, check_workplace, read_changes, stage_of
+from wheelfit.installation.locking import PATIENCE, locked
+from wheelfit.installation.places import Places
+from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.transaction import environment_error
+from wheelfit.installation.workplaces import remove_folders
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.recovery import Recovered
+    from wheelfit.wheels.file_system import FileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """Describe a change that is not finished."""
+
+    outcome: Outcome
+    """What will become of it."""
+    changes: tuple[str, ...] = ()
+    """What it is, as ``install demo 2.0``; empty if that is not known."""
+    running: bool = False
+    """Whether a process is at work on it."""
+    refusal: NotRecoverable | None = None
+    """Why it is left alone; None: it is not."""
+
+    def __str__(self) -> str:
+        what = f" ({', '.join(self.changes)})" if self.changes else ""
+        if self.running:
+            return f"this environment is being changed by another process{what}"
+        if self.refusal is not None:
+            return f"{self.refusal}; it is left alone, and wheelfit recover says what to do"
+        return f"a change of this environment was interrupted{what}; wheelfit recover puts it right"
+
+
+def find_interruption(environment: Environment) -> Interruption | None:
+    """Look whether a change of an environment is not finished; nothing is changed.
+
+    :param environment: where.
+    """
+    places = Places.of(environment.schemes, environment.seal)
+    if not places.is_changing:
+        return None
+    stage = stage_of(places)
+    outcome = {Stage.JOURNAL: Outcome.UNDONE, Stage.COMMITTED: Outcome.FINISHED}
+    changes: tuple[str, ...] = ()
+    refusal = None
+    with suppress(OSError), NATIVE.below(places.roots.values()) as disk:
+        try:
+            check_workplace(places, places.workplace, disk)
+            if stage is not None:
+                changes = read_changes(places, disk, stage)
+        except NotRecoverable as error:
+            refusal = error
+    found = Outcome.CLEARED if stage is None else outcome.get(stage, Outcome.UNDONE)
+    return Interruption(found, changes, _is_locked(places), refusal)
+
+
+def _is_locked(places: Places) -> bool:
+    """Tell whether a process holds the lock; one that a killed process left is removed."""
+    if not places.is_locked:
+        return False
+    try:
+        with locked(Path(places.library), patience=0):
+            return False
+    except (EnvironmentBusy, OSError):
+        return True
+
+
+def mend(
+    environment: Environment,
+    *,
+    alone: bool = False,
+    trusting: bool = False,
+    patience: float = PATIENCE,
+    file_system: FileSystem = NATIVE,
+) -> Recovered | None:
+    """Undo or finish a change that was interrupted; None if there is none.
+
+    :param environment: where.
+    :param alone: nobody else is at work, somebody says; counts where there are no locks.
+    :param trusting: the user vouches for a journal that is not known to be the user's own.
+    :param patience: seconds to wait for another process that changes it.
+    :param file_system: what changes the disk.
+    :raises NotRecoverable: its journal cannot be relied on; nothing was touched.
+    :raises LinkInTheWay: a link leads out of the environment.
+    :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
+    """
+    places = Places.of(environment.schemes, environment.seal)
+    if not places.is_changing:
+        _is_locked(places)
+        return None
+    places = Places(environment.real_folders(), environment.seal)
+    try:
+        with locked(Path(places.library), patience=patience) as held:
+            # Without locks nobody knows whether another process is still at work on it.
+            recovered = recover(places, file_system, trusting=trusting) if held or alone else None
+    except OSError as error:
+        raise environment_error(error, "nothing is worse than before") from None
+    if recovered is not None:
+        remove_folders(recovered.made)
+    return recovered

@@ -1,0 +1,154 @@
+"""The folders of an environment, and how a path in them is written down.
+
+What is written survives that the environment is copied or moved, and cannot name anything
+outside: a path is the name of one of the five folders and what lies below it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.installation.schemes import Schemes
+
+LOCK_FILE: Final = ".wheelfit.locking"
+"""Its name in the library folder of the environment, while somebody holds it."""
+WORKPLACE: Final = ".wheelfit-change"
+"""The folder in which a change is prepared, beside what it changes; there is one at a time."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Know the folders of an environment."""
+
+    roots: Mapping[str, str]
+    """The five folders by the name of the scheme, absolute and without links."""
+    seal: Seal = field(default=OF_THIS_PROCESS, compare=False)
+    """Signs what is written down about a change."""
+
+    @classmethod
+    def of(cls, schemes: Schemes, seal: Seal = OF_THIS_PROCESS) -> Places:
+        """Return the places of an environment, links followed, wherever these lead.
+
+        To change it, `Environment.real_folders` has those of which none leads out.
+
+        :param schemes: where its files are written.
+        :param seal: signs what is written down.
+        """
+        folders = schemes.folders().items()
+        return cls({name: os.path.realpath(folder) for name, folder in folders}, seal)
+
+    def has(self, path: str) -> bool:
+        """Return whether something lies in one of the folders.
+
+        :param path: absolute, without links.
+        """
+        return any(path != root and _is_below(path, root) for root in self.roots.values())
+
+    @property
+    def library(self) -> str:
+        """The folder in which the journal and the lock lie."""
+        return self.roots["purelib"]
+
+    @property
+    def workplace(self) -> str:
+        """The folder in which the journal lies while there is a change."""
+        return os.path.join(self.library, WORKPLACE)  # noqa: PTH118
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change was begun and is not finished; one look at the disk.
+
+        It may be going on right now: only who holds the lock knows.
+        """
+        return os.path.lexists(self.workplace)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process holds the lock, or was killed while it did; one look at the disk."""
+        return os.path.lexists(os.path.join(self.library, LOCK_FILE))  # noqa: PTH118
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The folders of the environment and those above, which no change moves."""
+        found = set()
+        for root in self.roots.values():
+            for folder in (root, os.path.realpath(root)):
+                above = folder
+                while above not in found:
+                    found.add(above)
+                    above = os.path.dirname(above)  # noqa: PTH120
+        return frozenset(found)
+
+    @cached_property
+    def layout(self) -> Mapping[str, str]:
+        """Where the folders lie beside each other, wherever the environment is."""
+        found = {}
+        for name, root in self.roots.items():
+            try:
+                found[name] = os.path.relpath(root, self.library).replace(os.sep, "/")
+            except ValueError:  # another drive
+                found[name] = root
+        return found
+
+    def outermost(self, scheme: str) -> str:
+        """Return the name of the folder around another one that no other is around.
+
+        :param scheme: the name of one of the five.
+        """
+        around = scheme
+        for name, root in self.roots.items():
+            if root != self.roots[around] and _is_below(self.roots[around], root):
+                around = name
+        # Of two names for one folder always the same.
+        return next(name for name, root in self.roots.items() if root == self.roots[around])
+
+    def encode(self, path: str) -> str:
+        """Return how a path is written down.
+
+        :param path: absolute, in one of the folders.
+        :raises ValueError: it is in none of them.
+        """
+        for name, root in self.roots.items():
+            if _is_below(path, root):
+                rest = path[len(root) :].strip(os.sep)
+                return f"{name}/{rest.replace(os.sep, '/')}" if rest else name
+        raise ValueError(path)
+
+    def decode(self, text: str) -> str:
+        """Return the path that was written down.
+
+        :param text: as `encode` returns it, or anything else.
+        :raises ValueError: it names nothing in these folders, be it through a link.
+        """
+        name, *names = text.split("/")
+        if name not in self.roots or any(map(_is_no_name, names)):
+            raise ValueError(text)
+        path = os.path.join(self.roots[name], *names)  # noqa: PTH118
+        # The thing itself may be a link, which is moved as such; the folder it is in may not
+        # lead out.
+        folder = os.path.realpath(os.path.dirname(path) if names else path)  # noqa: PTH120
+        if not any(_is_below(folder, os.path.realpath(root)) for root in self.roots.values()):
+            raise ValueError(text)
+        return path
+
+
+def _is_no_name(text: str) -> bool:
+    return (
+        text in {"", ".", ".."}
+        or os.sep in text
+        or "\0" in text
+        or (os.sep == "\\" and ":" in text)
+    )
+
+
+def _is_below(path: str, root: str) -> bool:
+    # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

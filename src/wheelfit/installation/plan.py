@@ -1,0 +1,172 @@
+"""Decide what changes in an environment; pure, nothing is read or written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.installation.installed import Installed
+    from wheelfit.resolution.resolution import Pin, Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """List what is added, what goes and what stays."""
+
+    install: tuple[Pin, ...] = ()
+    """Wheels to install."""
+    remove: tuple[Installed, ...] = ()
+    """Distributions to remove, those that are replaced included."""
+    keep: tuple[Installed, ...] = ()
+    """Distributions that satisfy what was asked for as they are."""
+
+    def __bool__(self) -> bool:
+        return bool(self.install or self.remove)
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return the plan as plain data: the contract of ``install --dry-run --json``."""
+        return {
+            "install": [
+                {
+                    "name": pin.name,
+                    "version": str(pin.version),
+                    "filename": _filename(pin),
+                    "label": pin.label,
+                    "url": pin.file.url,
+                    "size": pin.file.size,
+                    "hashes": dict(pin.file.hashes),
+                    "built_from": None if pin.file.origin is None else pin.file.origin.name,
+                    "reason": pin.reason,
+                }
+                for pin in self.install
+            ],
+            "remove": [_installed(entry) for entry in self.remove],
+            "keep": [_installed(entry) for entry in self.keep],
+        }
+
+
+def _filename(pin: Pin) -> str | None:
+    """Return the name of a wheel, which nobody knows before it is built."""
+    origin = pin.file.origin
+    return pin.filename.text if origin is None or origin.is_built else None
+
+
+def _installed(entry: Installed) -> dict[str, object]:
+    return {"name": entry.name, "version": str(entry.version), "label": entry.label}
+
+
+def plan(
+    resolution: Resolution,
+    installed: Iterable[Installed],
+    *,
+    reinstall: bool = False,
+    by_hash: bool = False,
+) -> Plan:
+    """Compare what was resolved with what is there.
+
+    The resolver has kept what is installed and does (F-96); a pin for the installed version
+    means that the wheel was selected anew, because that was asked for or because the
+    machine cannot use the old one. It stays if it is the same wheel. What the user named by
+    a file or URL is installed in any case.
+
+    :param resolution: what shall be there; distributions it does not name are not touched.
+    :param installed: what is there; of one name, what is imported comes first.
+    :param reinstall: replace even what is the same.
+    :param by_hash: keep what was named by a file or URL, if it is known to be that file.
+    """
+    present: dict[NormalizedName, list[Installed]] = {}
+    for entry in installed:
+        present.setdefault(entry.name, []).append(entry)
+    install: list[Pin] = []
+    remove: list[Installed] = []
+    keep = [present[kept.name][0] for kept in resolution.kept if kept.name in present]
+    for pin in resolution.pins:
+        entries = present.get(pin.name, [])
+        if entries and not reinstall and _is_same(entries[0], pin, by_hash=by_hash):
+            keep.append(entries[0])
+            continue
+        install.append(pin)
+        # What lies outside stays and is hidden by the new one, as pip does it.
+        remove += [entry for entry in entries if not entry.outside]
+    for name in sorted(resolution.leaving):
+        remove += [entry for entry in present.get(name, ()) if not entry.outside]
+    return Plan(tuple(install), tuple(remove), tuple(sorted(keep, key=lambda entry: entry.name)))
+
+
+def plan_sync(
+    resolution: Resolution,
+    installed: Iterable[Installed],
+    *,
+    spared: Container[NormalizedName] | None = None,
+) -> Plan:
+    """Compare what a lock holds for a machine with what is there.
+
+    :param resolution: what shall be there.
+    :param installed: what is there; of one name, what is imported comes first.
+    :param spared: names of what stays though the lock does not name it; what points to a
+        source tree, or lies where the environment only looks, stays in any case. None:
+        nothing is removed but what is replaced.
+    """
+    entries = tuple(installed)
+    planned = plan(resolution, entries, by_hash=True)
+    if spared is None:
+        return planned
+    named = {pin.name for pin in resolution.pins}
+    strangers = (
+        entry
+        for entry in entries
+        if entry.name not in named
+        and entry.name not in spared
+        and not (entry.editable or entry.outside)
+    )
+    return replace(planned, remove=(*planned.remove, *strangers))
+
+
+def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
+    return (
+        (not pin.is_given or (by_hash and _agree(entry, pin)))
+        and not entry.editable
+        and entry.version == pin.version
+        and entry.label == pin.label
+        and not _contradict(entry, pin)
+    )
+
+
+def _agree(entry: Installed, pin: Pin) -> bool:
+    """Say whether the hashes prove that it is the same wheel."""
+    common = entry.hashes.keys() & pin.file.hashes.keys()
+    return bool(common) and not _contradict(entry, pin)
+
+
+def _contradict(entry: Installed, pin: Pin) -> bool:
+    """Say whether two known hashes of the wheel differ; an unknown one says nothing."""
+    promised = pin.file.hashes
+    common = entry.hashes.keys() & promised.keys()
+    return any(entry.hashes[name] != promised[name] for name in common)
+
+
+def plan_uninstall(
+    names: Iterable[NormalizedName], installed: Iterable[Installed]
+) -> tuple[Plan, tuple[NormalizedName, ...]]:
+    """Find what to remove.
+
+    :param names: what the user wants to go.
+    :param installed: what is there.
+    :return: the plan, and the names of which nothing is installed.
+    """
+    wanted = tuple(dict.fromkeys(names))
+    remove: dict[NormalizedName, list[Installed]] = {name: [] for name in wanted}
+    for entry in installed:
+        if entry.name in remove:
+            remove[entry.name].append(entry)
+    missing = tuple(name for name, entries in remove.items() if not entries)
+    chosen: list[Installed] = []
+    for entries in remove.values():
+        # Only if nothing else is left, what lies outside is named, and then refused.
+        chosen += [entry for entry in entries if not entry.outside] or entries
+    return Plan(remove=tuple(chosen)), missing

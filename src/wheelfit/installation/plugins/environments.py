@@ -1,0 +1,367 @@
+"""Environments in which plugins run: built once, apart from everything else, and reused (P-38).
+
+Each is a virtual environment without pip for one interpreter and one exact set of wheels. It
+is built beside its place and gets its name when it is complete. Before it is used again every
+file in it is compared with what was written, so one that was damaged or touched is built anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import weakref
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, HashMismatch
+from wheelfit.installation.apply import apply
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.plan import Plan
+from wheelfit.platforms.cache_folder import (
+    is_own,
+    make_folders,
+    unsafe_cache_folder,
+    unsafe_folder,
+)
+from wheelfit.platforms.children import run
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.linking import Linker, LinkMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.installation.interpreter import Interpreter
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+FOLDER = "plugins"
+"""Name of the folder within the cache."""
+
+_RECORD = "wheelfit-plugin.json"
+_VERSION = 1
+_DEADLINE = 120.0
+"""Seconds to make an empty virtual environment."""
+_PATIENCE = 300.0
+"""Seconds to wait for another process that builds the same one."""
+_MOST = 64 << 20
+"""Bytes of the longest record."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEnvironment:
+    """Hold an environment that is complete."""
+
+    folder: Path
+    python: Path
+    """Its interpreter."""
+    files: Mapping[str, str] = field(hash=False)
+    """The wheels that were installed: file name to SHA-256."""
+    sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    """Where they came from when it was built, without credentials: file name to source."""
+
+
+class PluginEnvironments:
+    """Find and build the environments in one folder.
+
+    :param folder: where they lie; None: nothing is kept, a private folder serves while this
+        object lives.
+    :param environ: the environment of the process.
+    :param note: told why a folder is not used.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        environ: Mapping[str, str],
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._environ = environ
+        self._temporary: Path | None = None
+        if folder is not None and (fault := _make_private(folder)) is not None:
+            note(f"{folder} is not used for plugins: {fault}")
+            folder = None
+        self._kept = folder
+
+    @property
+    def folder(self) -> Path:
+        """Where the environments lie."""
+        if self._kept is not None:
+            return self._kept
+        if self._temporary is None:
+            self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="wheelfit-plugins-")))
+            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+        return self._temporary
+
+    def find(self, interpreter: Interpreter, files: Mapping[str, str]) -> PluginEnvironment | None:
+        """Return the environment for an exact set of wheels, if it is there and sound.
+
+        :param interpreter: which Python it is for.
+        :param files: file name to SHA-256.
+        """
+        place = self.folder / _key(interpreter, files)
+        if fault_of_folder(place) is not None:
+            return None
+        record = _read_record(place)
+        if record.get("files") != dict(files) or record.get("tree") != _tree(place):
+            return None
+        python = place / record.get("python", "")
+        sources = record.get("sources")
+        return (
+            PluginEnvironment(place, python, files, sources if isinstance(sources, dict) else {})
+            if python.exists()
+            else None
+        )
+
+    def build(
+        self,
+        interpreter: Interpreter,
+        pins: Sequence[Pin],
+        wheels: Mapping[NormalizedName, UnpackedWheel],
+        files: Mapping[str, str],
+    ) -> PluginEnvironment:
+        """Return the environment for an exact set of wheels; build it if it is not there.
+
+        :param interpreter: which Python it is for.
+        :param pins: what to install, what others need first.
+        :param wheels: the unpacked files.
+        :param files: file name to SHA-256, of all of them.
+        :raises HashMismatch: a file is not what it should be; nothing is installed.
+        :raises EnvironmentUnavailable: it cannot be built.
+        :raises IntegrityError: a wheel is not sound.
+        """
+        for pin in pins:
+            found = wheels[pin.name].sha256
+            if found != files[pin.filename.text]:
+                raise HashMismatch(
+                    algorithm="sha256",
+                    expected=[files[pin.filename.text]],
+                    actual=found,
+                    where=redact(pin.file.url),
+                )
+        key = _key(interpreter, files)
+        with self._locked(key):
+            there = self.find(interpreter, files)
+            if there is not None:
+                return there
+            for left in self.folder.glob(f".{key}-*"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            stage = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
+            try:
+                self._fill(stage, interpreter, pins, wheels, files)
+                place = self.folder / key
+                if os.path.lexists(place):  # broken, or find() had returned it
+                    place.rename(stage.with_name(f"{stage.name}-old"))
+                    shutil.rmtree(stage.with_name(f"{stage.name}-old"), ignore_errors=True)
+                stage.rename(place)
+            except OSError as error:
+                raise EnvironmentUnavailable(
+                    f"the environment for a plugin cannot be built: {error.strerror or error}",
+                    where=str(self.folder),
+                ) from None
+            finally:
+                shutil.rmtree(stage, ignore_errors=True)
+        built = self.find(interpreter, files)
+        if built is None:
+            raise EnvironmentUnavailable(
+                "the environment for a plugin is not what was written", where=str(self.folder / key)
+            )
+        return built
+
+    def remembered(self, question: str) -> Mapping[str, str] | None:
+        """Return which wheels a question led to before; None when that is not known.
+
+        :param question: everything the answer depends on, in any words.
+        """
+        place = self.folder / f"{_digest(question)}.json"
+        answer = _read_json(place).get("files")
+        if not isinstance(answer, dict) or not answer:
+            return None
+        return {str(name): str(digest) for name, digest in answer.items()}
+
+    def remember(self, question: str, files: Mapping[str, str]) -> None:
+        """Keep which wheels a question led to; where that is not possible nothing is kept."""
+        place = self.folder / f"{_digest(question)}.json"
+        with suppress(OSError):
+            data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
+            write_file(place, data, private=True, sync=False)
+
+    def _fill(
+        self,
+        stage: Path,
+        interpreter: Interpreter,
+        pins: Sequence[Pin],
+        wheels: Mapping[NormalizedName, UnpackedWheel],
+        files: Mapping[str, str],
+    ) -> None:
+        words = ["-I", "-B", "-m", "venv", "--without-pip"]
+        words += [] if sys.platform == "win32" else ["--symlinks"]
+        made = run(
+            [str(interpreter.executable), *words, str(stage)],
+            environ={
+                name: value
+                for name, value in self._environ.items()
+                if not name.startswith(("PYTHON", "__PYVENV"))
+            },
+            deadline=_DEADLINE,
+        )
+        if not made.succeeded:
+            words_of_it = made.errors.decode("utf-8", "replace").strip().splitlines()
+            raise EnvironmentUnavailable(
+                f"{interpreter.executable} cannot make a virtual environment",
+                note="\n".join(words_of_it[-5:]) or None,
+                hint="its venv module is needed to run plugins; some systems package it apart",
+            )
+        environment = open_environment(str(stage), environ=self._environ)
+        python = environment.interpreter.executable.relative_to(stage)
+        # Scripts name the interpreter at the place where it will be.
+        final = self.folder / _key(interpreter, files) / python
+        environment = replace(
+            environment, interpreter=replace(environment.interpreter, executable=final)
+        )
+        # No other environment may share these files: what is edited there must not run here.
+        linker = Linker(LinkMode.REFLINK)
+        apply(Plan(install=tuple(pins)), environment, wheels, linker=linker)
+        record = {
+            "version": _VERSION,
+            "interpreter": _identity(interpreter),
+            "python": python.as_posix(),
+            "files": dict(files),
+            "sources": {pin.filename.text: redact(pin.file.source) for pin in pins},
+            "tree": _tree(stage),
+        }
+        (stage / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        lock = FileLock(self.folder / f"{key}.lock", timeout=_PATIENCE, poll_interval=0.05)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise EnvironmentBusy(
+                f"another process is building the same environment (waited {_PATIENCE:g} s)",
+                where=str(self.folder),
+            ) from None
+        except OSError as error:
+            raise EnvironmentUnavailable(
+                f"the folder for plugins cannot be written: {error.strerror or error}",
+                where=str(self.folder),
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
+    """Yield the environments in a folder that have any of some wheels.
+
+    :param folder: where environments lie; it need not exist.
+    :param digests: SHA-256 of the wheels.
+    """
+    wanted = set(digests)
+    for record in sorted(folder.glob(f"*/{_RECORD}")):
+        files = _read_json(record).get("files")
+        if isinstance(files, dict) and wanted.intersection(map(str, files.values())):
+            yield record.parent
+
+
+def fault_of_folder(folder: Path) -> str | None:
+    """Return why nothing in a folder may be run, in a clause; None when it may.
+
+    :param folder: one that only this user should be able to change.
+    """
+    try:
+        found = folder.lstat()
+    except OSError as error:
+        return f"it cannot be looked at: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is no folder"
+    unsafe = unsafe_folder(str(folder))
+    return None if unsafe is None else unsafe.reason
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    :param path: the file.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _make_private(folder: Path) -> str | None:
+    """Make a folder that only this user can change; return why that is not possible."""
+    if (unsafe := unsafe_cache_folder(str(folder.parent))) is not None:
+        return f"{unsafe.path} is not safe: {unsafe.reason}; {unsafe.remedy}"
+    try:
+        make_folders(str(folder))
+    except OSError as error:
+        return f"it cannot be made: {error.strerror}"
+    fault = fault_of_folder(folder)
+    if fault is None and not os.access(folder, os.W_OK | os.X_OK):
+        return "it cannot be written"
+    return fault
+
+
+def _identity(interpreter: Interpreter) -> list[str]:
+    """Return what makes an interpreter another one."""
+    return [
+        os.path.realpath(interpreter.executable),
+        ".".join(map(str, interpreter.version)),
+        interpreter.implementation,
+        str(interpreter.tags[0]) if interpreter.tags else "",
+    ]
+
+
+def _key(interpreter: Interpreter, files: Mapping[str, str]) -> str:
+    return _digest(json.dumps([_VERSION, _identity(interpreter), sorted(files.items())]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return an object that was written here; nothing where it cannot be understood."""
+    try:
+        with path.open("rb") as file:
+            if not is_own(os.fstat(file.fileno())):
+                return {}
+            value = json.loads(file.read(_MOST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and value.get("version") == _VERSION else {}
+
+
+def _read_record(place: Path) -> dict[str, Any]:
+    return _read_json(place / _RECORD)
+
+
+def _tree(place: Path) -> dict[str, str]:
+    """Return everything in an environment: files by hash and links by target."""
+    found: dict[str, str] = {}
+    for folder, folders, names in os.walk(place):
+        for name in sorted((*folders, *names)):
+            path = Path(folder, name)
+            key = path.relative_to(place).as_posix()
+            if key == _RECORD:
+                continue
+            if path.is_symlink():
+                found[key] = f"-> {path.readlink()}"
+            elif path.is_file():
+                found[key] = digest_of(path)
+            else:
+                found[key] = "folder"
+    return found

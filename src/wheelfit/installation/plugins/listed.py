@@ -1,0 +1,66 @@
+"""Plugins that are installed somewhere, by their metadata alone (P-32).
+
+What an environment holds says nothing about trust, and nothing of it is imported: plugins are
+asked only in environments of their own.
+"""
+
+from __future__ import annotations
+
+import configparser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.providers import parse_endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.installation.installed import Installed
+
+GROUP = "variant_plugins"
+"""The entry point group."""
+_LARGEST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPlugin:
+    """Hold one entry point of an installed distribution."""
+
+    entry: Installed
+    name: str
+    """Name of the entry point, which means nothing: published plugins use their package's."""
+    plugin_api: str
+    """Where the plugin is found, blanks removed."""
+
+
+def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
+    """Yield the plugins among installed distributions; what cannot be read is passed over.
+
+    :param installed: what lies in an environment.
+    """
+    for entry in installed:
+        try:
+            with (entry.path / "entry_points.txt").open("rb") as file:
+                text = file.read(_LARGEST)
+        except OSError:
+            continue
+        for name, endpoint in plugin_entry_points(text):
+            yield ListedPlugin(entry, name, endpoint)
+
+
+def plugin_entry_points(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield name and object reference of the plugins that ``entry_points.txt`` lists.
+
+    :param data: its content; nothing is yielded of what cannot be understood.
+    """
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(data.decode("utf-8", "replace"))
+    except configparser.Error:
+        return
+    if parser.has_section(GROUP):
+        for name, value in parser.items(GROUP):
+            endpoint = parse_endpoint(value.partition("[")[0])
+            if endpoint is not None:
+                yield name, endpoint

@@ -1,0 +1,89 @@
+"""Which wheels a plugin consists of: itself and what it needs, plain wheels only (P-33, P-38)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.ordering import Preferences
+from wheelfit.errors import InvalidFilename, SourceOff
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.resolver import resolve
+from wheelfit.sources.reading import ReadsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Repository
+
+
+class OnlyTrusted(ReadsFiles):
+    """Show of another repository only the files that are trusted, with their trusted hash.
+
+    :param repository: where they are looked for.
+    :param files: file name to SHA-256.
+    """
+
+    def __init__(self, repository: Repository, files: Mapping[str, str]) -> None:
+        super().__init__(repository)
+        self._repository = repository
+        self._digests = files
+        self.changed: dict[str, str] = {}
+        """Trusted names that the repository gives other content: what is promised, by name."""
+        self.name = repository.name
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the trusted files of a project; None when it has none here."""
+        page = self._repository.project(name)
+        if page is None:
+            return None
+        kept = []
+        for file in page.files:
+            digest = self._digests.get(_spelled(file.filename))
+            if digest is None:
+                continue
+            promised = file.hashes.get("sha256", digest)
+            if promised != digest:
+                self.changed[file.filename] = promised
+                continue
+            hashes = MappingProxyType({**file.hashes, "sha256": digest})
+            kept.append(replace(file, hashes=hashes))
+        return replace(page, files=tuple(kept)) if kept else None
+
+
+def resolve_plugin(
+    requirements: Iterable[Requirement], repository: Repository, target: Target
+) -> tuple[Pin, ...]:
+    """Return the wheels that a plugin consists of, what others need first.
+
+    Source distributions and variant wheels do not count, however they are asked for.
+
+    :param requirements: the packages that a provider entry names.
+    :param repository: where to look.
+    :param target: the interpreter that will run the plugin.
+    :raises NoFit: there is no set of plain wheels.
+    :raises NetworkError: a source cannot be read.
+    """
+    policy = ChoicePolicy(preferences=Preferences(variants=False))
+    candidates = Candidates(repository, target, None, policy)
+    try:
+        return resolve(Request(tuple(Asked(one) for one in requirements)), candidates).pins
+    except SourceOff as error:
+        error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33
+        raise
+
+
+def _spelled(filename: str) -> str:
+    try:
+        return parse_wheel_filename(filename).text
+    except InvalidFilename:
+        return ""

@@ -1,0 +1,486 @@
+"""Put an environment right whose change was interrupted: by a kill, a power cut, an error.
+
+The journal alone decides what happens (`wheelfit.installation.journal`), and only one that this
+user's wheelfit wrote at this place; what is found besides is reported and left alone. All is done through
+folders that are held open, and no link in them is followed. What is to be undone is
+undone step by step, the last one first, and each step is judged by what is on the disk, so
+that it does not matter where the change stopped, nor whether undoing it was interrupted too.
+
+Other tools know nothing of the journal and may have changed the environment since. What they
+have installed stays: a file that they recorded is not moved, and a distribution that they
+replaced or removed is not brought back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidWheel, LinkInTheWay, NotRecoverable
+from wheelfit.installation.journal import (
+    FOLDERS,
+    MARK,
+    Stage,
+    check_workplace,
+    read_changes,
+    read_folders,
+    read_journal,
+    stage_of,
+)
+from wheelfit.installation.removal import RealPaths, files_in_record
+from wheelfit.installation.steps import Kind
+from wheelfit.patterns import pattern
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.installation.journal import Journal
+    from wheelfit.installation.places import Places
+    from wheelfit.installation.steps import Step
+    from wheelfit.wheels.file_system import FileSystem
+
+_SHOWN = 10
+_RUNS = pattern(r"[-_.]+")
+
+
+class Outcome(StrEnum):
+    """Say what became of a change that was interrupted."""
+
+    UNDONE = "undone"
+    """The environment is as it was before."""
+    FINISHED = "finished"
+    """The change had been made; only what it left was removed."""
+    CLEARED = "cleared"
+    """Nothing of the environment had been changed yet."""
+
+
+_WORDS = {
+    Outcome.UNDONE: "an interrupted change was undone",
+    Outcome.FINISHED: "an interrupted change was finished",
+    Outcome.CLEARED: "what an interrupted change had prepared was removed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Say what was put right."""
+
+    outcome: Outcome
+    changes: tuple[str, ...] = ()
+    """What the change was, as ``install demo 2.0``; empty if that is not known any more."""
+    notes: tuple[str, ...] = ()
+    """What was left as another tool made it, or could not be removed; a sentence each."""
+    made: tuple[str, ...] = ()
+    """Folders made for the change, the deepest first; to be removed when the lock is free."""
+
+    def __str__(self) -> str:
+        what = f": {', '.join(self.changes)}" if self.changes else ""
+        return _WORDS[self.outcome] + what
+
+
+def recover(
+    places: Places, file_system: FileSystem = NATIVE, *, trusting: bool = False
+) -> Recovered | None:
+    """Undo or finish a change that was interrupted; None if there is none.
+
+    :param places: the folders of the environment; its lock is held.
+    :param file_system: what changes the disk.
+    :param trusting: the user vouches for a journal that is not known to be the user's own.
+    :raises NotRecoverable: the journal cannot be relied on; nothing was touched.
+    :raises LinkInTheWay: a link came in between; it was not followed.
+    :raises OSError: it cannot be done now; nothing is worse than before.
+    """
+    if not places.is_changing:
+        return None
+    with file_system.below(places.roots.values()) as disk:
+        check_workplace(places, places.workplace, disk, trusting=trusting)
+        return _recover(places, disk, trusting=trusting)
+
+
+def _recover(places: Places, disk: FileSystem, *, trusting: bool) -> Recovered:
+    stage = stage_of(places)
+    changes: tuple[str, ...] = ()
+    notes: list[str] = []
+    if stage is not None:
+        # An error of the disk, or a kill, may have come between its name and the wait for it.
+        disk.sync_folder(places.workplace)
+    if stage is Stage.JOURNAL:
+        journal = read_journal(places, disk, trusting=trusting)
+        changes = journal.changes
+        notes += undo(places, journal, disk)
+        mark(places, Stage.UNDONE, disk)
+    elif stage is not None:
+        with suppress(NotRecoverable):
+            changes = read_changes(places, disk, stage)
+    elsewhere, levels = read_folders(places, disk, trusting=trusting)
+    notes += _clear(places, elsewhere, disk, trusting=trusting)
+    outcome = {None: Outcome.CLEARED, Stage.COMMITTED: Outcome.FINISHED}.get(stage, Outcome.UNDONE)
+    made = () if outcome is Outcome.FINISHED else tuple(_made(places, levels))
+    return Recovered(outcome, changes, tuple(notes), made)
+
+
+def undo(places: Places, journal: Journal, file_system: FileSystem) -> list[str]:
+    """Undo the steps of a journal that were made, however many these are.
+
+    :param places: the folders of the environment.
+    :param journal: of a change that is not committed.
+    :param file_system: where it lies.
+    :return: what is not as it was before, a sentence each.
+    """
+    notes = _Undoing(places, journal, file_system).undo()
+    sync_folders(journal.steps, file_system)
+    return notes
+
+
+def mark(places: Places, stage: Stage, file_system: FileSystem) -> None:
+    """Say of a change for good that it is done or undone.
+
+    :param places: the folders of the environment.
+    :param stage: which of both.
+    :param file_system: where it lies.
+    """
+    journal = os.path.join(places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
+    file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
+    file_system.sync_folder(places.workplace)
+
+
+def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
+    """Wait until steps that were made or undone are on the disk.
+
+    :param steps: which.
+    :param file_system: where.
+    """
+    paths = {path for step in steps for path in (step.place, step.aside) if path}
+    for folder in sorted({os.path.dirname(path) for path in paths}):  # noqa: PTH120
+        if os.path.isdir(folder):  # noqa: PTH112
+            file_system.sync_folder(folder)
+
+
+# --- undoing ---------------------------------------------------------------------------------
+
+
+class _Undoing:
+    """Undo the steps of a journal, as far as others have not built on them."""
+
+    def __init__(self, places: Places, journal: Journal, file_system: FileSystem) -> None:
+        self._steps = journal.steps
+        self._disk = file_system
+        self._real = RealPaths()
+        self._notes: list[str] = []
+        self._ours = self._recorded_by_us()
+        strangers = [path for path in _records(places) if not self._is_known(path)]
+        self._theirs = frozenset(
+            self._real.of(path)
+            for record in strangers
+            for path in _recorded(os.path.join(record, "RECORD"), record)  # noqa: PTH118
+        )
+        replaced = {_project(path) for path in strangers}
+        self._superseded = frozenset(
+            owner
+            for step in self._steps
+            if _is_record(step.place) and step.kind is not Kind.DROP
+            for owner in step.owners or {_project(step.place)}
+            if owner in replaced or not self._is_somewhere(step)
+        )
+
+    def undo(self) -> list[str]:
+        """Undo all steps, and return what is not as it was before, a sentence each."""
+        emptied: list[str] = []
+        for step in reversed(self._steps):
+            match step.kind:
+                case Kind.PUT:
+                    self._undo_put(step)
+                case Kind.SWAP:
+                    self._undo_swap(step)
+                case Kind.TAKE:
+                    self._undo_take(step)
+                case Kind.DROP:
+                    if self._is_superseded(step):
+                        emptied.append(step.place)
+                    elif not self._disk.exists(step.place):
+                        self._make_folders(step.place)
+        for folder in reversed(emptied):
+            _remove_empty(folder, self._disk)
+        for name in sorted(self._superseded):
+            self._notes.append(f"{name} is left as another tool made it since")
+        return self._notes
+
+    def _undo_put(self, step: Step) -> None:
+        if not self._disk.exists(step.aside) and self._disk.exists(step.place):
+            if not _is_folder(step.place) and self._is_foreign(step.place):
+                self._note_stays(step.place)
+                return
+            self._disk.move(step.place, step.aside)
+        # Nothing of others is in it unless it was in place; then there is room for it.
+        self._bring_back(step.aside, step.place)
+
+    def _undo_swap(self, step: Step) -> None:
+        if not self._disk.exists(step.aside):
+            return  # it was removed, after all had been undone
+        if number_of(step.place) == step.coming and number_of(step.aside) != step.coming:
+            if self._is_superseded(step):
+                # What was there shall not come back; what we brought goes all the same.
+                self._strip(step.place)
+                return
+            for path in self._foreign(step.place, step.place):
+                old = step.aside + path[len(step.place) :]
+                if self._disk.exists(old) and not _is_folder(old):
+                    self._disk.remove_file(old)
+            if not self._disk.exchange(step.place, step.aside):
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
+        elif not self._disk.exists(step.place) and number_of(step.aside) != step.coming:
+            if not self._is_superseded(step):
+                self._move_back(step)
+            return
+        if self._is_superseded(step) and number_of(step.aside) == step.going:
+            return  # nobody could put anything into what lay aside
+        self._bring_back(step.aside, step.place)
+
+    def _undo_take(self, step: Step) -> None:
+        if self._is_superseded(step):
+            # What is left of it in its place is nobody's any more.
+            if self._disk.exists(step.place):
+                self._strip(step.place)
+            return
+        if not self._disk.exists(step.aside):
+            return
+        if not self._disk.exists(step.place):
+            self._move_back(step)
+        elif _is_folder(step.place) and _is_folder(step.aside):
+            # Somebody made a folder of that name; what was in the old one has room in it.
+            for path in _files_below(step.aside):
+                self._move_into_room(path, step.place + path[len(step.aside) :])
+        else:
+            self._note_stays(step.place)
+
+    def _move_back(self, step: Step) -> None:
+        self._make_folders(os.path.dirname(step.place))  # noqa: PTH120
+        self._disk.move(step.aside, step.place)
+
+    def _bring_back(self, folder: str, place: str) -> None:
+        """Return to its place what others have put into a folder that we took away again."""
+        if _is_folder(folder):
+            for path in list(self._foreign(folder, place)):
+                self._move_into_room(path, place + path[len(folder) :])
+
+    def _strip(self, place: str) -> None:
+        """Remove what came or was to go from among what others have put there."""
+        if not _is_folder(place):
+            if not self._is_foreign(place):
+                self._disk.remove_file(place)
+            return
+        foreign = set(self._foreign(place, place))
+        for path in _files_below(place):
+            if path not in foreign:
+                self._disk.remove_file(path)
+        for base, _, _ in os.walk(place, topdown=False):
+            if not os.listdir(base):  # noqa: PTH208
+                self._disk.remove_folder(base)
+
+    def _move_into_room(self, path: str, place: str) -> None:
+        if not self._disk.exists(place):
+            self._make_folders(os.path.dirname(place))  # noqa: PTH120
+            self._disk.move(path, place)
+            self._note_stays(place)
+
+    def _make_folders(self, folder: str) -> None:
+        if not self._disk.exists(folder):
+            self._make_folders(os.path.dirname(folder))  # noqa: PTH120
+            self._disk.make_folder(folder)
+
+    def _note_stays(self, path: str) -> None:
+        if len(self._notes) < _SHOWN:
+            self._notes.append(f"{path} stays: it was put there since")
+
+    # --- whose it is ---
+
+    def _foreign(self, folder: str, place: str) -> Iterator[str]:
+        """Yield the files in a folder that are not ours, by where they are or belong."""
+        for path in _files_below(folder):
+            if self._is_foreign(place + path[len(folder) :]):
+                yield path
+
+    def _is_foreign(self, place: str) -> bool:
+        real = self._real.of(place)
+        if real in self._theirs:
+            return True
+        is_bytecode = os.path.basename(os.path.dirname(place)) == "__pycache__"  # noqa: PTH119, PTH120
+        return bool(self._ours) and real not in self._ours and not is_bytecode
+
+    def _recorded_by_us(self) -> frozenset[str]:
+        """Return the files that the distributions record which were to come or to go."""
+        found: set[str] = set()
+        for step in self._steps:
+            if step.kind is Kind.DROP or not _is_record(step.place):
+                continue
+            for path in (step.aside, step.place):
+                if number_of(path) in {step.coming, step.going}:
+                    is_whole = step.place.endswith(".dist-info")
+                    record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
+                    folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
+                    found.update(map(self._real.of, _recorded(record, folder)))
+        return frozenset(found)
+
+    def _is_known(self, record: str) -> bool:
+        """Tell of a ``.dist-info`` folder whether it is one that came or went, not another."""
+        for step in self._steps:
+            if step.place == record and step.kind is not Kind.DROP:
+                if number_of(record) in {step.coming, step.going}:
+                    return True
+            elif step.place.startswith(record + os.sep) or step.place == record:
+                return True
+        return False
+
+    def _is_somewhere(self, step: Step) -> bool:
+        """Tell whether the record that goes still exists; of one that only comes, whether that."""
+        number = step.coming if step.kind is Kind.PUT else step.going
+        return number in {number_of(step.place), number_of(step.aside)}
+
+    def _is_superseded(self, step: Step) -> bool:
+        return bool(step.owners) and step.owners <= self._superseded
+
+
+def _is_record(place: str) -> bool:
+    """Tell whether a path is that of a ``.dist-info`` folder or of the RECORD in one."""
+    folder, name = os.path.split(place)
+    return name.endswith(".dist-info") or (name == "RECORD" and folder.endswith(".dist-info"))
+
+
+def _records(places: Places) -> list[str]:
+    found: dict[str, None] = {}
+    for library in (places.roots["purelib"], places.roots["platlib"]):
+        with suppress(OSError):
+            names = os.listdir(library)  # noqa: PTH208
+            found |= {
+                os.path.join(library, name): None  # noqa: PTH118
+                for name in sorted(names)
+                if name.endswith(".dist-info")
+            }
+    return list(found)
+
+
+def _recorded(record: str, dist_info: str) -> tuple[str, ...]:
+    try:
+        return files_in_record(Path(record), Path(dist_info))
+    except InvalidWheel:
+        return ()
+
+
+def _project(record: str) -> str:
+    folder = record if record.endswith(".dist-info") else os.path.dirname(record)  # noqa: PTH120
+    name = os.path.basename(folder).removesuffix(".dist-info")  # noqa: PTH119
+    # As `packaging` does it, without `packaging`: recovery works where that is gone.
+    return str(_RUNS.sub("-", name.rpartition("-")[0])).lower()
+
+
+def number_of(path: str) -> int:
+    """Return what tells a file or folder from others that had its name; -1 if there is none.
+
+    :param path: the file or folder; a link counts itself.
+    """
+    try:
+        number = os.lstat(path).st_ino
+    except OSError:
+        return -1
+    try:
+        record = os.lstat(os.path.join(path, "RECORD"))  # noqa: PTH118
+    except OSError:
+        return number
+    # File systems give the number of what was removed to what comes next. Of a distribution that
+    # another tool installed anew the record is younger.
+    return number << 64 | record.st_mtime_ns
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Yield the files below a folder, and the links, whatever they lead to."""
+    for base, folders, names in os.walk(folder):
+        for name in (*names, *folders):
+            path = os.path.join(base, name)  # noqa: PTH118
+            if name in names or os.path.islink(path):  # noqa: PTH114
+                yield path
+
+
+# --- clearing away ---------------------------------------------------------------------------
+
+
+def _made(places: Places, levels: Mapping[str, int]) -> Iterator[str]:
+    """Yield the folders that were made for a change."""
+    for scheme, count in levels.items():
+        path = places.roots[scheme]
+        for _ in range(min(count, path.count(os.sep))):
+            yield path
+            path = os.path.dirname(path)  # noqa: PTH120
+
+
+def _clear(
+    places: Places, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
+) -> list[str]:
+    """Remove the workplaces; what says how far the change is goes last."""
+    notes = []
+    for workplace in (*elsewhere, places.workplace):
+        try:
+            check_workplace(places, workplace, disk, trusting=trusting)
+            entries = disk.entries(workplace)
+        except FileNotFoundError:
+            continue
+        except (LinkInTheWay, NotRecoverable) as error:
+            if workplace == places.workplace:
+                raise
+            notes.append(f"{workplace} stays: {error.message}")
+            continue
+        marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
+        is_main = workplace == places.workplace
+        # The first of these to go decides; what is without it was only prepared, and is removed.
+        last = [*(stage.value for stage in Stage), FOLDERS] if is_main else []
+        for name, is_folder in entries:
+            if name.startswith(MARK) or name in last:
+                continue
+            try:
+                _remove_tree(os.path.join(workplace, name), disk, is_folder=is_folder)  # noqa: PTH118
+            except PermissionError as error:
+                # On Windows, a library that a process has loaded; the next command knows by the
+                # mark that it may remove it.
+                notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
+                marks = []
+        for name in (*last, *marks):
+            path = os.path.join(workplace, name)  # noqa: PTH118
+            if disk.exists(path):
+                disk.remove_file(path)
+        _remove_empty(workplace, disk)
+    return notes
+
+
+def _remove_empty(folder: str, file_system: FileSystem) -> None:
+    with suppress(OSError):
+        file_system.remove_folder(folder)
+
+
+def _remove_tree(path: str, disk: FileSystem, *, is_folder: bool) -> None:
+    """Remove a file, a link or a folder with everything in it."""
+    if not is_folder:
+        disk.remove_file(path)
+        return
+    try:
+        _empty(path, disk)
+    except PermissionError:
+        disk.set_mode(path, 0o700)  # a folder that came without leave to write
+        _empty(path, disk)
+    disk.remove_folder(path)
+
+
+def _empty(folder: str, disk: FileSystem) -> None:
+    entries = disk.entries(folder)
+    disk.remove_files(folder, [name for name, is_folder in entries if not is_folder])
+    for name, is_folder in entries:
+        if is_folder:
+            _remove_tree(f"{folder}{os.sep}{name}", disk, is_folder=True)

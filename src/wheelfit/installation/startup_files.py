@@ -1,0 +1,78 @@
+"""Files that run code whenever Python starts, wherever a wheel has them put.
+
+Such a file is all that an attacker needs: nobody has to import the package. Python looks for
+them in the library folders only, which a wheel can reach in several ways: from its root, from
+``purelib`` and ``platlib``, and from ``data`` by a path below the prefix. From its root some wheels
+have them for a reason, as for editable installations; by another way they are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from wheelfit.wheels.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
+
+if TYPE_CHECKING:
+    from wheelfit.installation.environment import Environment
+
+
+class StartupFiles(Enum):
+    """Say what is done about wheels that have such files."""
+
+    WARN = "warn"
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class StartupPlaces:
+    """Know where Python looks for such files.
+
+    :param environment: into which is installed.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        folders = (*environment.schemes.libraries(), environment.stdlib)
+        self._folders = tuple(
+            dict.fromkeys(os.path.realpath(folder) + os.sep for folder in folders)
+        )
+        self._real: dict[str, str] = {}
+
+    def are_near(self, folder: str) -> bool:
+        """Tell whether any file of a folder can be one; most folders hold none.
+
+        :param folder: where files will lie, links followed.
+        """
+        lower = (folder + os.sep).lower()
+        for root in map(str.lower, self._folders):
+            if lower == root:
+                return True
+            if lower.startswith(root) and any(
+                name in lower[len(root) :] for name in STARTUP_MODULES
+            ):
+                return True
+        return False
+
+    def runs(self, path: str) -> bool:
+        """Tell whether a file runs code whenever Python starts.
+
+        :param path: where it will lie, absolute.
+        """
+        lower = path.lower()
+        if not lower.endswith(STARTUP_ENDINGS) and not any(
+            name in lower for name in STARTUP_MODULES
+        ):
+            return False
+        folder, name = os.path.split(path)
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)
+        real = os.path.join(self._real[folder], name).lower()  # noqa: PTH118  # many of them
+        for root in self._folders:
+            if real.startswith(root.lower()):
+                first, separator, _ = real[len(root) :].partition(os.sep)
+                if first.partition(".")[0] in STARTUP_MODULES:
+                    return True
+                if not separator and first.endswith(STARTUP_ENDINGS):
+                    return True
+        return False

@@ -1,0 +1,366 @@
+"""Change an environment so that whoever looks finds the old or the new, whatever happens.
+
+1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system
+   (`wheelfit.installation.workplaces`).
+2. **Plan.** All renames are planned before the first (`wheelfit.installation.steps`).
+3. **Journal.** They are written down, and that with the stage is on the disk
+   (`wheelfit.installation.journal`).
+4. **Switch.** The renames are made.
+5. **Commit.** When they are on the disk, one rename of the journal says so.
+6. **Clean up.** What went is deleted, and the workplace with it.
+
+All of it is done through the folders of the environment, which are held open from the start
+(`FileSystem.below`): a link that takes the place of a folder meanwhile is an error, and is not
+followed.
+
+An error or an interrupt before 5 undoes everything by the journal, in the same way as the next
+process would after a kill or a power cut (`wheelfit.installation.recovery`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace as altered
+from typing import TYPE_CHECKING, Self
+
+from wheelfit.errors import (
+    EnvironmentReadOnly,
+    EnvironmentUnavailable,
+    LinkInTheWay,
+    NotRecoverable,
+)
+from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
+from wheelfit.installation.looking import Looking
+from wheelfit.installation.recovery import (
+    Outcome,
+    mark,
+    number_of,
+    recover,
+    sync_folders,
+    undo,
+)
+from wheelfit.installation.removal import RealPaths
+from wheelfit.installation.steps import Kind, Step, plan_steps
+from wheelfit.installation.workplaces import Workplaces
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from wheelfit.installation.places import Places
+    from wheelfit.installation.recovery import Recovered
+    from wheelfit.wheels.file_system import FileSystem
+
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def environment_error(
+    error: OSError, nothing: str = "nothing was changed"
+) -> EnvironmentUnavailable:
+    """Say in our words why the environment could not be changed.
+
+    :param error: what the system said.
+    :param nothing: what became of the environment.
+    """
+    where = None if error.filename is None else os.fsdecode(error.filename)
+    if error.errno in _DENIED:
+        return EnvironmentReadOnly(
+            f"the environment cannot be written: {error.strerror}",
+            where=where,
+            hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
+        )
+    if error.errno in _FULL:
+        return EnvironmentUnavailable(
+            f"there is not enough space: {error.strerror}",
+            where=where,
+            hint=f"{nothing}; make room and try again",
+        )
+    return EnvironmentUnavailable(
+        f"the environment could not be changed: {error.strerror or error}",
+        where=where,
+        hint=nothing,
+    )
+
+
+class Transaction:
+    """Change an environment as a whole, or not at all.
+
+    Use as a context manager; the environment is locked. Fill the folders that `stage` gives,
+    then call `switch` once. Leaving the block without that removes what was staged.
+
+    :param places: the folders of the environment; that of the library exists.
+    :param made: folders that were created for this change, the deepest first.
+    :param patience: where the file system has no locks, the workplace is the lock: seconds to
+        wait for another process; None: the environment is locked.
+    :param file_system: what changes the disk.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        *,
+        made: Sequence[str] = (),
+        patience: float | None = None,
+        file_system: FileSystem = NATIVE,
+    ) -> None:
+        self._places = places
+        self._patience = patience
+        self._given = file_system
+        self._disk = file_system
+        self._open: AbstractContextManager[FileSystem] | None = None
+        self._made = made
+        self._workplaces: Workplaces
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user may want to know in the end, a sentence each."""
+        return self._notes
+
+    @property
+    def files(self) -> FileSystem:
+        """What changes the folders of the environment, which it holds open."""
+        return self._disk
+
+    def __enter__(self) -> Self:
+        self._open = self._given.below(self._places.roots.values())
+        self._disk = self._open.__enter__()
+        try:
+            self._workplaces = Workplaces(self._places, self._made, self._disk, self._given)
+            made = self._workplaces.claim(self._patience)
+            try:
+                self._workplaces.open(made=made)
+            except BaseException as error:
+                self._put_right(error)
+                raise
+        except BaseException:
+            self._open.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._put_right(error)
+        finally:
+            if self._open is not None:
+                self._open.__exit__(None, None, None)
+
+    def _put_right(self, error: BaseException | None) -> None:
+        """Undo what is not committed, and remove the workplace."""
+        try:
+            recovered = self._recover()
+        except (OSError, LinkInTheWay, NotRecoverable) as failure:
+            if error is None or stage_of(self._places) is Stage.COMMITTED:
+                self._notes = (f"what was replaced could not be removed yet: {failure}",)
+                return
+            raise EnvironmentUnavailable(
+                "the environment could not be changed, nor be brought back to what it was",
+                where=self._places.workplace,
+                note=f"{error}\n{failure}",
+                hint="the next command that changes it will try again, or wheelfit recover",
+            ) from error
+        if recovered is not None:
+            self._notes = recovered.notes
+        if recovered is None or recovered.outcome is not Outcome.FINISHED:
+            self._workplaces.remove_made()
+
+    def _recover(self) -> Recovered | None:
+        try:
+            return recover(self._places, self._disk)
+        except KeyboardInterrupt:
+            # So little is left to do that it is done first, unless somebody insists.
+            recover(self._places, self._disk)
+            raise
+
+    # --- stage ---
+
+    def stage(self, scheme: str) -> Path:
+        """Return the folder that stands for one of the environment.
+
+        :param scheme: the name of one of the five.
+        """
+        return self._workplaces.stage(scheme)
+
+    # --- switch ---
+
+    def switch(
+        self,
+        leaving: Mapping[str, Mapping[str, str]],
+        *,
+        changes: Sequence[str] = (),
+        replace: bool = False,
+    ) -> None:
+        """Let what was staged take its place, and remove what goes; all of it or nothing.
+
+        :param leaving: by folder, an absolute path, the owner of each file in it that goes.
+        :param changes: what this is in words, for whoever finds the journal.
+        :param replace: what is in the way may go though nobody owns it.
+        :raises FileConflict: something is in the way.
+        :raises OSError: something could not be done; leave the block, and all is as before.
+        """
+        self._workplaces.make_tops()
+        ways = iter(_WAYS)
+        way = next(ways)
+        while True:
+            steps = self._plan(leaving, replace=replace, way=way)
+            try:
+                self._carry_out(Journal(tuple(changes), steps))
+            except OSError as error:
+                if error.errno not in _NOT_THAT_WAY or (other := next(ways, None)) is None:
+                    raise
+                way = other
+                self._undo()
+            else:
+                return
+
+    def _plan(
+        self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, way: _Way
+    ) -> tuple[Step, ...]:
+        ignores_case = not self._disk.is_case_sensitive(self._places.library)
+        real = RealPaths()
+        # Links within the environment are followed here, so that steps name folders themselves.
+        going: dict[str, dict[str, str]] = {}
+        for folder, names in leaving.items():
+            going.setdefault(real.folder(folder), {}).update(names)
+        # What such a link leads to stays a folder, though all in it goes.
+        linked = set()
+        for folder in leaving:
+            above, name = os.path.split(folder)
+            if real.folder(folder) != os.path.join(real.folder(above), name):  # noqa: PTH118
+                linked.add(real.folder(folder))
+        steps = plan_steps(
+            self._workplaces.stages,
+            going,
+            look=Looking(),  # afresh: what appeared meanwhile is in the way
+            store=self._workplaces.store,
+            kept=self._places.kept | linked,
+            real=real.folder,
+            replace=replace,
+            whole_folders=way.whole_folders,
+            exchange=way.exchange,
+            fold=_fold if ignores_case else None,
+        )
+        for step in steps:
+            if not self._places.has(step.place):
+                raise LinkInTheWay(
+                    "a link leads out of the environment, and is not followed",
+                    where=step.place,
+                    hint="nothing was changed; remove the link",
+                )
+        return tuple(self._noted(self._nearby(step)) for step in steps)
+
+    def _nearby(self, step: Step) -> Step:
+        """Bring what is staged into the file system of its place, if it is in another one.
+
+        A link or a mount within the environment may lead there.
+        """
+        if step.kind not in {Kind.PUT, Kind.SWAP}:
+            return step
+        folder = os.path.dirname(step.place)  # noqa: PTH120
+        if self._workplaces.is_near(step.aside, folder):
+            return step
+        near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
+        _copy(step.aside, near, self._disk)
+        return altered(step, aside=near)
+
+    def _noted(self, step: Step) -> Step:
+        coming = step.aside if step.kind in {Kind.PUT, Kind.SWAP} else ""
+        going = step.place if step.kind in {Kind.SWAP, Kind.TAKE} else ""
+        return altered(
+            step,
+            coming=number_of(coming) if coming else 0,
+            going=number_of(going) if going else 0,
+        )
+
+    def _carry_out(self, journal: Journal) -> None:
+        final = os.path.join(self._places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
+        self._disk.write(f"{final}.new", journal.to_bytes(self._places))
+        self._workplaces.sync()
+        self._disk.replace(f"{final}.new", final)
+        self._disk.sync_folder(self._places.workplace)
+        # From here on the environment changes.
+        for step in journal.steps:
+            self._make_step(step)
+        sync_folders(journal.steps, self._disk)
+        try:
+            mark(self._places, Stage.COMMITTED, self._disk)
+        except OSError as error:
+            self._withdraw(error)
+            raise
+
+    def _withdraw(self, error: OSError) -> None:
+        """Take the commit back: nobody knows whether it is on the disk."""
+        committed = os.path.join(self._places.workplace, Stage.COMMITTED.value)  # noqa: PTH118
+        try:
+            with suppress(FileNotFoundError):
+                self._disk.replace(
+                    committed,
+                    os.path.join(self._places.workplace, Stage.JOURNAL.value),  # noqa: PTH118
+                )
+        except OSError as failure:
+            raise EnvironmentUnavailable(
+                "the environment was changed, but a power cut now may undo that",
+                where=self._places.workplace,
+                note=f"{error}\n{failure}",
+                hint="once the disk can be written, the next command that changes it makes sure",
+            ) from error
+
+    def _make_step(self, step: Step) -> None:
+        match step.kind:
+            case Kind.PUT:
+                self._disk.move(step.aside, step.place)
+            case Kind.TAKE:
+                self._disk.move(step.place, step.aside)
+            case Kind.DROP:
+                self._disk.remove_folder(step.place)
+            case Kind.SWAP:
+                if not self._disk.exchange(step.aside, step.place):
+                    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
+
+    def _undo(self) -> None:
+        undo(self._places, read_journal(self._places, self._disk), self._disk)
+        self._disk.remove_file(os.path.join(self._places.workplace, Stage.JOURNAL.value))  # noqa: PTH118
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Say which renames are tried."""
+
+    whole_folders: bool = True
+    exchange: bool = True
+
+
+# Where one file system lies over another, as in containers, folders of the lower one cannot be
+# renamed, but files can; and not every file system exchanges names.
+_NOT_THAT_WAY = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
+_WAYS = (_Way(), _Way(exchange=False), _Way(whole_folders=False), _Way(False, False))
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _copy(source: str, target: str, disk: FileSystem) -> None:
+    found = disk.lstat(source)
+    if stat.S_ISDIR(found.st_mode):
+        disk.make_folder(target)
+        for name, _ in disk.entries(source):
+            _copy(f"{source}{os.sep}{name}", f"{target}{os.sep}{name}", disk)
+        disk.set_mode(target, stat.S_IMODE(found.st_mode))
+    else:
+        disk.copy(source, target)

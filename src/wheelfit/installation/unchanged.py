@@ -1,0 +1,144 @@
+"""Find what of a wheel an environment has already, because it is linked from the same place.
+
+To put a file into the place of itself changes nothing. Where a folder of an environment holds
+the very files that would be linked into it, and nothing besides, neither they nor the folder
+are touched: what comes of an installation is the same, without ten thousands of links.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from wheelfit.installation.steps import Listing
+from wheelfit.wheels.unpacked import TREE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from wheelfit.installation.checked_wheel import CheckedWheel, Part
+    from wheelfit.installation.steps import Look
+
+
+def unchanged_folders(
+    wheel: CheckedWheel,
+    roots: Mapping[str, str],
+    leaving: Mapping[str, Collection[str]],
+    look: Look,
+) -> dict[str, str]:
+    """Return the folders that are already what hard links from the wheel would make of them.
+
+    A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that
+    whoever looks meanwhile never sees a mixture of old and new.
+
+    :param wheel: what will be installed.
+    :param roots: by scheme, the absolute path of the folder in which its files are.
+    :param leaving: by folder, an absolute path, the names of files that go.
+    :param look: says what is in a folder.
+    :return: by folder of the wheel, the absolute path of the other one.
+    """
+    coming: dict[str, Part] = {}
+    for part in wheel.parts:
+        folder = os.path.normpath(os.path.join(roots[part.scheme], part.path))  # noqa: PTH118
+        if coming.setdefault(folder, part) is not part:
+            return {}  # two folders of a wheel that become one are rare
+    return _Comparison(wheel, coming, leaving, look, frozenset(roots.values())).found()
+
+
+class _Comparison:
+    """Compare folders of a wheel with those of an environment."""
+
+    def __init__(
+        self,
+        wheel: CheckedWheel,
+        coming: Mapping[str, Part],
+        leaving: Mapping[str, Collection[str]],
+        look: Look,
+        roots: frozenset[str],
+    ) -> None:
+        self._wheel = wheel.unpacked
+        self._coming = coming
+        self._leaving = leaving
+        self._look = look
+        self._numbers: Sequence[int] | None = None
+        self._device = 0
+        self._inner: dict[str, set[str]] = {}
+        self._roots = roots
+        for folder in coming:
+            path = folder
+            while path not in roots:
+                path, name = os.path.split(path)
+                names = self._inner.setdefault(path, set())
+                if name in names:
+                    break
+                names.add(name)
+
+    def found(self) -> dict[str, str]:
+        """Return what `unchanged_folders` does."""
+        found: dict[str, str] = {}
+        pending = [*self._roots]
+        for folder in pending:
+            for name in self._inside(folder) & self._listing(folder).folders:
+                path = os.path.join(folder, name)  # noqa: PTH118
+                if self._is_same(path):
+                    found |= {
+                        part.source: one
+                        for one, part in self._coming.items()
+                        if one == path or one.startswith(path + os.sep)
+                    }
+                elif not self._goes(path):
+                    pending.append(path)  # others have something in it as well
+        return found
+
+    def _listing(self, folder: str) -> Listing:
+        return self._look(folder) or Listing()
+
+    def _inside(self, folder: str) -> set[str]:
+        """Return the names of folders that the wheel has in a folder."""
+        return self._inner.get(folder, set())
+
+    def _goes(self, folder: str) -> bool:
+        """Tell whether a folder goes as a whole, as another one may take its place."""
+        listing = self._listing(folder)
+        if folder in self._roots:
+            return False
+        return listing.files.keys() <= set(self._leaving.get(folder, ())) and all(
+            self._goes(os.path.join(folder, name))  # noqa: PTH118
+            for name in listing.folders
+        )
+
+    def _is_same(self, folder: str) -> bool:
+        """Tell whether a folder is what the wheel would make of it, and goes if it comes anew."""
+        listing, part = self._listing(folder), self._coming.get(folder)
+        names, folders = listing.files.keys(), listing.folders
+        # What was compiled since is not of the wheel: it goes, and so does what it lies in.
+        if folders != self._inside(folder):
+            return False
+        if part is None:
+            if names:
+                return False
+        elif not (
+            names == set(part.names)
+            and names == set(self._leaving.get(folder, ()))
+            and self._is_linked(folder, listing, part)
+        ):
+            return False
+        inner = [f"{folder}{os.sep}{name}" for name in folders]
+        return all(
+            self._listing(one).device == listing.device and self._is_same(one) for one in inner
+        )
+
+    def _is_linked(self, folder: str, listing: Listing, part: Part) -> bool:
+        """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
+        if self._numbers is None:
+            # They are as they were written: that was seen when they were found in the cache.
+            self._numbers = self._wheel.numbers or self._wheel.look().numbers
+            self._device = os.stat(self._wheel.folder / TREE).st_dev  # noqa: PTH116
+        if not self._numbers:
+            return False
+        numbers = [self._numbers[number] for number in part.numbers]
+        if numbers != list(map(listing.files.get, part.names)):
+            return False
+        # Where file systems lie over each other, a folder may know other numbers than its files.
+        one = os.lstat(f"{folder}{os.sep}{part.names[0]}")
+        return (one.st_dev, one.st_ino) == (self._device, numbers[0])

@@ -1,0 +1,83 @@
+"""Remove distributions from an environment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NotInstalled
+from wheelfit.installation.apply import PLANS, Applied, PlanOutdated, apply
+from wheelfit.installation.breakage import breakages
+from wheelfit.installation.locking import PATIENCE
+from wheelfit.installation.plan import plan_uninstall
+from wheelfit.installation.removal import plan_removal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
+
+
+def uninstall(
+    names: Iterable[NormalizedName],
+    environment: Environment,
+    *,
+    dry_run: bool = False,
+    break_system_packages: bool = False,
+    patience: float = PATIENCE,
+) -> Applied:
+    """Remove distributions; all of them, or none.
+
+    :param names: what to remove.
+    :param dry_run: only find out what would be removed, and whether it can be.
+    :param break_system_packages: change an externally managed environment too (PEP 668).
+    :param patience: seconds to wait for another process that changes the environment.
+    :raises NotInstalled: one of them is not there.
+    :raises NotRemovable: it is unknown which files belong to one of them.
+    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
+    """
+    wanted = tuple(names)
+    left = PLANS
+    while True:
+        installed = environment.installed()
+        plan = _plan(wanted, installed, environment)
+        breaks = breakages(plan, installed, environment.interpreter.environment)
+        if dry_run:
+            staying = tuple(entry for entry in installed if entry not in plan.remove)
+            removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
+            notes = tuple(note for removal in removals for note in removal.notes)
+            return Applied(removed=plan.remove, notes=notes, breaks=breaks)
+        left -= 1
+        try:
+            applied = apply(
+                plan,
+                environment,
+                {},
+                break_system_packages=break_system_packages,
+                patience=patience,
+            )
+        except PlanOutdated:
+            if not left:
+                raise
+        else:
+            return replace(applied, breaks=breaks)
+
+
+def _plan(
+    names: tuple[NormalizedName, ...], installed: Iterable[Installed], environment: Environment
+) -> Plan:
+    plan, missing = plan_uninstall(names, installed)
+    if missing:
+        listed = ", ".join(missing)
+        verb = "is" if len(missing) == 1 else "are"
+        raise NotInstalled(
+            f"{listed} {verb} not installed",
+            where=environment.name,
+            hint="nothing was removed; `wheelfit list` shows what is installed",
+        )
+    return plan

@@ -1,0 +1,151 @@
+"""Which installed variants a plan exchanges for another build; pure, nothing is read or written.
+
+Another build of the same version can be as different as another version: made for another
+driver, or for none. So nobody exchanges one unnoticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.abi_dependency import abi_namespaces
+from wheelfit.core.accelerators import accelerators_of
+from wheelfit.core.agreements import turned
+from wheelfit.core.properties import PropertySet
+from wheelfit.installation.installed import by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.plan import Plan
+    from wheelfit.resolution.resolution import Pin
+
+PLAIN = "plain"
+"""How a wheel without a label is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantChange:
+    """Say that an installed build gives way to another one: mostly, one with another label."""
+
+    old: Installed
+    new: Pin
+    because: str
+    """Why, a clause without a final full stop."""
+    needs_consent: bool
+    """Whether somebody must have agreed: what was chosen among builds goes, and what comes in
+    its place was not built for the same. Else it is only told."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "name": self.old.name,
+            "from": self.old.label,
+            "to": self.new.label,
+            "from_version": str(self.old.version),
+            "to_version": str(self.new.version),
+            "because": self.because,
+            "needs_consent": self.needs_consent,
+        }
+
+    def __str__(self) -> str:
+        old, new = self.old.label or PLAIN, self.new.label or PLAIN
+        name = str(self.old.name)
+        if self.old.version == self.new.version:
+            return f"{name} {self.old.version} {old} -> {new}, because {self.because}"
+        versions = f"{self.old.version} {old} -> {self.new.version} {new}"
+        return f"{name} {versions}, because {self.because}"
+
+
+def variant_changes(
+    plan: Plan,
+    installed: Iterable[Installed],
+    misfits: Mapping[NormalizedName, str],
+    agreements: Sequence[Agreement],
+) -> tuple[VariantChange, ...]:
+    """Return what a plan exchanges for another build, in its order.
+
+    A label is a name that publishers give anew with each release, so one with the same label
+    is another build if it is for another CUDA.
+
+    A plain wheel that gives way to a variant is only told of, for nobody chose it among
+    builds, unless it was installed with a wish that ruled such a variant out. So is a variant
+    whose successor has the same properties, but for the versions of other packages that it
+    was built for (P-56).
+
+    :param plan: what is to be done.
+    :param installed: what is there; of one name, what is imported comes first.
+    :param misfits: why installed variants cannot stay, by name.
+    :param agreements: on what builds agree, as on a CUDA major.
+    """
+    there = by_name(installed)
+    changes = []
+    for pin in plan.install:
+        old = there.get(pin.name)
+        if old is None:
+            continue
+        if old.label != pin.label:
+            reason, needs_consent = _reason(old, pin), _needs_consent(old, pin)
+        elif (agreement := _turned(old, pin, agreements)) is not None:
+            reason, needs_consent = _difference(agreement, old, pin), True
+        else:
+            continue
+        because = _clause(misfits.get(pin.name, reason), old.label or PLAIN)
+        changes.append(VariantChange(old, pin, because, needs_consent))
+    return tuple(changes)
+
+
+def _turned(old: Installed, pin: Pin, agreements: Sequence[Agreement]) -> Agreement | None:
+    """Return in what a build of the same label is for something else, as for another CUDA."""
+    if not (old.properties and pin.properties):
+        return None
+    return turned(old.properties, pin.properties, agreements)
+
+
+def _clause(reason: str, build: str) -> str:
+    """Return a reason, which may only say what a build needs or is, as a clause of its own."""
+    return f"{build} {reason}" if reason.startswith(("needs ", "is ")) else reason
+
+
+def _difference(agreement: Agreement, old: Installed, pin: Pin) -> str:
+    before, after = agreement.values(old.properties), agreement.values(pin.properties)
+    built = f"built for {agreement.called(after)}" if after else f"not built for {agreement.title}"
+    was = f"for {agreement.called(before)}" if before else f"not for {agreement.title}"
+    return f"{pin.label} of {pin.name} {pin.version} is {built}, and the installed one {was}"
+
+
+def _reason(old: Installed, pin: Pin) -> str:
+    """Return what speaks against the installed label in the release that is to come."""
+    for verdict in pin.choice.selection.verdicts:
+        if verdict.filename.label == old.label:
+            return verdict.reason.removeprefix("compatible; ")
+    return f"{pin.name} {pin.version} has no build {old.label or PLAIN}"
+
+
+def _needs_consent(old: Installed, pin: Pin) -> bool:
+    if old.label is None:
+        return any(_rules_out(wish, pin.properties) for wish in old.wishes)
+    if not (old.properties and pin.properties):
+        return True  # of a build without properties nobody knows what it is
+    document = pin.choice.metadata.document
+    return _of_machine(old.properties, old.document) != _of_machine(pin.properties, document)
+
+
+def _rules_out(wish: str, properties: PropertySet) -> bool:
+    """Tell whether an option would have kept a build from being chosen."""
+    option, _, value = wish.partition(" ")
+    if option == "--forbid":
+        return value.partition("::")[0].strip() in properties.namespaces
+    return option == "--no-variants" or bool(accelerators_of(properties))
+
+
+def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
+    """Return properties without those that speak of versions of other packages."""
+    abi = frozenset[str]() if document is None else abi_namespaces(document.providers)
+    return PropertySet(item for item in properties if item.namespace not in abi)

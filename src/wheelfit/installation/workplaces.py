@@ -1,0 +1,236 @@
+"""The folders in which a change is prepared: one in each file system of the environment.
+
+New files are staged in them and old ones are moved there, so that every step of a change is a
+rename.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import EnvironmentBusy
+from wheelfit.installation.journal import FOLDERS, format_folders, mark_workplace, stage_of
+from wheelfit.installation.places import WORKPLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, ItemsView, Sequence
+
+    from wheelfit.installation.places import Places
+    from wheelfit.wheels.file_system import FileSystem
+
+_PAUSE = 0.05
+
+
+def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[str]:
+    """Create a folder and those above it, and return which, the deepest first.
+
+    :param folder: absolute; one that exists is left alone.
+    :param make: creates one of them.
+    """
+    missing = []
+    while not os.path.isdir(folder):  # noqa: PTH112
+        missing.append(folder)
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    made: list[str] = []
+    try:
+        for path in reversed(missing):
+            with suppress(FileExistsError):  # of another process, a moment ago
+                make(path)
+                made.insert(0, path)
+    except OSError:
+        remove_folders(made)
+        raise
+    return made
+
+
+def remove_folders(made: Sequence[str]) -> None:
+    """Remove folders that `make_folders` made, if nothing is in them.
+
+    :param made: the deepest first.
+    """
+    for folder in made:
+        with suppress(OSError):
+            os.rmdir(folder)  # noqa: PTH106
+
+
+class Workplaces:
+    """The folders in which one change is prepared.
+
+    :param places: the folders of the environment; that of the library exists.
+    :param made: folders that were created for this change, the deepest first.
+    :param disk: changes the folders of the environment.
+    :param around: changes the folders above them.
+    """
+
+    def __init__(
+        self, places: Places, made: Sequence[str], disk: FileSystem, around: FileSystem
+    ) -> None:
+        self._places = places
+        self._disk = disk
+        self._around = around
+        # What a process left that could not be removed may still lie in the workplace.
+        self._token = secrets.token_hex(4)
+        self._made_before = tuple(made)
+        self._made: list[str] = []
+        self._devices: dict[str, Hashable] = {}
+        self._workplaces: dict[Hashable, str] = {}
+        self._stages: dict[str, str] = {}
+        self._staged: dict[str, Path] = {}
+
+    @property
+    def stages(self) -> ItemsView[str, str]:
+        """The staged trees, each with the folder of the environment that it stands for."""
+        return self._stages.items()
+
+    def claim(self, patience: float | None) -> bool:
+        """Make sure that no other process is at work; where there are no locks, wait for it.
+
+        :param patience: seconds to wait; None: the environment is locked.
+        :return: whether the workplace was made.
+        :raises EnvironmentBusy: another process is still at work after that.
+        """
+        end = time.monotonic() + (patience or 0)
+        while True:
+            try:
+                if stage_of(self._places) is None:
+                    self._disk.make_folder(self._places.workplace, 0o700)
+                    return True
+            except FileExistsError:
+                if patience is None:
+                    return False  # what could not be removed of an earlier change
+            if time.monotonic() >= end:
+                raise EnvironmentBusy(
+                    "another process is changing the environment, or was killed",
+                    where=self._places.workplace,
+                    hint="if none is at work, wheelfit recover puts it right",
+                )
+            time.sleep(_PAUSE)
+
+    def open(self, *, made: bool) -> None:
+        """Mark the workplace beside the library as one of this user.
+
+        :param made: whether `claim` made it.
+        :raises NotRecoverable: it came from elsewhere; nothing was touched.
+        """
+        mark_workplace(self._places, self._places.workplace, self._disk, made=made)
+        self.near(self._places.library)
+        if self._made_before:
+            self._note_folders()
+
+    def remove_made(self) -> None:
+        """Remove the folders of the environment that were created here, if nothing is in them."""
+        remove_folders(self._made)
+
+    def stage(self, scheme: str) -> Path:
+        """Return the folder that stands for one of the environment.
+
+        :param scheme: the name of one of the five.
+        """
+        if scheme in self._staged:
+            return self._staged[scheme]
+        # One tree stands for all folders that lie in each other, for two may have one in common.
+        outer = self._places.outermost(scheme)
+        root, top = self._places.roots[scheme], self._places.roots[outer]
+        staged = os.path.join(self.near(root), f"new-{self._token}", outer)  # noqa: PTH118
+        self._stages[staged] = top
+        folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
+        self._make(folder)
+        self._staged[scheme] = Path(folder)
+        return self._staged[scheme]
+
+    def store(self, folder: str) -> str:
+        """Return the folder to which what goes from a folder is moved.
+
+        :param folder: of the environment.
+        """
+        store = os.path.join(self.near(folder), f"old-{self._token}")  # noqa: PTH118
+        self._make(store)
+        return store
+
+    def near(self, folder: str) -> str:
+        """Return the workplace in the file system of a folder.
+
+        :param folder: of the environment; need not exist yet.
+        """
+        existing = folder
+        while not os.path.isdir(existing):  # noqa: PTH112
+            existing = os.path.dirname(existing)  # noqa: PTH120
+        device = self._device(existing)
+        if device not in self._workplaces:
+            workplace = os.path.join(self._home(device, folder), WORKPLACE)  # noqa: PTH118
+            self._workplaces[device] = workplace
+            if workplace != self._places.workplace:
+                self._note_folders()
+                made = False
+                with suppress(FileExistsError):
+                    self._disk.make_folder(workplace, 0o700)
+                    made = True
+                mark_workplace(self._places, workplace, self._disk, made=made)
+        return self._workplaces[device]
+
+    def is_near(self, path: str, folder: str) -> bool:
+        """Return whether something lies in the workplace in the file system of a folder.
+
+        :param path: in one of the workplaces.
+        :param folder: of the environment; exists.
+        """
+        workplace = self._workplaces.get(self._device(folder))
+        return workplace is not None and path.startswith(workplace + os.sep)
+
+    def make_tops(self) -> None:
+        """Create the folders of the environment for which there are staged trees."""
+        for top in self._stages.values():
+            self._make_root(top)
+
+    def sync(self) -> None:
+        """Wait until everything in the workplaces is on the disk."""
+        for workplace in self._workplaces.values():
+            self._disk.sync_tree(workplace)
+
+    def _make(self, folder: str) -> None:
+        if not os.path.isdir(folder):  # noqa: PTH112
+            self._make(os.path.dirname(folder))  # noqa: PTH120
+            self._disk.make_folder(folder)
+
+    def _home(self, device: Hashable, folder: str) -> str:
+        """Return where a workplace may lie: in a folder that stays, if there is one."""
+        for root in self._places.roots.values():
+            if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
+                return root
+        self._make_root(folder)
+        return folder
+
+    def _make_root(self, folder: str) -> None:
+        if made := make_folders(folder, self._make_one):
+            self._made = [*made, *self._made]
+            self._note_folders()
+
+    def _make_one(self, folder: str) -> None:
+        (self._disk if self._places.has(folder) else self._around).make_folder(folder)
+
+    def _device(self, folder: str) -> Hashable:
+        if folder not in self._devices:
+            self._devices[folder] = self._around.device_of(folder)
+        return self._devices[folder]
+
+    def _note_folders(self) -> None:
+        """Record which folders were made, so that another process can remove them."""
+        made = {*self._made_before, *self._made}
+        main = self._places.workplace
+        data = format_folders(
+            self._places,
+            [path for path in self._workplaces.values() if path != main],
+            {
+                scheme: sum(root == one or root.startswith(one + os.sep) for one in made)
+                for scheme, root in self._places.roots.items()
+                if root in made
+            },
+        )
+        final = os.path.join(main, FOLDERS)  # noqa: PTH118
+        self._disk.write(f"{final}.new", data)
+        self._disk.replace(f"{final}.new", final)

@@ -1,0 +1,233 @@
+"""A lock reduced to the wheels of a bundle, and to the machines that it is for.
+
+Only what is in the bundle stays: packages, wheels, the part of their variant metadata that speaks
+of those wheels (F-116), and what they need. All places are paths in the bundle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.layouts.schema import KEY as SCHEMA
+from wheelfit.core.metadata import to_mapping, write_document
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import InconsistentDocuments
+from wheelfit.locking.document import Lock
+from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
+from wheelfit.locking.pruning import prune
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.metadata import WrittenLayout
+    from wheelfit.core.target import Target
+    from wheelfit.locking.bundles.manifest import BundledFile
+    from wheelfit.locking.document import LockedPackage, LockedWheel
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Hold what a bundle has of one entry of a lock."""
+
+    package: LockedPackage
+    filenames: frozenset[str]
+    """The wheels that stay; at least one."""
+    document: VariantDocument | None = None
+    """The variant metadata by which they are chosen, of the whole entry."""
+
+    @property
+    def wheels(self) -> tuple[LockedWheel, ...]:
+        """The wheels that stay, in the order of the lock."""
+        return tuple(one for one in self.package.wheels if one.filename.text in self.filenames)
+
+    @property
+    def labels(self) -> frozenset[Label]:
+        """Their labels."""
+        return frozenset(
+            wheel.filename.label for wheel in self.wheels if wheel.filename.label is not None
+        )
+
+
+def reduced(
+    lock: Lock,
+    kept: Mapping[int, Kept],
+    files: Mapping[str, BundledFile],
+    *,
+    extras: Iterable[str] = (),
+    groups: Iterable[str] | None = None,
+    environments: Sequence[str] | None = None,
+) -> Lock:
+    """Return a lock with some wheels of another, as files of a bundle.
+
+    :param lock: the other.
+    :param kept: what stays, by the place of the entry in the lock.
+    :param files: hash and size of each wheel, by its file name.
+    :param extras: those that may still be asked for.
+    :param groups: dependency groups that may still be asked for, and count by default; None:
+        as it was.
+    :param environments: markers of the machines that it is for; None: as it was.
+    """
+    table = lock.to_mapping()
+    names = {one.package.name for one in kept.values()}
+    packages = [
+        _entry(entry, kept[index], files, names)
+        for index, entry in enumerate(table["packages"])
+        if index in kept
+    ]
+    _put(table, "extras", sorted(set(extras)))
+    if groups is not None:
+        listed = set(groups)
+        known = set(table.get("dependency-groups", ()))
+        _put(table, "dependency-groups", sorted(listed & known))
+        _put(table, "default-groups", sorted(listed))
+    if environments is not None:
+        _put(table, "environments", sorted(set(environments)))
+    table["packages"] = packages
+    return Lock.of(table, where=lock.where)
+
+
+def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
+    """Return the index-level variant metadata of the releases in a bundle, by project and name.
+
+    :param kept: the entries; those of one release share a file.
+    :raises InconsistentDocuments: they contradict each other.
+    """
+    parts: dict[tuple[NormalizedName, str], list[VariantDocument]] = {}
+    for one in kept:
+        version = one.package.version
+        if one.document is None or version is None or not one.labels:
+            continue
+        key = one.package.name, index_file_name(one.package.name, version)
+        parts.setdefault(key, []).append(prune(one.document, one.labels))
+    found: dict[NormalizedName, dict[str, bytes]] = {}
+    for (name, filename), documents in sorted(parts.items()):
+        whole = _merged(filename, documents)
+        data = write_document(whole, _layout(whole), accept_losses=True)
+        found.setdefault(name, {})[filename] = data
+    return found
+
+
+def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
+    """Return the document of a release from those of its entries, each cut down to its labels.
+
+    Each lacks namespaces of the others, so none need begin as another does (F-60).
+
+    :raises InconsistentDocuments: they contradict each other.
+    """
+    priorities: list[str] = []
+    parts: dict[str, dict[Any, Any]] = {}
+    for document in documents:
+        place = 0
+        for name in document.priorities:
+            if name not in priorities:
+                priorities.insert(place, name)
+            elif priorities.index(name) < place:
+                raise InconsistentDocuments(
+                    "entries of one release order their namespaces differently", where=filename
+                )
+            place = priorities.index(name) + 1
+        for key in ("providers", "variants", "feature_priorities", "value_priorities"):
+            part = parts.setdefault(key, {})
+            for one, value in getattr(document, key).items():
+                if part.setdefault(one, value) != value:
+                    raise InconsistentDocuments(
+                        f"entries of one release contradict each other about {one}", where=filename
+                    )
+    providers, variants = parts["providers"], parts["variants"]
+    return replace(
+        documents[0],
+        priorities=tuple(priorities),
+        providers={name: providers[name] for name in priorities if name in providers},
+        variants={label: variants[label] for label in sorted(variants)},
+        feature_priorities=parts["feature_priorities"],
+        value_priorities=parts["value_priorities"],
+    )
+
+
+def marker_of(target: Target) -> str:
+    """Return a marker that holds on machines like a target: its system and its Python.
+
+    :param target: one that the wheels were chosen for.
+    """
+    names = ("implementation_name", "platform_machine", "python_version", "sys_platform")
+    clauses = []
+    for name in names:
+        value = target.environment.get(name)
+        # What a host file says may be anything; markers have no escapes.
+        if value and value.isprintable() and not set(value) & set("\\'"):
+            clauses.append(f"{name} == '{value}'")
+    return " and ".join(clauses)
+
+
+def _entry(
+    entry: dict[str, Any],
+    kept: Kept,
+    files: Mapping[str, BundledFile],
+    names: set[NormalizedName],
+) -> dict[str, Any]:
+    entry = {key: value for key, value in entry.items() if key != "sdist"}
+    if "wheels" in entry:
+        entry["wheels"] = [
+            _wheel(wheel, files)
+            for wheel in entry["wheels"]
+            if file_name_of(wheel) in kept.filenames
+        ]
+    else:
+        entry["archive"] = _wheel(entry["archive"], files)
+    tool = entry.get("tool", {}).get(TOOL, {})
+    needs = tool.get(VARIANT_DEPENDENCIES)
+    labels = {wheel.filename.label or "" for wheel in kept.wheels}
+    if needs is not None:
+        needs = {label: texts for label, texts in needs.items() if label in labels}
+        tool[VARIANT_DEPENDENCIES] = needs
+    if "dependencies" in entry:
+        wanted = {str(name) for name in names}
+        if needs is not None and needs.keys() >= labels:
+            wanted &= {
+                parse_requirement(text, allow_variant_markers=False).name
+                for each in needs.values()
+                for text in each
+            }
+        left = [each for each in entry["dependencies"] if each.get("name") in wanted]
+        _put(entry, "dependencies", left)
+    if kept.document is not None and kept.labels and "wheels" in entry:
+        pruned = prune(kept.document, kept.labels)
+        written = to_mapping(pruned, _layout(pruned), accept_losses=True)
+        entry[VARIANTS] = {SCHEMA: written.pop(SCHEMA), **written}
+    elif not kept.labels:
+        entry.pop(VARIANTS, None)
+    return entry
+
+
+def _wheel(wheel: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
+    """Return the entry of a wheel, in the order of the standard, with its place in the bundle."""
+    filename = file_name_of(wheel) or ""
+    places = ("name", "url", "path", "size", "hashes")
+    others = {key: value for key, value in wheel.items() if key not in places}
+    hashes = {name.lower(): digest for name, digest in wheel["hashes"].items()}
+    hashes["sha256"] = files[filename].sha256
+    return {
+        **({"name": wheel["name"]} if "name" in wheel else {}),
+        **others,
+        "path": f"wheels/{filename}",
+        "size": files[filename].size,
+        "hashes": {name: hashes[name] for name in sorted(hashes)},
+    }
+
+
+def _layout(document: VariantDocument) -> WrittenLayout:
+    return "825" if document.is_bare else "850"
+
+
+def _put(table: dict[str, Any], key: str, value: list[Any]) -> None:
+    """Set a list, or take it away when there is nothing in it."""
+    if value:
+        table[key] = value
+    else:
+        table.pop(key, None)

@@ -1,0 +1,216 @@
+"""Hold a bundle against what it says of itself; nothing outside of its folder is read.
+
+First the files: there, unchanged, and no others. If they are in order, the pages of the index, and
+what each host would be given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core import strict_toml
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.host_file import HostDetector
+from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.errors import DamagedBundle, WheelfitError
+from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
+from wheelfit.locking.document import read_lock
+from wheelfit.locking.selection import LockCandidates
+from wheelfit.sources.directory import FileIndex
+from wheelfit.sources.reading import AllFiles
+from wheelfit.sources.urls import file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.target import Target
+    from wheelfit.locking.bundles.manifest import BundledFile, BundledHost, Manifest
+    from wheelfit.locking.document import Lock
+    from wheelfit.resolution.candidates import ChoicePolicy
+
+Problem = tuple[str, str, str]
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a bundle.
+
+    :param folder: the bundle.
+    :raises DamagedBundle: there is none, or it cannot be used.
+    """
+    path = folder / MANIFEST
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)  # who opens a pipe may wait forever
+        data = path.read_bytes() if is_file else b""
+    except FileNotFoundError:
+        raise DamagedBundle([(MANIFEST, "missing", "")], where=str(folder)) from None
+    except OSError as error:
+        problem = (MANIFEST, "unreadable", error.strerror or "")
+        raise DamagedBundle([problem], where=str(folder)) from None
+    return read_manifest(data, where=str(path))
+
+
+def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy) -> None:
+    """Check everything that a bundle promises.
+
+    :param folder: the bundle.
+    :param manifest: its own.
+    :param base: any target; the host files of a bundle leave next to nothing to it.
+    :param policy: what the wheels were chosen by.
+    :raises DamagedBundle: something is wrong; says everything of the first step that fails.
+    """
+    for step in (
+        _file_problems(folder, manifest),
+        _page_problems(folder, manifest),
+        _choice_problems(folder, manifest, base, policy),
+    ):
+        problems = sorted(step)
+        if problems:
+            raise DamagedBundle(problems, where=str(folder))
+
+
+def strangers(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield the files in the folder of a bundle that are none of its own.
+
+    :param folder: the bundle.
+    :param manifest: its own.
+    """
+    for path in _found(folder):
+        if path != MANIFEST and path not in manifest.files:
+            yield path if path.isprintable() else ascii(path)
+
+
+def _found(folder: Path) -> Iterator[str]:
+    """Yield every file and every link below a folder, by its path with slashes."""
+    for place, folders, names in os.walk(folder):
+        inner = Path(place)
+        links = [name for name in folders if (inner / name).is_symlink()]
+        for name in (*names, *links):
+            yield (inner / name).relative_to(folder).as_posix()
+
+
+def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    # What lies behind a link to a folder is not found, so nothing outside is ever opened.
+    there = set(_found(folder))
+    for path, promised in manifest.files.items():
+        problem = _file_problem(folder / path, promised, is_found=path in there)
+        if problem is not None:
+            yield path, *problem
+    if LOCK not in manifest.files:
+        yield LOCK, "missing", ""
+    for path in strangers(folder, manifest):
+        yield path, "extra", ""
+
+
+def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple[str, str] | None:
+    try:
+        status = path.lstat()
+        if not is_found:
+            return "missing", ""
+        if not stat.S_ISREG(status.st_mode):
+            return "changed", "it is a link" if path.is_symlink() else "it is no file"
+        if status.st_size != promised.size:
+            return "changed", f"it has {status.st_size} bytes, not {promised.size}"
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing", ""
+    except OSError as error:
+        return "unreadable", error.strerror or ""
+    return None if digest == promised.sha256 else ("changed", "its content is another")
+
+
+def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """Yield where the index leads elsewhere than to the wheels, read as an installer reads it."""
+    index = FileIndex(folder / "simple", AllFiles())
+    wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
+    for filename, promised in manifest.wheels.items():
+        wheels.setdefault(parse_wheel_filename(filename).name, {})[filename] = promised
+    for path in manifest.files:
+        project = path.removeprefix("simple/").rpartition("/")[0]
+        if path.startswith("simple/") and project and project not in wheels:
+            yield path, "changed", "it lists what is not there"
+    for name, expected in wheels.items():
+        path = f"simple/{name}/index.html"
+        try:
+            page = index.project(name)
+        except WheelfitError as error:
+            yield path, "unreadable", error.message
+            continue
+        files = () if page is None else page.files
+        listed = {file.filename: file for file in files if file.filename.endswith(".whl")}
+        if listed.keys() != expected.keys():
+            yield path, "changed", "it lists other wheels than there are"
+            continue
+        for file in files:
+            place = Path(file_path(file.url)).resolve()
+            known = manifest.files.get(_below(place, folder.resolve()))
+            if known is None or file.hashes.get("sha256") != known.sha256:
+                yield path, "changed", f"its link for {file.filename} is wrong"
+
+
+def _below(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else ""
+
+
+def _choice_problems(
+    folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy
+) -> Iterator[Problem]:
+    """Yield where the lock would give a host something else than was chosen for it."""
+    if not manifest.hosts:
+        return
+    path = folder / LOCK
+    try:
+        lock = read_lock(path.read_bytes(), where=str(path))
+    except WheelfitError as error:
+        yield LOCK, "unreadable", f"{error.message} [{error.reference}]"
+        return
+    for host in manifest.hosts:
+        try:
+            given = _given(folder, manifest, host, base, policy, lock)
+        except WheelfitError as error:
+            yield host.file, "selection", f"{error.message} [{error.reference}]"
+            continue
+        expected = {name: manifest.wheels[name].sha256 for name in host.wheels}
+        more = sorted(given.keys() - expected.keys())
+        less = sorted(expected.keys() - given.keys())
+        if more or less:
+            words = (
+                f"gets {', '.join(more) or 'nothing'} in place of {', '.join(less) or 'nothing'}"
+            )
+            yield host.file, "selection", words
+        elif given != expected:
+            yield host.file, "selection", "the lock promises other hashes"
+
+
+def _given(
+    folder: Path,
+    manifest: Manifest,
+    host: BundledHost,
+    base: Target,
+    policy: ChoicePolicy,
+    lock: Lock,
+) -> Mapping[str, str]:
+    where = folder / host.file
+    try:
+        table = strict_toml.load(where.read_bytes())
+    except ValueError as error:
+        raise DamagedBundle([(host.file, "unreadable", str(error))], where=str(folder)) from None
+    file = read_host_file(table, str(where))
+    candidates = LockCandidates(
+        lock,
+        file.target(base, host.name),
+        None,
+        policy,
+        user_lists=HostDetector(file, host.name),
+        files=AllFiles(),
+        folder=folder.absolute(),
+        extras=manifest.extras,
+    )
+    pins = candidates.select().resolution().pins
+    return {pin.filename.text: pin.file.hashes.get("sha256", "") for pin in pins}

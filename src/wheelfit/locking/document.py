@@ -1,0 +1,347 @@
+"""The model of a lock file: ``pylock.toml`` (PEP 751) with variants (F-115 to F-124).
+
+What a file says is kept whole: keys and tables that nobody here knows survive a rewrite,
+in their order. Beside it stand the parts that selecting needs, as values that were checked.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import tomli_w
+
+from wheelfit.core import strict_toml
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.metadata import read_document
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.strict_toml import Limits
+from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLock, UserError
+from wheelfit.locking.faults import (
+    ROOTS,
+    VARIANT_DEPENDENCIES,
+    VARIANTS,
+    check_lock,
+    file_name_of,
+    limited,
+    tool_table,
+)
+from wheelfit.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.pylock import Pylock
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.markers import Marker
+    from wheelfit.core.requirements import Requirement
+
+SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
+"""Where a package is taken from; of wheels and a source distribution, the wheels."""
+
+DEFAULT_LIMITS = Limits(size=16 * 1024 * 1024)
+"""How large a lock file may be (F-30)."""
+
+_NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedWheel:
+    """Hold one wheel that a lock lists, or an archive that is a wheel."""
+
+    filename: WheelFilename
+    hashes: Mapping[str, str] = field(hash=False)
+    """Promised digests by algorithm, both in lower case; at least one."""
+    url: str | None = None
+    """Where it is; None: only ``path`` says."""
+    path: str | None = None
+    """Where it is on this machine, relative to the lock file; wins over ``url``."""
+    size: int | None = None
+    """Bytes, if the lock says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPackage:
+    """Hold one entry of ``packages``."""
+
+    name: NormalizedName
+    version: Version | None
+    """None: the lock does not say, and no wheel does."""
+    kind: SourceKind
+    wheels: tuple[LockedWheel, ...] = ()
+    """What may be chosen from, in the order of the file; an archive is the only one."""
+    marker: Marker | None = None
+    """When the entry counts; None: always."""
+    requires_python: SpecifierSet | None = None
+    document: VariantDocument | None = None
+    """Its variant metadata; None: there is none, or none of it can be used."""
+    table: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    """The same as written; None: the entry has no such table (F-122)."""
+    needs: Mapping[str, tuple[Requirement, ...]] | None = field(default=None, hash=False)
+    """What the wheel of each label needs, the plain wheel under the empty text (F-121);
+    None: the lock does not say."""
+    notes: tuple[str, ...] = ()
+    """What cannot be used of it, one sentence each (F-136)."""
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether any listed wheel has a label."""
+        return any(wheel.filename.is_variant for wheel in self.wheels)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Hold a lock file; made by `read_lock` or `Lock.of`.
+
+    Two locks are equal when they say the same, whatever the order of keys.
+    """
+
+    packages: tuple[LockedPackage, ...] = field(compare=False)
+    """In the order of the file."""
+    pylock: Pylock = field(compare=False, repr=False)
+    """The same as packaging has it, without labels and variant metadata."""
+    where: str = field(compare=False)
+    """The file, for messages."""
+    notes: tuple[str, ...] = field(compare=False)
+    """What cannot be used or is newer than this program, one sentence each."""
+    roots: tuple[Requirement, ...] | None = field(compare=False)
+    """What it was made for; None: the lock does not say (F-121)."""
+    environments: tuple[Marker, ...] = field(compare=False)
+    """What it was made for; one must hold. None at all: it is for any environment."""
+    _table: Mapping[str, Any] = field(hash=False, repr=False)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], *, where: str = "", strict: bool = False) -> Lock:
+        """Build a lock from plain data, and check it.
+
+        :param table: as TOML has it; copied.
+        :param where: the file, for messages.
+        :param strict: whether what would only be noted is an error (section 12).
+        :raises InvalidLock: something is wrong; says everything at once.
+        """
+        copied = deepcopy(dict(table))
+        try:
+            pylock = check_lock(copied)
+            packages = _packages(copied, pylock, strict=strict)
+        except InvalidLock as error:
+            raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
+        return cls(
+            packages,
+            pylock,
+            where,
+            tuple(_notes(copied, packages)),
+            _roots(copied),
+            tuple(map(parse_marker, copied.get("environments", ()))),
+            MappingProxyType(copied),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return everything the file says as plain data, for `Lock.of` after a change."""
+        return deepcopy(dict(self._table))
+
+
+def read_lock(
+    data: bytes, *, where: str, strict: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Lock:
+    """Read a lock file.
+
+    :param data: the bytes of the file.
+    :param where: the file or URL, for messages.
+    :param strict: whether what would only be noted is an error (section 12).
+    :param limits: how large it may be (F-30).
+    :raises InvalidLock: it is no lock file, too large, or broken where nothing else of a
+        package could be used (F-134); says everything at once.
+    """
+    try:
+        table = strict_toml.load(data, limits)
+    except ValueError as error:
+        fault = Fault("", f"the file is not TOML: {error}", "F-30")
+        raise InvalidLock([fault], where=where) from None
+    return Lock.of(table, where=where, strict=strict)
+
+
+def write_lock(lock: Lock) -> bytes:
+    """Return the bytes of a lock file: nothing is lost but comments and blanks.
+
+    Equal locks with equal order of keys give equal bytes, and reading them gives an
+    equal lock. Keys that are not bare are quoted, so a label keeps its dots (F-119).
+
+    :param lock: read, or built by `Lock.of`.
+    """
+    return tomli_w.dumps(lock.to_mapping(), multiline_strings=False, indent=2).encode()
+
+
+def is_lock_name(text: str) -> bool:
+    """Say whether a file may be so called: ``pylock.toml`` or ``pylock.<name>.toml``.
+
+    :param text: the file name without folders.
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def lock_name(name: str = "") -> str:
+    """Return the file name of a lock.
+
+    >>> lock_name(), lock_name("dev")
+    ('pylock.toml', 'pylock.dev.toml')
+
+    :param name: what tells it from others; empty for the only one.
+    :raises UserError: the name has a dot, a path separator, or nothing at all.
+    """
+    text = f"pylock.{name}.toml" if name else "pylock.toml"
+    if not is_lock_name(text) or any(sign in text for sign in "/\\:\0\r\n"):
+        raise UserError(
+            f"a lock file cannot be called {text!r}",
+            hint="between 'pylock.' and '.toml' one name without dots may stand (PEP 751)",
+        )
+    return text
+
+
+# --- parts ------------------------------------------------------------------------------
+
+
+def _packages(
+    table: Mapping[str, Any], pylock: Pylock, *, strict: bool
+) -> tuple[LockedPackage, ...]:
+    packages: list[LockedPackage] = []
+    faults: list[Fault] = []
+    for index, entry in enumerate(table["packages"]):
+        wheels = tuple(_wheels(entry))
+        variants = _Variants(entry, wheels, path_of("packages", index, VARIANTS), strict=strict)
+        faults += variants.faults
+        known = pylock.packages[index]
+        version = known.version or next((wheel.filename.version for wheel in wheels), None)
+        packages.append(
+            LockedPackage(
+                known.name,
+                version,
+                _kind(entry),
+                wheels,
+                parse_marker(entry["marker"]) if "marker" in entry else None,
+                known.requires_python,
+                variants.document,
+                variants.table,
+                _needs(entry),
+                variants.notes,
+            )
+        )
+    if faults:
+        raise InvalidLock(limited(faults))
+    return tuple(packages)
+
+
+def _roots(table: Mapping[str, Any]) -> tuple[Requirement, ...] | None:
+    texts = tool_table(table).get(ROOTS)
+    if texts is None:
+        return None
+    return _parsed(texts)
+
+
+def _kind(entry: Mapping[str, Any]) -> SourceKind:
+    if entry.get("wheels"):
+        return "wheels"
+    kinds: tuple[SourceKind, ...] = ("vcs", "directory", "archive")
+    return next((kind for kind in kinds if kind in entry), "sdist")
+
+
+def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
+    for wheel in entry.get("wheels", ()):
+        yield _wheel(parse_wheel_filename(file_name_of(wheel) or ""), wheel)
+    archive = entry.get("archive")
+    if archive is not None:  # F-124: a source archive is none of ours
+        try:
+            filename = parse_wheel_filename(file_name_of({**archive, "name": None}) or "")
+        except InvalidFilename:
+            return
+        if filename.name == entry["name"]:
+            yield _wheel(filename, archive)
+
+
+def _wheel(filename: WheelFilename, entry: Mapping[str, Any]) -> LockedWheel:
+    hashes = {name.lower(): digest.lower() for name, digest in entry["hashes"].items()}
+    return LockedWheel(
+        filename,
+        MappingProxyType(hashes),
+        entry.get("url"),
+        entry.get("path"),
+        entry.get("size"),
+    )
+
+
+def _needs(entry: Mapping[str, Any]) -> Mapping[str, tuple[Requirement, ...]] | None:
+    needs = tool_table(entry).get(VARIANT_DEPENDENCIES)
+    if needs is None:
+        return None
+    return MappingProxyType({label: _parsed(texts) for label, texts in needs.items()})
+
+
+def _parsed(texts: Iterable[str]) -> tuple[Requirement, ...]:
+    return tuple(parse_requirement(text, allow_variant_markers=False) for text in texts)
+
+
+class _Variants:
+    """Read the variant metadata of an entry, and say what it costs when that is broken."""
+
+    def __init__(
+        self, entry: Mapping[str, Any], wheels: tuple[LockedWheel, ...], path: str, *, strict: bool
+    ) -> None:
+        self.document: VariantDocument | None = None
+        self.table: Mapping[str, Any] | None = None
+        self.faults: list[Fault] = []
+        self.notes: tuple[str, ...] = ()
+        if VARIANTS not in entry:
+            return
+        self._path = path
+        if not wheels:  # F-124
+            self._without_wheels(strict=strict)
+            return
+        table = entry[VARIANTS]
+        # F-134: without a plain wheel to turn to, whatever is broken costs the package.
+        strict = strict or all(wheel.filename.is_variant for wheel in wheels)
+        if not isinstance(table, dict):
+            problem = f"expected a table, found {shown(table)}"
+            self._broken([Fault("", problem, "F-32")], strict=strict)
+            return
+        self.table = MappingProxyType(table)
+        try:
+            self.document = read_document(table, where=path, strict=strict)
+        except InvalidDocument as error:
+            self._broken(error.faults, strict=strict)
+        else:
+            self.notes = tuple(f"{path}: {note}" for note in self.document.notes)
+
+    def _without_wheels(self, *, strict: bool) -> None:
+        problem = "only packages with wheels have variants"
+        if strict:
+            self.faults = [Fault(self._path, problem, "F-124")]
+        self.notes = (f"{self._path}: ignored, {problem} (F-124)",)
+
+    def _broken(self, faults: Iterable[Fault], *, strict: bool) -> None:
+        placed = [
+            Fault(_below(self._path, fault.path), fault.message, fault.rule) for fault in faults
+        ]
+        if strict:
+            self.faults = placed
+        else:
+            self.notes = (f"{placed[0]}; only plain wheels are used (F-134)",)
+
+
+def _below(path: str, inner: str) -> str:
+    return f"{path}{inner}" if not inner or inner.startswith("[") else f"{path}.{inner}"
+
+
+def _notes(table: Mapping[str, Any], packages: Iterable[LockedPackage]) -> Iterable[str]:
+    version = table["lock-version"]
+    if version != "1.0":
+        yield f"the lock has version {version.strip()}, what is newer than 1.0 in it is ignored"
+    for package in packages:
+        yield from package.notes

@@ -1,0 +1,164 @@
+"""What one machine gets from a lock, with everything that an export says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import FileProblem, IntegrityError, NetworkError
+from wheelfit.locking.export.license import License, license_of
+from wheelfit.sources.at_once import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.target import Target
+    from wheelfit.locking.selection import LockSelection
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Pin
+
+_AT_ONCE = 8
+"""Files whose metadata is read at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWords:
+    """Say which machine an export is for."""
+
+    name: str
+    """As ``--for`` takes it, without folders; ``this machine`` for the one in use."""
+    words: str
+    """What it is; empty: its name says it."""
+    python: str
+    """Its Python, as ``CPython 3.13.1``."""
+    platform: str
+    """Its best platform tag."""
+    overrides: tuple[str, ...] = ()
+    """What changes what it supports, as it could be typed."""
+
+    @classmethod
+    def of(
+        cls, target: Target, name: str, words: str = "", overrides: Sequence[str] = ()
+    ) -> TargetWords:
+        """Describe a target.
+
+        :param target: Python and platform.
+        :param name: how results call the machine.
+        :param words: what it is.
+        :param overrides: what changes what it supports.
+        """
+        environment = target.environment
+        python = environment.get("platform_python_implementation") or environment.get(
+            "implementation_name", "Python"
+        )
+        platforms = [tag.platform for tag in target.tags if tag.platform != "any"]
+        # What names a C library says more than that there is one.
+        platforms.sort(key=lambda platform: platform.startswith("linux_"))
+        return cls(
+            name,
+            words,
+            f"{python} {target.python_full_version}",
+            platforms[0] if platforms else "any",
+            tuple(overrides),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPackage:
+    """Hold one wheel that the machine gets."""
+
+    pin: Pin
+    needs: tuple[NormalizedName, ...]
+    """The packages of the export that it needs, by name."""
+    license: License | None = None
+    """What its metadata declares; None: it was not read."""
+    unread: str = ""
+    """Why its metadata could not be read; empty: it was, or nobody tried."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        pin = self.pin
+        return {
+            "name": pin.name,
+            "version": str(pin.version),
+            "filename": pin.filename.text,
+            "label": pin.label,
+            "properties": [str(item) for item in pin.properties],
+            "hashes": dict(pin.file.hashes),
+            "requested": pin.requested,
+            "reason": pin.reason,
+            "needs": list(self.needs),
+            "license": None
+            if self.license is None
+            else {
+                "kind": self.license.kind,
+                "text": self.license.text,
+                "source": self.license.source or None,
+                "files": list(self.license.files),
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Hold everything that one machine gets."""
+
+    target: TargetWords
+    lock: str
+    """Name of the lock file, without folders."""
+    digest: str
+    """SHA-256 of its bytes."""
+    packages: tuple[ExportedPackage, ...]
+    """By name."""
+    notes: tuple[str, ...] = ()
+    """What is not known, one sentence each."""
+
+
+def contents_of(
+    selection: LockSelection,
+    candidates: Candidates,
+    target: TargetWords,
+    *,
+    lock: str,
+    digest: str,
+    with_licenses: bool,
+) -> Contents:
+    """Gather what an export says.
+
+    :param selection: what was chosen for the machine.
+    :param candidates: reads the metadata of wheels.
+    :param target: the machine in words.
+    :param lock: name of the lock file, without folders.
+    :param digest: SHA-256 of its bytes.
+    :param with_licenses: whether the metadata of each wheel is read.
+    """
+    resolution = selection.resolution()
+    pins = sorted(resolution.pins, key=lambda pin: pin.name)
+    needs: dict[NormalizedName, set[NormalizedName]] = {pin.name: set() for pin in pins}
+    for edge in resolution.edges:
+        needs[edge.needing].add(edge.needed)
+    read: list[CoreMetadata | str | None] = [None] * len(pins)
+    if with_licenses:
+        read = at_once(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
+    packages, notes = [], list(resolution.notes)
+    for pin, core in zip(pins, read, strict=True):
+        unread = core if isinstance(core, str) else ""
+        if unread:
+            notes.append(f"the metadata of {pin.filename.text} cannot be read: {unread}")
+        known = None if core is None or isinstance(core, str) else license_of(core.license)
+        packages.append(ExportedPackage(pin, tuple(sorted(needs[pin.name])), known, unread))
+    return Contents(target, lock, digest, tuple(packages), tuple(dict.fromkeys(notes)))
+
+
+def _core(pin: Pin, candidates: Candidates) -> CoreMetadata | str:
+    """Return the metadata of a wheel, or why it cannot be read."""
+    wheel = pin.choice.chosen
+    if wheel is None:  # pragma: no cover - only chosen wheels are pinned
+        return "no wheel is chosen"
+    try:
+        return candidates.core_metadata(wheel)
+    except (NetworkError, FileProblem, IntegrityError) as error:
+        return error.message

@@ -1,0 +1,164 @@
+"""A bill of materials for one machine: CycloneDX 1.6, with the variant of each component.
+
+Equal contents give equal documents: the serial number follows from the rest, and there is no
+time but one that is given.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
+
+from wheelfit import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.locking.export.contents import Contents, ExportedPackage
+    from wheelfit.locking.export.license import License
+    from wheelfit.resolution.resolution import Pin
+
+_SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
+_HASHES = {
+    "md5": "MD5",
+    "sha1": "SHA-1",
+    "sha256": "SHA-256",
+    "sha384": "SHA-384",
+    "sha512": "SHA-512",
+    "sha3_256": "SHA3-256",
+    "sha3_384": "SHA3-384",
+    "sha3_512": "SHA3-512",
+    "blake2b": "BLAKE2b-512",
+}
+"""What the format calls the algorithms that it knows."""
+_LENGTHS = frozenset([32, 40, 64, 96, 128])
+"""Hexadecimal digits that it lets a digest have."""
+_LOCK = "lock"
+
+
+def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[str, Any]:
+    """Return a bill of materials as plain data.
+
+    :param contents: what the machine gets.
+    :param epoch: when it is made, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: it
+        does not say.
+    """
+    references = {one.pin.name: _purl(one.pin) for one in contents.packages}
+    document: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "tools": {
+                "components": [{"type": "application", "name": "wheelfit", "version": __version__}]
+            },
+            "component": {
+                "type": "application",
+                "bom-ref": _LOCK,
+                "name": contents.lock,
+                "hashes": [{"alg": "SHA-256", "content": contents.digest}],
+            },
+            "properties": [_property(name, value) for name, value in _target(contents)],
+        },
+        "components": [_component(one) for one in contents.packages],
+        "dependencies": [
+            {
+                "ref": _LOCK,
+                "dependsOn": sorted(
+                    references[one.pin.name] for one in contents.packages if one.pin.requested
+                ),
+            },
+            *(
+                {
+                    "ref": references[one.pin.name],
+                    "dependsOn": sorted(references[name] for name in one.needs),
+                }
+                for one in contents.packages
+            ),
+        ],
+    }
+    if epoch is not None:
+        moment = datetime.fromtimestamp(epoch, UTC)
+        document["metadata"]["timestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Who makes the same bill of the same things may say so.
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True)
+    document["serialNumber"] = f"urn:uuid:{uuid5(NAMESPACE_URL, text)}"
+    return document
+
+
+def _target(contents: Contents) -> Iterator[tuple[str, str]]:
+    target = contents.target
+    yield "wheelfit:target:name", target.name
+    if target.words:
+        yield "wheelfit:target:description", target.words
+    yield "wheelfit:target:python", target.python
+    yield "wheelfit:target:platform", target.platform
+    for override in target.overrides:
+        yield "wheelfit:target:override", override
+    for note in contents.notes:
+        yield "wheelfit:note", note
+
+
+def _component(package: ExportedPackage) -> dict[str, Any]:
+    pin = package.pin
+    reference = _purl(pin)
+    component: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": reference,
+        "name": str(pin.name),
+        "version": str(pin.version),
+        "scope": "required",
+        "hashes": _hashes(pin.file.hashes),
+        "licenses": _licenses(package.license),
+        "purl": reference,
+    }
+    if not pin.file.is_local:  # a path says whose machine it was, and helps nobody else
+        component["externalReferences"] = [{"type": "distribution", "url": pin.file.url}]
+    component["properties"] = [_property(name, value) for name, value in _properties(package)]
+    return {key: value for key, value in component.items() if value != []}
+
+
+def _properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
+    pin = package.pin
+    yield "wheelfit:wheel:filename", pin.filename.text
+    if pin.label is not None:
+        yield "wheelfit:variant:label", pin.label
+        for item in pin.properties:
+            yield "wheelfit:variant:property", str(item)
+    if pin.reason:
+        yield "wheelfit:selection:reason", pin.reason
+    yield "wheelfit:selection:requested", "true" if pin.requested else "false"
+    for file in () if package.license is None else package.license.files:
+        yield "wheelfit:license:file", file
+    if package.unread:
+        yield "wheelfit:license:unread", package.unread
+
+
+def _licenses(declared: License | None) -> list[dict[str, Any]]:
+    if declared is None or declared.kind == "unknown":
+        return []
+    if declared.kind == "expression":
+        return [{"expression": declared.text, "acknowledgement": "declared"}]
+    return [{"license": {"name": declared.text, "acknowledgement": "declared"}}]
+
+
+def _hashes(hashes: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {"alg": _HASHES[name], "content": hashes[name]}
+        for name in sorted(hashes)
+        if name in _HASHES and len(hashes[name]) in _LENGTHS
+    ]
+
+
+def _purl(pin: Pin) -> str:
+    """Return the package URL; the file name tells the variants of a release apart."""
+    version, file_name = quote(str(pin.version), safe=""), quote(pin.filename.text, safe="")
+    return f"pkg:pypi/{pin.name}@{version}?file_name={file_name}"
+
+
+def _property(name: str, value: str) -> dict[str, str]:
+    return {"name": name, "value": value}

@@ -1,0 +1,172 @@
+"""Make a lock for machines that are named: each gets what is resolved for it, and nothing more.
+
+What one file cannot say becomes one file for each machine. Whether it can is not argued about:
+the lock is read back, and each machine chooses from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidMarker, NoFit, UserError
+from wheelfit.locking.locking import locked_versions, put_together
+from wheelfit.locking.settling import Part, Settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.locking.document import Lock
+    from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.locking import Locked, Report
+    from wheelfit.locking.selection import LockCandidates
+    from wheelfit.locking.solving import Solution, Solver, Versions
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMachine:
+    """Hold a machine that a lock is for."""
+
+    environment: LockEnvironment
+    candidates: Callable[[Repository], Candidates]
+    """Opens what chooses for it from a repository."""
+    chooser: Callable[[Lock], LockCandidates]
+    """Opens what chooses for it from a lock, with every extra and group of the lock."""
+    old: Lock | None = None
+    """An older lock for it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLock:
+    """Hold a lock and the machines that it is for."""
+
+    locked: Locked
+    machines: tuple[NamedMachine, ...]
+    apart: str | None = None
+    """Why there is one lock for each machine; None: it is for all of them."""
+
+
+def lock_for_hosts(
+    solver: Solver,
+    machines: Sequence[NamedMachine],
+    *,
+    old: Lock | None = None,
+    upgrade: Collection[NormalizedName] | None = (),
+    where: str = "",
+    folder: Path | None = None,
+    report: Report = lambda _: None,
+) -> tuple[HostLock, ...]:
+    """Return one lock for several machines, or one for each if one cannot say it.
+
+    :param solver: what is asked, and where to look.
+    :param machines: at least one.
+    :param old: an older lock for all of them, whose versions stay as long as they will do.
+    :param upgrade: projects whose version need not stay; None: none need.
+    :param where: the file, for messages.
+    :param folder: where it will lie.
+    :param report: told which machine is begun.
+    :raises NoFit: there is no solution for one of them.
+    """
+    settled: list[Settled] = []
+    chosen: Versions = {}
+    for machine in machines:
+        report(machine.environment)
+        target = machine.environment.target
+        preferred: Versions = {}
+        for lock in (old, machine.old):
+            if lock is not None:
+                preferred = locked_versions(lock, target, upgrade) | preferred
+        preferred = chosen | preferred
+        try:
+            solution = solver.solve(machine.environment, preferred, candidates=machine.candidates)
+        except NoFit as error:
+            error.where = error.where or machine.environment.name
+            raise
+        settled.append(_settled(solution))
+        chosen = solution.versions | chosen
+    try:
+        whole = put_together(settled, solver, where=where, folder=folder, old=old)
+        apart = next(_differences(whole.lock, machines, settled), None)
+    except NoFit as error:
+        apart = error.message
+    else:
+        if apart is None or len(machines) == 1:
+            return (HostLock(whole, tuple(machines)),)
+    return tuple(
+        HostLock(
+            put_together([one], solver, where=where, folder=folder, old=machine.old),
+            (machine,),
+            apart,
+        )
+        for machine, one in zip(machines, settled, strict=True)
+    )
+
+
+def _settled(solution: Solution) -> Settled:
+    parts = {}
+    for pin in solution.resolution.pins:
+        core = pin.core
+        if core is None and pin.choice.chosen is not None:
+            core = solution.candidates.core_metadata(pin.choice.chosen)
+        wanted = None if core is None else core.requires_python
+        parts[pin.name] = Part(
+            pin.name,
+            pin.choice.release.version,
+            pin.choice.release,
+            frozenset([pin.filename.text]),
+            needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},
+            pythons=frozenset() if wanted is None else frozenset([wanted]),
+        )
+    return Settled(solution.environment, solution, parts)
+
+
+def _needs(
+    pin: Pin, core: CoreMetadata, solution: Solution
+) -> Iterator[tuple[NormalizedName | None, Requirement]]:
+    """Yield what the chosen wheel needs on its machine."""
+    environment = solution.environment.target.environment
+    for requirement in core.requires:
+        try:
+            if requirement.applies(environment, "", pin.context):
+                yield None, requirement
+                continue
+            for extra in pin.extras:
+                if requirement.applies(environment, frozenset([extra]), pin.context):
+                    yield extra, requirement
+        except InvalidMarker:
+            continue  # the resolver has told of it
+
+
+def _differences(
+    lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[Settled]
+) -> Iterator[str]:
+    """Yield for which machine a lock gives something else than was resolved, and what."""
+    for machine, one in zip(machines, settled, strict=True):
+        name = machine.environment.name
+        wanted = {pin.name: pin.filename.text for pin in one.solution.resolution.pins}
+        try:
+            found = _chosen(machine, lock)
+        except (NoFit, UserError) as error:
+            yield f"{name} could not choose from it: {error.message}"
+            continue
+        for project in sorted(wanted.keys() | found.keys()):
+            if wanted.get(project) == found.get(project):
+                continue
+            if project not in wanted:
+                yield f"{name} would get {project}, which it does not need"
+            else:
+                instead = found.get(project, "nothing")
+                yield f"{name} would get {instead} in place of {wanted[project]}"
+
+
+def _chosen(machine: NamedMachine, lock: Lock) -> Mapping[NormalizedName, str]:
+    pins = machine.chooser(lock).select().resolution().pins
+    return {pin.name: pin.filename.text for pin in pins}

@@ -1,0 +1,225 @@
+"""Make a lock for every machine of some environments (F-120)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit, NoSolution
+from wheelfit.locking.conditions import Conditions
+from wheelfit.locking.document import Lock
+from wheelfit.locking.environments import in_words, requires_python
+from wheelfit.locking.merging import merge
+from wheelfit.locking.settling import settle
+from wheelfit.locking.writing import new_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.target import Target
+    from wheelfit.locking.environments import LockEnvironment, Python
+    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.settling import Settled
+    from wheelfit.locking.solving import Solver, Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Hold a new lock, and how it came to be."""
+
+    lock: Lock
+    settled: tuple[Settled, ...]
+    """What each environment gets."""
+    notes: tuple[str, ...] = ()
+    """What is worth telling, one sentence each."""
+
+
+Report = Callable[["LockEnvironment"], None]
+
+
+def lock_everywhere(
+    solver: Solver,
+    environments: Sequence[LockEnvironment],
+    *,
+    old: Lock | None = None,
+    upgrade: Collection[NormalizedName] | None = (),
+    every_platform: bool = False,
+    every_python: bool = True,
+    where: str = "",
+    folder: Path | None = None,
+    report: Report = lambda _: None,
+) -> Locked:
+    """Return a lock that holds for every machine of some environments.
+
+    :param solver: what is asked, and where to look.
+    :param environments: all of them; no other machine is looked at.
+    :param old: an older lock, whose versions stay as long as they will do.
+    :param upgrade: projects whose version need not stay; None: none need.
+    :param every_platform: whether each must have a solution for each Python; otherwise what
+        has none is left out, as long as something is left.
+    :param every_python: whether each must have a solution on some platform.
+    :param where: the file, for messages.
+    :param folder: where it will lie.
+    :param report: told which environment is begun.
+    :raises NoFit: there is no solution.
+    """
+    settled: list[Settled] = []
+    failed: list[tuple[LockEnvironment, NoFit]] = []
+    chosen: dict[Python, Versions] = {}
+    given_up: set[tuple[NormalizedName, Version]] = set()
+    for environment in environments:
+        report(environment)
+        preferred = {} if old is None else locked_versions(old, environment.target, upgrade)
+        # What would not do before is tried in no other environment first.
+        preferred = {name: one for name, one in preferred.items() if (name, one) not in given_up}
+        own = chosen.setdefault(environment.python, {})
+        for versions in reversed(chosen.values()):  # the same Python first, then its neighbours
+            preferred = versions | preferred
+        try:
+            solution = solver.solve(environment, preferred)
+        except NoFit as error:
+            # What cannot agree anywhere is no lack of wheels for a platform.
+            if every_platform or isinstance(error, NoConsistentSet):
+                raise _placed(error, environment) from None
+            failed.append((environment, error))
+            continue
+        one = settle(solver, solution)
+        settled.append(one)
+        for name, part in one.parts.items():
+            own.setdefault(name, part.version)
+            if preferred.get(name, part.version) != part.version:
+                given_up.add((name, preferred[name]))
+    served = {one.environment.python for one in settled}
+    for environment, why in failed:
+        if not served or (every_python and environment.python not in served):
+            raise _placed(why, environment)
+    notes = _left_out(failed)
+    locked = put_together(settled, solver, where=where, folder=folder, old=old)
+    return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
+
+
+def put_together(
+    settled: Sequence[Settled],
+    solver: Solver,
+    *,
+    where: str = "",
+    folder: Path | None = None,
+    old: Lock | None = None,
+) -> Locked:
+    """Return one lock for what several environments get.
+
+    :param settled: what each of them gets.
+    :param solver: what was asked, and where to look.
+    :param where: the file, for messages.
+    :param folder: where it will lie.
+    :param old: an older lock, of which the tables of other tools are kept.
+    :raises NoFit: two environments that no marker tells apart need different versions.
+    """
+    request = solver.request
+    merged = merge(settled, solver, folder)
+    conditions = Conditions(one.environment for one in settled)
+    pythons = sorted({one.environment.python for one in settled})
+    extras, groups = _extras(request), _groups(request)
+    lock = new_lock(
+        merged.packages,
+        roots=[str(root) for root in request.roots if _counts(root, request, settled)],
+        requires_python=requires_python(pythons, request.requires_python),
+        environments=conditions.environments(),
+        extras=extras,
+        dependency_groups=groups,
+        default_groups=request.default_groups,
+        where=where,
+    )
+    if old is not None:
+        lock = _with_foreign_tables(lock, old, where)
+    resolutions = [one.solution.resolution for one in settled]
+    notes = dict.fromkeys(note for resolution in resolutions for note in resolution.notes)
+    return Locked(lock, tuple(settled), (*notes, *merged.notes))
+
+
+def locked_versions(
+    lock: Lock, target: Target, free: Collection[NormalizedName] | None = ()
+) -> Versions:
+    """Return the versions that a lock has for a target, whatever extras and groups.
+
+    :param lock: the lock.
+    :param target: the environment.
+    :param free: projects to leave out; None: all.
+    """
+    if free is None:
+        return {}
+    asked: dict[str, str | frozenset[str]] = {
+        **target.environment,
+        "extras": frozenset(lock.pylock.extras or ()),
+        "dependency_groups": frozenset(
+            (*(lock.pylock.dependency_groups or ()), *(lock.pylock.default_groups or ()))
+        ),
+    }
+    found: Versions = {}
+    for package in lock.packages:
+        if package.version is None or package.name in free:
+            continue
+        try:
+            if package.marker is not None and not package.marker.evaluate(asked):
+                continue
+        except InvalidMarker:
+            continue
+        found[package.name] = package.version
+    return found
+
+
+def _extras(request: LockRequest) -> set[str]:
+    return {*request.extras, *(root.extra for root in request.roots if root.extra is not None)}
+
+
+def _groups(request: LockRequest) -> set[str]:
+    groups = {root.group for root in request.roots if root.group is not None}
+    return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
+
+
+def _counts(root: Root, request: LockRequest, settled: Iterable[Settled]) -> bool:
+    """Tell whether overrides and exclusions leave anything of a root, somewhere."""
+    targets = (one.environment.target for one in settled)
+    return any(next(request.instead(root.requirement, one), None) is not None for one in targets)
+
+
+def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
+    """Keep what other tools wrote about the lock as a whole."""
+    kept = old.to_mapping().get("tool", {})
+    kept.pop("wheelfit", None)
+    if not kept:
+        return lock
+    table = lock.to_mapping()
+    table["tool"] = {**kept, **table.get("tool", {})}
+    return Lock.of(table, where=where)
+
+
+def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
+    """Yield one sentence for all environments that are left out for the same reason."""
+    alike: dict[tuple[str, ...], list[tuple[LockEnvironment, NoFit]]] = {}
+    for environment, why in failed:
+        proof = why.note if isinstance(why, NoSolution) else None
+        texts = (why.message, proof or "")
+        key = tuple(text.replace(environment.name, "them") for text in texts)
+        alike.setdefault(key, []).append((environment, why))
+    for (reason, _), those in alike.items():
+        environment, why = those[0]
+        verb = "is left out: " + why.message if len(those) == 1 else "are left out: " + reason
+        note = f"{in_words([one for one, _ in those])} {verb}"
+        if isinstance(why, NoSolution):  # the proof is too long for a note
+            note += f" (--platform {environment.row} shows why)"
+        yield note
+
+
+def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
+    """Say of an error for which environment it is."""
+    if error.where is None:
+        error.where = environment.name
+    return error

@@ -1,0 +1,288 @@
+"""One lock from what its environments get."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL
+from wheelfit.core.requirements import Requirement
+from wheelfit.errors import FileProblem, NoFit
+from wheelfit.locking.conditions import Conditions
+from wheelfit.locking.release import lock_release
+from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
+from wheelfit.resolution.version_set import VersionSet
+from wheelfit.sources.urls import file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.locking.conditions import Place
+    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.settling import Needs, Part, Settled
+    from wheelfit.locking.solving import Solver
+    from wheelfit.resolution.listing import Release, Wheel
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Hold the entries of a lock."""
+
+    packages: tuple[dict[str, Any], ...]
+    """As plain data, for ``wheelfit.locking.writing.new_lock``."""
+    notes: tuple[str, ...] = ()
+    """What was left out and why, one sentence each."""
+
+
+def merge(
+    settled: Sequence[Settled],
+    solver: Solver,
+    folder: Path | None = None,
+) -> Merged:
+    """Return the entries for several environments together.
+
+    :param settled: what each of them gets.
+    :param solver: what was asked, whose extras and groups decide when entries count, and where
+        to look.
+    :param folder: where the lock will lie.
+    :raises NoFit: two environments that no marker tells apart need different versions.
+    """
+    return _Merging(settled, solver, folder).merged()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """Gather one release from all environments that have it."""
+
+    parts: list[tuple[Settled, Part]] = field(default_factory=list)
+    kinds: dict[Place, frozenset[str]] = field(default_factory=dict)
+
+
+class _Merging:
+    def __init__(
+        self,
+        settled: Sequence[Settled],
+        solver: Solver,
+        folder: Path | None,
+    ) -> None:
+        self._settled = settled
+        self._request = solver.request
+        self._repository = solver.repository
+        self._policy = solver.policy.metadata
+        self._folder = folder
+        self._conditions = Conditions(one.environment for one in settled)
+        self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
+        self._notes: dict[str, None] = {}
+        self._lost: dict[str, dict[str, None]] = {}
+        """What is told of releases, with the environments where it holds."""
+
+    def merged(self) -> Merged:
+        for one in self._settled:
+            self._add(one)
+        self._check_places()
+        tables = [self._table(entry) for entry in self._entries.values()]
+        for told, names in self._lost.items():
+            self._notes[f"{told} ({'; '.join(names)})"] = None
+        return Merged(tuple(tables), tuple(self._notes))
+
+    def _add(self, one: Settled) -> None:
+        place = one.environment.place
+        kinds = _kinds(one, self._request)
+        for part in one.parts.values():
+            entry = self._entries.setdefault((part.name, part.version), _Entry())
+            entry.parts.append((one, part))
+            asked = kinds.get(part.name, frozenset())
+            known = entry.kinds.get(place)
+            # Of two machines that no marker tells apart one may need it always.
+            entry.kinds[place] = (
+                asked if known is None else known | asked if known and asked else frozenset()
+            )
+
+    def _check_places(self) -> None:
+        seen: dict[tuple[NormalizedName, Place], tuple[Version, str]] = {}
+        for (name, version), entry in self._entries.items():
+            for one, _ in entry.parts:
+                place = one.environment.place
+                other, called = seen.setdefault((name, place), (version, one.environment.name))
+                if other != version:
+                    raise NoFit(
+                        f"{called} needs {name} {other}, {one.environment.name} {version}, and "
+                        "no marker of a lock file tells the two apart",
+                        hint="lock them one by one, each into its own file: -o pylock.NAME.toml",
+                    )
+
+    def _table(self, entry: _Entry) -> dict[str, Any]:
+        release = self._release(entry)
+        metadata = ReleaseMetadata()
+        variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
+        if variants:
+            metadata = obtain(release, variants, self._repository, self._policy)
+        locked = lock_release(
+            release,
+            metadata,
+            needs=self._needs(entry),
+            marker=self._conditions.marker(entry.kinds),
+            requires_python=_requires_python(entry),
+            index=_index(release),
+            folder=self._folder,
+            strict=self._policy.strict,
+        )
+        self._notes |= dict.fromkeys(locked.notes)
+        self._tell_versions(locked.table, entry)
+        return locked.table
+
+    def _release(self, entry: _Entry) -> Release:
+        """Return the release with every wheel that may be locked, by name."""
+        wheels: dict[str, Wheel] = {}
+        refused: dict[str, str] = {}
+        for _, part in entry.parts:
+            refused.update(part.refused)
+            for wheel in part.release.wheels:
+                if wheel.filename.text in part.wheels:
+                    wheels.setdefault(wheel.filename.text, wheel)
+        first = entry.parts[0][1].release
+        reasons: dict[str, dict[str, None]] = {}
+        for text, reason in sorted(refused.items()):
+            label = parse_wheel_filename(text).label or "the plain wheel"
+            reasons.setdefault(reason, {})[label] = None
+        for reason, labels in reasons.items():
+            told = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
+            self._notes[told] = None
+        kept = [_hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
+        self._tell_lost_fallback(entry, {wheel.filename.text for wheel in kept})
+        return replace(first, wheels=tuple(kept))
+
+    def _tell_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
+        """Say where nothing is left for machines that no label fits, which reasons do not show."""
+        for one, part in entry.parts:
+            if any(map(_is_fallback, part.refused)) and not any(
+                map(_is_fallback, part.wheels.intersection(kept))
+            ):
+                told = f"{part.name} {part.version}: nothing locked for machines that no label fits"
+                self._lost.setdefault(told, {})[one.environment.name] = None
+
+    def _needs(self, entry: _Entry) -> dict[str, set[str]]:
+        """Return what each label needs: with extras, and where and for which of its own."""
+        by_label: dict[str, list[tuple[Settled, Needs]]] = {}
+        for one, part in entry.parts:
+            for label, needs in part.needs.items():
+                by_label.setdefault(label or "", []).append((one, needs))
+        return {label: set(self._written(found)) for label, found in by_label.items()}
+
+    def _written(self, found: Sequence[tuple[Settled, Needs]]) -> Iterator[str]:
+        """Yield requirements without versions, which the entries have."""
+        kinds: dict[str, dict[Place, set[str | None]]] = {}
+        for one, needs in found:
+            for extra, written in needs:
+                for needed in self._request.instead(written, one.environment.target):
+                    if needed.name in one.parts:
+                        text = str(Requirement(needed.name, needed.extras))
+                        places = kinds.setdefault(text, {})
+                        asked = places.setdefault(one.environment.place, set())
+                        asked.add(None if extra is None else f"extra == '{extra}'")
+        conditions = Conditions(one.environment for one, _ in found)
+        for text, places in kinds.items():
+            marker = conditions.marker(
+                {
+                    place: frozenset() if None in asked else frozenset(filter(None, asked))
+                    for place, asked in places.items()
+                }
+            )
+            yield text if marker is None else f"{text}; {marker}"
+
+    def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
+        """Say which entry is meant where several have the name."""
+        listed = table.get("dependencies", ())
+        told: list[dict[str, str]] = []
+        for item in listed:
+            name = item["name"]
+            versions = {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
+            if sum(1 for other, _ in self._entries if other == name) > 1:
+                told += [{"name": name, "version": version} for version in sorted(versions)]
+            else:
+                told.append(item)
+        if told:
+            table["dependencies"] = told
+
+
+def _kinds(one: Settled, request: LockRequest) -> Mapping[NormalizedName, frozenset[str]]:
+    """Return for each project by which extras and groups it is needed; empty: by none of them.
+
+    Not listed is what is needed whatever is asked for.
+    """
+    if not any(root.kind for root in request.roots):
+        return {}
+    reached: dict[str | None, set[NormalizedName]] = {}
+    for root in request.roots:
+        reached.setdefault(root.kind, set()).update(_reached(one, request, root))
+    base = reached.pop(None, set())
+    return {
+        name: frozenset(kind or "" for kind, names in reached.items() if name in names)
+        for name in one.parts
+        if name not in base
+    }
+
+
+def _reached(one: Settled, request: LockRequest, root: Root) -> set[NormalizedName]:
+    """Return what a root needs, directly or not, by any label."""
+    target = one.environment.target
+    if not root.requirement.applies(target.environment):
+        return set()
+    pending: list[tuple[NormalizedName, NormalizedName | None]] = []
+    for first in request.instead(root.requirement, target):
+        pending += [(first.name, extra) for extra in (None, *first.extras)]
+    seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
+    while pending:
+        name, extra = node = pending.pop()
+        part = one.parts.get(name)
+        if node in seen or part is None:
+            continue
+        seen.add(node)
+        for needs in part.needs.values():
+            for asked_by, written in needs:
+                if asked_by == extra:
+                    for needed in request.instead(written, target):
+                        pending += [(needed.name, more) for more in (None, *needed.extras)]
+    return {name for name, _ in seen}
+
+
+def _requires_python(entry: _Entry) -> str | None:
+    """Return which Pythons a release needs, where a marker of minor versions cannot say it."""
+    wanted = {
+        str(specifiers)
+        for one, part in entry.parts
+        for specifiers in part.pythons
+        if not specifiers.contains("{}.{}.0".format(*one.environment.python))
+    }
+    return str(VersionSet.of(",".join(sorted(wanted)))) if wanted else None
+
+
+def _is_fallback(filename: str) -> bool:
+    """Say whether a wheel asks nothing of a machine but its tags."""
+    return parse_wheel_filename(filename).label in (None, NULL)
+
+
+def _index(release: Release) -> str | None:
+    source = next((wheel.file.source for wheel in release.wheels), "")
+    return source if source.startswith(("https://", "http://")) else None
+
+
+def _hashed(wheel: Wheel) -> Wheel:
+    """Give a wheel of this machine the hash that nobody else can promise."""
+    if wheel.file.hashes or not wheel.file.is_local:
+        return wheel
+    path = Path(file_path(wheel.file.url))
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise FileProblem(f"the wheel cannot be read: {error.strerror}", where=str(path)) from None
+    return replace(wheel, file=replace(wheel.file, hashes={"sha256": digest}, size=size))

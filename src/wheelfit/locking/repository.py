@@ -1,0 +1,210 @@
+"""A lock as a source of files: what is not in it does not exist (F-123).
+
+So that wheels of a lock are chosen, explained, downloaded and checked by the code that does
+so for wheels of an index.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.filename import index_file_name
+from wheelfit.errors import FileProblem
+from wheelfit.sources.page import BRIDGE, File, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.urls import (
+    file_url,
+    join,
+    last_segment,
+    origin,
+    redact,
+    split_userinfo,
+    without_fragment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.locking.document import LockedPackage, LockedWheel
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+
+class LockedRepository:
+    """Implement ``Repository`` with packages of a lock.
+
+    :param packages: those that count, one for each name.
+    :param name: the lock file, for messages.
+    :param files: reads the wheels; None: nobody does, and what the lock says must do.
+    :param folder: where the lock file lies, for its relative paths; None: it came from
+        elsewhere, and may not name files of this machine.
+    """
+
+    def __init__(
+        self,
+        packages: Iterable[LockedPackage],
+        *,
+        name: str,
+        files: Files | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.name = name
+        self._packages = {package.name: package for package in packages}
+        self._files = files
+        self._folder = folder
+        self._documents: dict[str, LockedPackage] = {}
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the wheels of a package, and its variant metadata as an index file.
+
+        :raises FileProblem: the lock names a file that may or can not be read.
+        """
+        package = self._packages.get(name)
+        if package is None:
+            return None
+        files = [self._file(package, wheel) for wheel in package.wheels]
+        if package.table is not None and package.version is not None:
+            index_file = index_file_name(name, package.version)
+            self._documents[index_file] = package
+            files.append(File(index_file, f"lock:{index_file}", source=self.name))
+        return ProjectPage(name, tuple(files), self.name)
+
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
+        """Return the variant metadata that the lock inlines, as JSON."""
+        package = self._documents.get(file.filename)
+        if package is None:
+            return self._reader(file).read(file, limit=limit)
+        return json.dumps(_json(dict(package.table or {}))).encode()
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).metadata(file)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` in a wheel that is on this machine (F-122).
+
+        That in another wheel too if there is nothing to choose from (F-124).
+
+        :raises FileProblem: the wheel is elsewhere, or nobody reads wheels here.
+        """
+        if not file.is_local and not self._is_archive(file):
+            raise FileProblem(
+                "the lock does not describe its variants, and the wheel is not on this machine",
+                where=file.filename,
+            )
+        return self._reader(file).variant_document(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).size(file, unpacked=unpacked)
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put a file into a folder; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).unpacked(file, folder, progress)
+
+    def _reader(self, file: File) -> Files:
+        if self._files is None:
+            raise FileProblem(
+                f"{file.filename} would have to be read, and only the lock is looked at",
+                where=self.name,
+            )
+        return self._files
+
+    def _is_archive(self, file: File) -> bool:
+        return any(
+            package.kind == "archive" and wheel.filename.text == file.filename
+            for package in self._packages.values()
+            for wheel in package.wheels
+        )
+
+    def _file(self, package: LockedPackage, wheel: LockedWheel) -> File:
+        url = self._url(wheel)
+        return File(
+            wheel.filename.text,
+            url,
+            wheel.hashes,
+            size=wheel.size,
+            source=self.name,
+            declared=self._declared(package, wheel, url),
+        )
+
+    @staticmethod
+    def _declared(package: LockedPackage, wheel: LockedWheel, url: str) -> bytes | None:
+        """Return what a bridge declared of a wheel that has another name where it is."""
+        label = wheel.filename.label
+        if label is None or package.table is None or url.startswith(BRIDGE):
+            return None
+        if last_segment(url) != wheel.filename.plain:
+            return None
+        table = _json(dict(package.table))
+        return json.dumps({**table, "variants": {label: table["variants"].get(label, {})}}).encode()
+
+    def _url(self, wheel: LockedWheel) -> str:
+        if wheel.path is not None and (self._folder is not None or wheel.url is None):
+            if self._folder is None or "\0" in wheel.path:
+                raise self._refusal(wheel, f"the path {wheel.path!r}")
+            return file_url(self._folder / Path(wheel.path))
+        # What stands in a lock is read by many; credentials come from elsewhere.
+        written = wheel.url or ""
+        try:
+            url = split_userinfo(without_fragment(join("", written)))[0]
+            scheme = url.partition(":")[0].lower()
+            if scheme == "file" and self._folder is not None:
+                return url
+            if scheme in {"http", "https"}:
+                origin(url)  # there is a host, or it says so
+                return url
+            if url.startswith(BRIDGE):
+                return url
+        except ValueError:
+            pass
+        raise self._refusal(wheel, redact(written))
+
+    def _refusal(self, wheel: LockedWheel, place: str) -> FileProblem:
+        hint = None
+        if self._folder is None:
+            hint = "a lock from elsewhere may not name files of this machine"
+        return FileProblem(
+            f"the lock names a place for {wheel.filename.text} that cannot be read: {place}",
+            where=self.name,
+            hint=hint,
+        )
+
+
+def _json(value: Any) -> Any:
+    """Return what JSON can say; a date or an infinite number is as wrong as nothing."""
+    match value:
+        case dict():
+            return {key: _json(item) for key, item in value.items()}
+        case list():
+            return [_json(item) for item in value]
+        case float() if not math.isfinite(value):
+            return None
+        case str() | int() | float():
+            return value
+        case _:
+            return None

@@ -1,0 +1,108 @@
+"""What a lock is to be made for, wherever it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import parse_marker
+from wheelfit.resolution.replacements import Replacements
+from wheelfit.resolution.request import Asked
+from wheelfit.sources.urls import split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.resolution.listing import AllowedHashes
+    from wheelfit.resolution.request import GivenWheel
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Hold one requirement that a lock is made for."""
+
+    requirement: Requirement
+    where: str = ""
+    """File and line; empty: the command line."""
+    extra: NormalizedName | None = None
+    """The extra of the project that asks for it; None: none does."""
+    group: NormalizedName | None = None
+    """The dependency group that asks for it; None: none does."""
+
+    @property
+    def kind(self) -> str | None:
+        """When it counts, as a marker of a lock file; None: always."""
+        if self.extra is not None:
+            return f"'{self.extra}' in extras"
+        if self.group is not None:
+            return f"'{self.group}' in dependency_groups"
+        return None
+
+    def asked(self) -> Asked:
+        """Return it as the resolver wants it, whoever asks for it."""
+        return Asked(self.requirement, self.where)
+
+    def __str__(self) -> str:
+        """Return it as a lock records it: with a marker that says when it counts.
+
+        Without a login in its URL: a lock is read by many.
+        """
+        requirement, marker = self.requirement, self.requirement.marker
+        if requirement.url is not None:
+            requirement = replace(requirement, url=split_userinfo(requirement.url)[0])
+        if self.kind is not None:
+            both = self.kind if marker is None else f"({marker}) and {self.kind}"
+            requirement = replace(requirement, marker=parse_marker(both))
+        return str(requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class LockRequest:
+    """Hold everything that a lock is to be made for."""
+
+    roots: tuple[Root, ...] = ()
+    wheels: tuple[GivenWheel, ...] = ()
+    """Wheels that stand for their projects; a root names each."""
+    constraints: tuple[Asked, ...] = ()
+    """Limits on what is needed anyway."""
+    overrides: tuple[Asked, ...] = ()
+    """What replaces whatever anybody else says of a project."""
+    excluded: frozenset[NormalizedName] = frozenset()
+    """Projects that are left out, whoever needs them."""
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    """Digests of which a project's file must have one; projects not listed are free."""
+    requires_python: SpecifierSet | None = None
+    """Which Pythons the project is for; None: it does not say."""
+    extras: tuple[NormalizedName, ...] = ()
+    """Extras that may be asked for, also those that need nothing."""
+    groups: tuple[NormalizedName, ...] = ()
+    """Dependency groups that may be asked for, likewise."""
+    default_groups: tuple[NormalizedName, ...] = ()
+    """Those that count when none is asked for."""
+    prereleases: bool = False
+    """Whether pre-releases count like final releases."""
+    dependencies: bool = True
+    """Whether what is locked gets what it needs."""
+
+    def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
+        """Yield what counts in place of a requirement: mostly itself.
+
+        :param requirement: of the user or of a package; its marker holds.
+        :param target: the environment.
+        """
+        replaced = self.excluded | {one.requirement.name for one in self.overrides}
+        if requirement.name not in replaced:
+            yield requirement
+            return
+        replacements = Replacements(self.overrides, self.excluded, target.environment)
+        for one in replacements.instead(Asked(requirement)):
+            yield one.requirement
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashes", MappingProxyType(dict(self.hashes)))

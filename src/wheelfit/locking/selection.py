@@ -1,0 +1,595 @@
+"""Choose from a lock what belongs on one target (PEP 751, F-115 to F-124).
+
+First the entries that count there, by the steps of the standard; then, from what the lock
+was made for, the wheel of each package by what its target supports, and only the packages
+that the chosen wheels need (F-121). Nothing is resolved, and no index is asked (F-123).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
+from wheelfit.core.provider_steps import NoPlugins
+from wheelfit.errors import (
+    Fault,
+    FileProblem,
+    InvalidLock,
+    InvalidMarker,
+    InvalidRequirement,
+    InvalidWheel,
+    NetworkError,
+    NoCompatibleWheel,
+    NoFit,
+    UserError,
+)
+from wheelfit.locking.repository import LockedRepository
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
+from wheelfit.resolution.resolution import Edge, Pin, Resolution
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.core.agreements import Agreed
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.markers import Marker, VariantContext
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector, Plugins
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.locking.document import Lock, LockedPackage
+    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.release_choice import ReleaseChoice
+    from wheelfit.resolution.request import Present
+    from wheelfit.sources.repository import Files
+
+
+@dataclass(frozen=True, slots=True)
+class PackageChoice:
+    """Hold the wheel chosen for one package of a lock."""
+
+    package: LockedPackage
+    choice: ReleaseChoice
+    """The verdict on each of its wheels; one is chosen."""
+    needs: tuple[NormalizedName, ...] = ()
+    """The packages of the lock that the chosen wheel needs, as far as is known."""
+    requested: bool = False
+    """Whether the lock was made for it, and not only for what needs it."""
+
+    @property
+    def context(self) -> VariantContext:
+        """What variant markers in the dependencies of the chosen wheel see (F-118)."""
+        return self.choice.context()
+
+
+@dataclass(frozen=True, slots=True)
+class LockSelection:
+    """Hold what belongs on one target."""
+
+    chosen: tuple[PackageChoice, ...]
+    """In the order of the lock."""
+    left_out: Mapping[NormalizedName, str] = field(default_factory=dict, hash=False)
+    """Packages of the lock that do not belong there, with the reason."""
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, one sentence each (F-136)."""
+    held: tuple[Held, ...] = ()
+    """On what everything in the environment agrees, and what was given up for that."""
+    asked: tuple[Requirement, ...] | None = None
+    """What the lock was made for, as far as it counts there; None: it does not say."""
+
+    def resolution(self) -> Resolution:
+        """Return the selection as what an installation starts from."""
+        edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
+        pins = tuple(map(_pin, self._needed_first()))
+        return Resolution(pins, edges=tuple(edges), notes=self.notes, held=self.held)
+
+    def _needed_first(self) -> Iterator[PackageChoice]:
+        """Yield the packages, what others need before those; a circle somewhere in it."""
+        chosen = {one.package.name: one for one in self.chosen}
+        seen: set[NormalizedName] = set()
+        for start, first in chosen.items():
+            path = [] if start in seen else [(start, iter(first.needs))]
+            seen.add(start)
+            while path:
+                name, needs = path[-1]
+                needed = next((one for one in needs if one in chosen and one not in seen), None)
+                if needed is None:
+                    yield chosen[name]
+                    path.pop()
+                else:
+                    seen.add(needed)
+                    path.append((needed, iter(chosen[needed].needs)))
+
+
+def applicable(
+    lock: Lock,
+    target: Target,
+    *,
+    extras: Collection[str] = (),
+    groups: Collection[str] | None = None,
+) -> tuple[LockedPackage, ...]:
+    """Return the entries of a lock that count on a target, by the steps of PEP 751.
+
+    Of the wheels of an entry nothing is said; `LockCandidates` chooses among them.
+
+    :param lock: the lock.
+    :param target: where things are installed.
+    :param extras: which are asked for.
+    :param groups: dependency groups that are asked for; None: the default ones.
+    :raises UserError: the lock was not made for an extra or group that is asked for.
+    :raises NoFit: the lock was not made for the target.
+    :raises InvalidLock: it has two packages of one name there.
+    """
+    pylock, python = lock.pylock, target.python_full_version
+    # 1. Gather the extras and dependency groups.
+    default = pylock.default_groups or ()
+    chosen = frozenset(default if groups is None else groups)
+    _check_known(lock, "extra", extras, pylock.extras or ())
+    _check_known(lock, "dependency group", chosen, (*(pylock.dependency_groups or ()), *default))
+    environment = _environment(target, extras, chosen)
+    # 2. The version of the file was checked on reading.
+    # 3. requires-python
+    wanted = pylock.requires_python
+    if wanted is not None and not wanted.contains(python, prereleases=True):
+        raise NoFit(
+            f"the lock is for Python {wanted}, this is {python}",
+            where=lock.where,
+            hint="name another interpreter with --python, or lock for this one: --python-version",
+        )
+    # 4. environments: one of them must hold.
+    environments = lock.environments
+    if environments and not any(_holds(one, environment, lock.where) for one in environments):
+        raise NoFit(
+            f"the lock was not made for {target.name}",
+            where=lock.where,
+            note="\n".join(f"it is for {marker}" for marker in environments),
+            hint="lock again with this environment among those asked for",
+        )
+    # 5. The packages whose marker holds; one for each name.
+    found: dict[NormalizedName, tuple[int, LockedPackage]] = {}
+    for index, package in enumerate(lock.packages):
+        marker = package.marker
+        if marker is not None and not _holds(marker, environment, lock.where):
+            continue
+        limits = package.requires_python
+        if limits is not None and not limits.contains(python, prereleases=True):
+            raise NoFit(f"{package.name} needs Python {limits}, this is {python}", where=lock.where)
+        if package.name in found:
+            first = found[package.name][0]
+            problem = f"{package.name} counts twice here, it is packages[{first}] too"
+            raise InvalidLock([Fault(f"packages[{index}]", problem)], where=lock.where)
+        found[package.name] = (index, package)
+    return tuple(package for _, package in found.values())
+
+
+class LockCandidates:
+    """Choose the wheels of a lock for one target.
+
+    :param lock: the lock.
+    :param target: where things are installed; as for `Candidates` the next ones.
+    :param machine: who says what the target supports, here and now (F-123).
+    :param policy: what the user decided.
+    :param user_lists: a host file; it answers before the machine.
+    :param plugins: who asks plugins that are trusted; default: nobody.
+    :param files: reads wheels; None: nobody does, and what the lock says must do.
+    :param folder: where the lock file lies; None: it came from elsewhere.
+    :param extras: which are asked for.
+    :param groups: dependency groups that are asked for; None: the default ones.
+    :param roots: what the lock was made for; None: what it says itself.
+    :raises UserError: as `applicable` says, and the next two.
+    :raises NoFit: the lock was not made for the target.
+    :raises InvalidLock: it has two packages of one name there.
+    """
+
+    def __init__(
+        self,
+        lock: Lock,
+        target: Target,
+        machine: Detector | None,
+        policy: ChoicePolicy = ChoicePolicy(),
+        *,
+        user_lists: Detector | None = None,
+        plugins: Plugins = NoPlugins(),
+        files: Files | None = None,
+        folder: Path | None = None,
+        extras: Collection[str] = (),
+        groups: Collection[str] | None = None,
+        roots: Sequence[Requirement] | None = None,
+    ) -> None:
+        entries = applicable(lock, target, extras=extras, groups=groups)
+        self.packages = MappingProxyType({package.name: package for package in entries})
+        """What counts on the target, by name."""
+        repository = LockedRepository(entries, name=lock.where, files=files, folder=folder)
+        self.candidates = Candidates(
+            repository, target, machine, policy, user_lists=user_lists, plugins=plugins
+        )
+        """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
+        against what the lock says of it (F-93), and `select` then chooses the next."""
+        # P-51: what the lock holds is what there will be.
+        self.candidates.suppose(
+            KnownVersions(
+                {
+                    package.name: KnownVersion(package.version, "is in the lock")
+                    for package in entries
+                    if package.version is not None
+                }
+            )
+        )
+        for package in entries:
+            page = repository.project(package.name) if package.kind == "archive" else None
+            if page is not None and page.files:
+                self.candidates.give(page)  # F-124
+        self._lock = lock
+        if roots is None:
+            roots = lock.roots
+        default = lock.pylock.default_groups or ()
+        environment = _environment(target, extras, default if groups is None else groups)
+        self._only: frozenset[NormalizedName] | None = None
+        self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
+        self._asked: tuple[Requirement, ...] | None = None
+        if roots is not None:
+            self._roots = {}
+            self._asked = tuple(root for root in roots if root.applies(environment))
+            for root in self._asked:
+                extended = self._roots.get(root.name, frozenset()) | root.extras
+                self._roots[root.name] = extended
+
+    def select(
+        self,
+        *,
+        installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
+        only: Collection[NormalizedName] | None = None,
+    ) -> LockSelection:
+        """Choose; after a wheel was rejected, choose again.
+
+        Builds agree with each other on what an environment must agree on, as a resolution
+        sees to it; no versions are tried, since the lock has one of each.
+
+        :param installed: what is there and counts: if it stays, and for what it was built.
+        :param only: choose these packages and what they need, and leave out the rest of the
+            lock; None: choose all.
+        :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
+            says so of all of them.
+        :raises NoConsistentSet: no builds in the lock agree with each other.
+        :raises FileProblem: the lock names files that may or can not be read.
+        """
+        self._only = None if only is None else frozenset(only)
+        self.candidates.agree(())
+        walk = self._walked()
+        self._check(walk)
+        roots = {} if self._roots is None else self._roots
+        policy = self.candidates.policy
+        settled = settle(
+            lambda agreed, _: self._attempted(agreed, installed),
+            self._attempt((), walk, installed),
+            policy.binding,
+            installed=installed,
+            order=roots,
+            efforts=[Effort.AS_NEW],
+        )
+        if settled.agreed:
+            # Once more, so that every reason can say who decided.
+            self.candidates.agree(settled.agreed)
+            walk = self._walked()
+            self._check(walk)
+        together = self._attempt(settled.agreed, walk, installed).chosen.values()
+        held = tuple(held_by(together, policy.agreements, settled.forced))
+        chosen = tuple(
+            PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
+            for name, package in self.packages.items()
+            if name in walk.choices
+        )
+        reason = "no chosen wheel needs it" if only is None else "nobody asks for it"
+        left_out = {name: reason for name in self.packages if name not in walk.choices}
+        notes = [*about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
+        notes += [note for one in chosen for note in one.choice.notes]
+        return LockSelection(
+            chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held, self._asked
+        )
+
+    def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
+        """Yield what is missing in the whole lock: whoever wrote that has lost an entry."""
+        there = {package.name for package in self._lock.packages}
+        for name in roots:
+            if name not in there:
+                yield f"the lock has no entry for {name}, which it was made for"
+        for name in walk.choices:
+            for needed in walk.listed.get(name, ()):
+                if needed not in there:
+                    yield f"the lock has no entry for {needed}, which {name} needs"
+
+    def _check(self, walk: _Walk) -> None:
+        """Refuse a walk on which something had no wheel."""
+        if walk.misfits:
+            names = ", ".join(walk.misfits)
+            verb = "has" if len(walk.misfits) == 1 else "have"
+            raise NoCompatibleWheel(
+                f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
+                where=self._lock.where,
+                note="\n".join(walk.reasons()),
+                hint=walk.hint(),
+            )
+
+    def _staying(
+        self, installed: Mapping[NormalizedName, Present], walk: _Walk
+    ) -> Iterator[Present]:
+        """Yield what is installed and stays beside what is chosen."""
+        for name, present in installed.items():
+            if name not in (self.packages if self._only is None else walk.choices):
+                yield present
+
+    def _check_others(self, installed: Mapping[NormalizedName, Present], walk: _Walk) -> None:
+        """Refuse a choice that does not go with what stays installed beside it."""
+        for present in self._staying(installed, walk):
+            objection = self.candidates.objection(present.properties, is_installed=True)
+            if objection is not None:
+                beside = "not in the lock" if self._only is None else "stays"
+                raise NoCompatibleWheel(
+                    f"{present} is installed and {beside}, and it {objection}",
+                    where=self._lock.where,
+                )
+
+    def _attempted(
+        self, agreed: tuple[Agreed, ...], installed: Mapping[NormalizedName, Present]
+    ) -> Attempt | Refused:
+        """Choose while some values are agreed on."""
+        self.candidates.agree(agreed)
+        walk = self._walked()
+        try:
+            self._check(walk)
+            self._check_others(installed, walk)
+        except NoCompatibleWheel as error:
+            why = error
+            return Refused(agreed, lambda: why, lambda: self._seen(walk))
+        return self._attempt(agreed, walk, installed)
+
+    def _attempt(
+        self,
+        agreed: tuple[Agreed, ...],
+        walk: _Walk,
+        installed: Mapping[NormalizedName, Present],
+    ) -> Attempt:
+        staying = self._staying(installed, walk)
+        chosen = {present.name: Chosen.that_stays(present) for present in staying}
+        for name, choice in walk.choices.items():
+            chosen[name] = Chosen.of_release(choice, choice.taken)
+        return Attempt(agreed, chosen, lambda: self._seen(walk))
+
+    def _seen(self, walk: _Walk) -> Iterator[PropertySet]:
+        """Yield what the builds declare that fit, of every package on a walk."""
+        for name in (*walk.choices, *walk.misfits):
+            version = self.packages[name].version
+            if version is not None and self.packages[name].wheels:
+                choice = self.candidates.choice(name, version)
+                yield from map(choice.declared, choice.offered)
+
+    def _walked(self) -> _Walk:
+        """Walk until every wheel that was built for another package has it beside it (P-54)."""
+        alone: dict[WheelFilename, str] = {}
+        try:
+            return self._walk_on(alone)
+        finally:
+            # On another walk the package may be there.
+            for filename in alone:
+                self.candidates.restore(filename)
+
+    def _walk_on(self, given_up: dict[WheelFilename, str]) -> _Walk:
+        while True:
+            walk = _Walk(self.candidates, self.packages)
+            if self._roots is None:
+                walk.visit_all()
+            else:
+                walk.visit({**dict.fromkeys(self._only or (), frozenset()), **self._roots})
+            alone = next(walk.alone(), None)
+            if alone is None:
+                if self._only is not None:
+                    walk.narrow(self._only)
+                return walk
+            given_up.update([alone])
+            self.candidates.reject(*alone)  # P-54
+
+
+_SOURCES = {"sdist": "source distribution", "vcs": "repository", "directory": "directory"}
+
+
+class _Walk:
+    """Go from package to package by what the chosen wheels need."""
+
+    def __init__(
+        self, candidates: Candidates, packages: Mapping[NormalizedName, LockedPackage]
+    ) -> None:
+        self.choices: dict[NormalizedName, ReleaseChoice] = {}
+        self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
+        self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
+        """What the lock itself says that the chosen wheels need."""
+        self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
+        self.notes: dict[str, None] = {}
+        self._candidates = candidates
+        self._packages = packages
+        self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
+
+    def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
+        """Take some packages and whatever they need."""
+        pending = list(roots.items())
+        complete = True
+        while pending:
+            name, extras = pending.pop()
+            known = self._seen.get(name)
+            if known is not None and extras <= known:
+                continue
+            self._seen[name] = extras | (known or frozenset())
+            if name not in self._packages:
+                continue  # its marker is false here, or whoever wrote the lock left it out
+            choice = self._choose(name)
+            if choice is None:
+                continue
+            try:
+                found = self._needed(self._packages[name], choice, self._seen[name])
+            except (InvalidWheel, InvalidRequirement) as error:
+                if choice.release.is_given or choice.selection.chosen is None:
+                    raise
+                reason = f"its metadata cannot be used: {error.message}"
+                self._candidates.reject(choice.selection.chosen, reason)
+                pending.append((name, self._seen.pop(name)))
+                continue
+            if found is None:
+                complete = False
+                continue
+            for needed in found:
+                if needed in self._packages:
+                    self.needs[name][needed] = None
+            pending += found.items()
+        if not complete:
+            self.visit_all()
+
+    def visit_all(self) -> None:
+        """Take every package that counts: the union, as other installers do (F-121)."""
+        for name, package in self._packages.items():
+            choice = self.choices.get(name) or self._choose(name)
+            if choice is None or package.needs is None:
+                continue
+            self.listed[name] = tuple(one.name for one in self._listed(package, choice) or ())
+            for needed in self.listed[name]:
+                if needed in self._packages:
+                    self.needs[name][needed] = None
+
+    def narrow(self, names: Iterable[NormalizedName]) -> None:
+        """Forget everything but some packages and what they need."""
+        pending, wanted = list(names), set[NormalizedName]()
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted.add(name)
+                pending += self.needs.get(name, ())
+        self.choices = {name: one for name, one in self.choices.items() if name in wanted}
+        self.misfits = {name: one for name, one in self.misfits.items() if name in wanted}
+
+    def alone(self) -> Iterator[tuple[WheelFilename, str]]:
+        """Yield wheels built for a package that is not chosen itself, with the reason (P-54)."""
+        for choice in self.choices.values():
+            filename, document = choice.selection.chosen, choice.metadata.document
+            if filename is None or document is None:
+                continue
+            namespaces = abi_namespaces(document.providers)
+            for feature, _ in choice.properties.features():
+                project = project_of(feature.name) if feature.namespace in namespaces else None
+                if project is not None and project not in self.choices:
+                    yield filename, f"it is built for {project}, which is not installed"
+
+    def reasons(self) -> Iterator[str]:
+        """Yield lines that say of each package without a wheel why none fits."""
+        for name, lines in self.misfits.items():
+            yield f"{name}:"
+            for line in lines:
+                yield f"  {line}"
+
+    def hint(self) -> str | None:
+        """Return what to do about packages that would have to be built; None if none is."""
+        if not any(self._packages[name].kind in _SOURCES for name in self.misfits):
+            return None
+        return (
+            "build a wheel and lock that, or lock without it; uv leaves a project out of its own "
+            "lock with --no-emit-project"
+        )
+
+    def _choose(self, name: NormalizedName) -> ReleaseChoice | None:
+        package = self._packages[name]
+        if not package.wheels or package.version is None:
+            source = _SOURCES.get(package.kind, package.kind)
+            self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
+            return None
+        choice = self._candidates.choice(name, package.version)
+        if choice.chosen is None:
+            self.misfits[name] = choice.refusals() or (choice.reason,)
+            return None
+        self.choices[name] = choice
+        self.needs.setdefault(name, {})
+        return choice
+
+    @staticmethod
+    def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[Requirement] | None:
+        """Return what the lock says that the chosen wheel needs; None if it does not say it."""
+        label = choice.selection.chosen.label if choice.selection.chosen else None
+        return None if package.needs is None else package.needs.get(label or "")  # F-102
+
+    def _needed(
+        self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
+    ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
+        """Return what the chosen wheel needs, with extras; None if nobody knows."""
+        listed = requirements = self._listed(package, choice)
+        if requirements is None:
+            wheel = choice.chosen
+            if wheel is None:  # pragma: no cover - only chosen wheels get here
+                return {}
+            try:
+                requirements = self._candidates.core_metadata(wheel).requires
+            except (NetworkError, FileProblem) as error:
+                note = f"what {package.name} needs cannot be read, so all of the lock is taken"
+                self.notes[f"{note}: {error.message}"] = None
+                return None
+        environment = self._candidates.target.environment
+        found: dict[NormalizedName, frozenset[NormalizedName]] = {}
+        for requirement in requirements:
+            try:
+                applies = requirement.applies(environment, extras, choice.context())  # F-118
+            except InvalidMarker as error:
+                self.notes[f"{package.name}: {requirement} is ignored: {error.message}"] = None
+                continue
+            if applies:
+                found[requirement.name] = (
+                    found.get(requirement.name, frozenset()) | requirement.extras
+                )
+        if listed is not None:
+            self.listed[package.name] = tuple(found)
+        return found
+
+
+def _environment(
+    target: Target, extras: Collection[str], groups: Collection[str]
+) -> dict[str, str | frozenset[str]]:
+    sets = {"extras": frozenset(extras), "dependency_groups": frozenset(groups)}
+    return {**target.environment, **sets}
+
+
+def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], where: str) -> bool:
+    try:
+        return marker.evaluate(environment)
+    except InvalidMarker as error:
+        error.where = where
+        raise
+
+
+def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collection[str]) -> None:
+    names = {canonicalize_name(name) for name in known}
+    unknown = sorted(name for name in set(asked) if canonicalize_name(name) not in names)
+    if unknown:
+        has = f"it has {', '.join(sorted(known))}" if known else f"it has no {what} at all"
+        raise UserError(
+            f"the lock was not made for the {what} {', '.join(unknown)}", where=lock.where, note=has
+        )
+
+
+def _pin(one: PackageChoice) -> Pin:
+    choice = one.choice
+    wheel = choice.chosen
+    if wheel is None:  # pragma: no cover - only chosen wheels get here
+        raise ValueError(one.package.name)
+    return Pin(
+        one.package.name,
+        choice.release.version,
+        wheel.file,
+        wheel.filename,
+        choice,
+        choice.properties,
+        one.context.properties,
+        reason=choice.reason,
+        requested=one.requested,
+        is_given=one.package.kind == "archive",
+    )

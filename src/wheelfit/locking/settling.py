@@ -1,0 +1,284 @@
+"""Which wheels of a resolved release a lock lists, and what each label of them needs.
+
+The resolver chose one wheel of each release. A lock holds the others too, as far as what they
+need goes together with the versions that are locked (F-120); what only they need is locked with
+them. A label that wants something else is left out, with a reason.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
+from wheelfit.core.markers import VariantContext
+from wheelfit.errors import HashMismatch, InvalidMarker, NoFit, WheelfitError
+from wheelfit.resolution.request import Asked
+from wheelfit.sources.at_once import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.request import LockRequest
+    from wheelfit.locking.solving import Solution, Solver
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Release
+    from wheelfit.resolution.resolution import Pin
+
+Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
+"""Requirements, each with the extra that it belongs to; None: it counts without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold what a lock has of one project in one environment."""
+
+    name: NormalizedName
+    version: Version
+    release: Release
+    """Everything that is listed of it."""
+    wheels: frozenset[str]
+    """File names of those that may be locked."""
+    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """File names of those that fit and may not, with the reason."""
+    needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
+    """What the wheel of each label may need."""
+    pythons: frozenset[SpecifierSet] = frozenset()
+    """What its wheels say of the Python they need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Hold what a lock has for one environment."""
+
+    environment: LockEnvironment
+    solution: Solution
+    parts: Mapping[NormalizedName, Part]
+
+
+def settle(solver: Solver, solution: Solution) -> Settled:
+    """Find every wheel that some machine of an environment could want.
+
+    :param solver: by which it was solved.
+    :param solution: what the environment gets, by the best labels.
+    """
+    return _Settling(solver, solution).settled()
+
+
+def possible_needs(
+    core: CoreMetadata,
+    context: VariantContext,
+    target: Target,
+    extras: Collection[NormalizedName],
+) -> Iterator[tuple[NormalizedName | None, Requirement]]:
+    """Yield what a wheel may need on a target, with the extra that asks for it (F-103).
+
+    :param core: metadata of the wheel.
+    :param context: its label with all properties that the label declares.
+    :param target: the environment.
+    :param extras: those of its project that are asked for.
+    """
+    environment = target.environment
+    for requirement in core.requires:
+        marker = requirement.marker
+        rest = True if marker is None else marker.resolve_variants(context, filtered=False)
+        if isinstance(rest, bool):
+            if rest:
+                yield None, requirement
+            continue
+        if rest.uses_variants:
+            yield None, requirement  # the machine decides
+            continue
+        try:
+            if rest.evaluate(environment):
+                yield None, requirement
+                continue
+            for extra in extras:
+                if rest.evaluate(environment, extra):
+                    yield extra, requirement
+        except InvalidMarker:
+            continue  # the resolver has told of it
+
+
+_Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
+
+
+class _Looked(NamedTuple):
+    """Hold a label of a release with a choice, and what it may need."""
+
+    key: _Key
+    called: str
+    needs: tuple[Requirement, ...]
+
+
+class _Settling:
+    """Look at label after label, until none brings anything new."""
+
+    def __init__(self, solver: Solver, solution: Solution) -> None:
+        self._solver = solver
+        self._solution = solution
+        self._request: LockRequest = solver.request
+        self._target = solution.environment.target
+        self._refused: dict[_Key, str] = {}
+        self._needs: dict[_Key, tuple[frozenset[NormalizedName], Needs]] = {}
+        self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
+
+    def settled(self) -> Settled:
+        candidates = self._look_at_all()
+        parts = {
+            pin.name: self._part(pin, self._chooser(pin, candidates))
+            for pin in self._solution.resolution.pins
+        }
+        return Settled(self._solution.environment, self._solution, parts)
+
+    def _look_at_all(self) -> Candidates:
+        while True:
+            candidates = self._solver.pinned(self._solution)
+            candidates.suppose(
+                KnownVersions(
+                    {
+                        name: KnownVersion(version, "is in the lock")
+                        for name, version in self._solution.versions.items()
+                    }
+                )
+            )
+            before = self._solution
+            self._fetch_ahead(candidates)
+            looked_at: list[_Looked] = []
+            for pin in self._solution.resolution.pins:
+                looked_at += self._look_at(pin, self._chooser(pin, candidates))
+            self._add(looked_at)
+            if self._solution is before:
+                return candidates
+
+    def _fetch_ahead(self, candidates: Candidates) -> None:
+        """Let the metadata of labels travel at the same time; what fails will fail again."""
+        wanted = [
+            (pin.name, pin.version, label)
+            for pin in self._solution.resolution.pins
+            if self._chooser(pin, candidates) is candidates
+            for label in candidates.choice(pin.name, pin.version).labels
+            if (pin.name, pin.version, label) not in self._needs
+        ]
+        threads = min(self._solver.threads, len(wanted))
+        if threads < 2:
+            return
+
+        def fetch(item: tuple[NormalizedName, Version, Label | None]) -> None:
+            with suppress(WheelfitError):
+                candidates.wheel_of(*item)
+
+        at_once(wanted, fetch, most=threads)
+
+    def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
+        """Return who judges a release: of plain wheels, and of given ones, who did already."""
+        release = pin.choice.release
+        has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
+        return closed if has_choice and not release.is_given else self._solution.candidates
+
+    def _look_at(self, pin: Pin, candidates: Candidates) -> Iterator[_Looked]:
+        """Read what the labels of a release need; yield those of releases with a choice.
+
+        Also those that are known: with what was added since, the resolver may have turned to
+        another label, and what only the former one needs is gone.
+        """
+        choice = candidates.choice(pin.name, pin.version)
+        extras = self._solution.extras[pin.name]
+        for label in choice.labels:
+            key = (pin.name, pin.version, label)
+            known = self._needs.get(key)
+            if key in self._refused:
+                continue
+            if known is None or known[0] != extras:
+                wheel = candidates.wheel_of(pin.name, pin.version, label)
+                if wheel is None:
+                    continue
+                core = candidates.core_metadata(wheel)
+                context = VariantContext(label or "", choice.declared(label))
+                needs = tuple(possible_needs(core, context, self._target, extras))
+                known = (extras, needs if self._request.dependencies else ())
+                self._needs[key] = known
+                if core.requires_python is not None:
+                    self._pythons.setdefault(key[:2], set()).add(core.requires_python)
+            if len(choice.labels) > 1 or label is not None:
+                called = f"{pin.name} {pin.version}" + (f" ({label})" if label else "")
+                yield _Looked(key, called, tuple(one for _, one in known[1]))
+
+    def _add(self, looked_at: Sequence[_Looked]) -> None:
+        """Hold what labels need against what is locked, and add what is new.
+
+        All at once, which mostly works; otherwise by halves, so that the better labels of a
+        release come first.
+        """
+        fresh = dict.fromkeys(asked for one in looked_at for asked in self._fresh(one))
+        if not fresh:
+            return
+        try:
+            self._solution = self._solver.again(self._solution, tuple(fresh))
+        except (NoFit, HashMismatch) as error:
+            if len(looked_at) > 1:
+                middle = len(looked_at) // 2
+                self._add(looked_at[:middle])
+                self._add(looked_at[middle:])
+                return
+            (one,) = looked_at
+            names = ", ".join(str(asked.requirement) for asked in fresh)
+            self._refused[one.key] = (
+                f"it needs {names}, which cannot be had with the locked versions: {error.message}"
+            )
+
+    def _fresh(self, one: _Looked) -> Sequence[Asked]:
+        """Return what a label needs that is not locked; refuse one that contradicts."""
+        fresh = []
+        for written in one.needs:
+            for needed in self._request.instead(written, self._target):
+                plain = replace(needed, marker=None)
+                if plain.url is not None:
+                    self._refused[one.key] = f"it needs {plain.name} from a URL"
+                    return ()
+                version = self._solution.versions.get(plain.name)
+                if version is not None and not plain.specifier.contains(version, prereleases=True):
+                    reason = f"it needs {plain}, and {version} is locked"
+                    self._refused[one.key] = reason
+                    return ()
+                if version is None or not plain.extras <= self._solution.extras[plain.name]:
+                    fresh.append(Asked(plain, one.called))
+        return fresh
+
+    def _part(self, pin: Pin, candidates: Candidates) -> Part:
+        choice = candidates.choice(pin.name, pin.version)
+        refused = {
+            verdict.filename.text: verdict.reason
+            for verdict in choice.selection.verdicts
+            if verdict.verdict == "rejected"
+            and verdict.filename.is_variant
+            and self._solver.policy.preferences.variants  # or the user knows
+            and self._target.tags.best(verdict.filename.tags) is not None
+        }
+        wheels = set()
+        for filename in choice.fitting:
+            key = (pin.name, pin.version, filename.label)
+            if key in self._refused:
+                refused[filename.text] = self._refused[key]
+            elif key in self._needs:
+                wheels.add(filename.text)
+        labels = {
+            label: needs
+            for (name, version, label), (_, needs) in self._needs.items()
+            if (name, version) == (pin.name, pin.version)
+            and (name, version, label) not in self._refused
+        }
+        pythons = frozenset(self._pythons.get((pin.name, pin.version), ()))
+        return Part(
+            pin.name, pin.version, choice.release, frozenset(wheels), refused, labels, pythons
+        )

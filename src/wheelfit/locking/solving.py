@@ -1,0 +1,261 @@
+"""Resolve what a lock is made for, once for each environment, with versions that stay.
+
+Environments agree as far as they can: each begins with the versions of an older lock, then of
+the environments before it. Mostly these will do, and then of each project only that one release
+is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import HashMismatch, NoFit, UserError
+from wheelfit.locking.every_label import EveryLabel
+from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.once import Once
+from wheelfit.resolution.request import Request
+from wheelfit.resolution.resolver import resolve
+from wheelfit.sources.reading import ReadsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.target import Target
+    from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.request import LockRequest
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Wheel
+    from wheelfit.resolution.request import Asked
+    from wheelfit.resolution.resolution import Resolution
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Repository
+
+Versions = dict["NormalizedName", "Version"]
+"""One version for each of some projects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Hold what one environment gets."""
+
+    environment: LockEnvironment
+    resolution: Resolution
+    candidates: Candidates = field(repr=False)
+    """By which it was chosen."""
+    more: tuple[Asked, ...] = ()
+    """What other labels than the chosen ones need besides."""
+
+    @property
+    def versions(self) -> Versions:
+        """Return the version of each project."""
+        return {pin.name: pin.version for pin in self.resolution.pins}
+
+    @property
+    def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
+        """Return the extras of each project that somebody needs."""
+        return {pin.name: pin.extras for pin in self.resolution.pins}
+
+
+class Solver:
+    """Resolve one request for one environment after the other.
+
+    :param request: what is asked.
+    :param repository: where to look; it should remember its answers.
+    :param policy: what the user decided about choosing wheels.
+    :param threads: how many questions to the sources travel at once.
+    """
+
+    def __init__(
+        self,
+        request: LockRequest,
+        repository: Repository,
+        policy: ChoicePolicy = ChoicePolicy(),
+        *,
+        threads: int = 12,
+    ) -> None:
+        self.request = request
+        self.repository = repository
+        self.policy = policy
+        self.threads = threads
+        self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
+        self._cores: Once[str, CoreMetadata] = Once()
+
+    def solve(
+        self,
+        environment: LockEnvironment,
+        preferred: Mapping[NormalizedName, Version],
+        more: Sequence[Asked] = (),
+        *,
+        candidates: Callable[[Repository], Candidates] | None = None,
+    ) -> Solution:
+        """Resolve for one environment.
+
+        :param environment: the environment.
+        :param preferred: versions that are taken as long as they will do.
+        :param more: what is asked for besides.
+        :param candidates: opens what chooses from a repository; default: every label counts.
+        :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
+        """
+        opened = candidates or (lambda repository: self.every_label(environment, repository))
+        if preferred:
+            chosen = opened(Pinned(self.repository, preferred, self._pages))
+            try:
+                return self._solution(environment, chosen, preferred, more)
+            except (NoFit, HashMismatch, UserError):
+                pass  # not all of them will do
+        return self._solution(environment, opened(self.repository), preferred, more)
+
+    def again(self, solution: Solution, more: Sequence[Asked]) -> Solution:
+        """Resolve once more with further needs, and with all versions as they are.
+
+        :param solution: what there is.
+        :param more: the needs.
+        :raises NoFit: that cannot be.
+        """
+        repository = Pinned(self.repository, solution.versions, self._pages)
+        # What a machine must agree on is its own business: labels that it would not mix stand
+        # side by side in a lock.
+        policy = replace(self.policy, agreements=())
+        chosen = self.every_label(solution.environment, repository, policy)
+        needs = (*solution.more, *more)
+        return self._solution(solution.environment, chosen, solution.versions, needs)
+
+    def every_label(
+        self,
+        environment: LockEnvironment,
+        repository: Repository,
+        policy: ChoicePolicy | None = None,
+    ) -> EveryLabel:
+        """Return candidates for every machine of an environment.
+
+        :param environment: the environment.
+        :param repository: where to look.
+        :param policy: what the user decided; default: as for everything.
+        """
+        policy = self.policy if policy is None else policy
+        return _Sharing(self._cores, repository, environment.target, policy)
+
+    def pinned(self, solution: Solution) -> EveryLabel:
+        """Return candidates that know the versions of a solution and no other.
+
+        :param solution: what there is.
+        """
+        repository = Pinned(self.repository, solution.versions, self._pages)
+        return self.every_label(solution.environment, repository)
+
+    def _solution(
+        self,
+        environment: LockEnvironment,
+        candidates: Candidates,
+        preferred: Mapping[NormalizedName, Version],
+        more: Sequence[Asked],
+    ) -> Solution:
+        request = self.request
+        asked = Request(
+            requirements=(*(root.asked() for root in request.roots), *more),
+            wheels=request.wheels,
+            constraints=request.constraints,
+            overrides=request.overrides,
+            excluded=request.excluded,
+            preferred=preferred,
+            prereleases=request.prereleases,
+            dependencies=request.dependencies,
+        )
+        resolution = resolve(asked, candidates, threads=self.threads)
+        return Solution(environment, resolution, candidates, tuple(more))
+
+
+class _Sharing(EveryLabel):
+    """Read equal metadata once, for however many environments.
+
+    :param cores: what was read, by what the index promises of it.
+    """
+
+    def __init__(
+        self,
+        cores: Once[str, CoreMetadata],
+        repository: Repository,
+        target: Target,
+        policy: ChoicePolicy,
+    ) -> None:
+        super().__init__(repository, target, None, policy)
+        self._shared = cores
+
+    def core_metadata(self, wheel: Wheel) -> CoreMetadata:
+        """Return the core metadata of a wheel.
+
+        What the index promises to be the same, bit by bit, is read once; nothing else is
+        (F-112).
+        """
+        text = wheel.filename.text
+        promised = wheel.file.metadata_hashes or {}
+        key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
+        return self._shared.get(
+            key, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+        )
+
+
+class Pinned(ReadsFiles):
+    """Implement ``Repository`` with one release only of some projects.
+
+    :param repository: where the files are.
+    :param versions: the release of each of these projects; one that is not listed any more
+        limits nothing.
+    :param pages: remembers what was cut out.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        versions: Mapping[NormalizedName, Version],
+        pages: dict[tuple[NormalizedName, Version], ProjectPage] | None = None,
+    ) -> None:
+        super().__init__(repository)
+        self.name = repository.name
+        self._repository = repository
+        self._versions = versions
+        self._pages = {} if pages is None else pages
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the files of the one release, or the whole page."""
+        version = self._versions.get(name)
+        if version is None:
+            return self._repository.project(name)
+        known = self._pages.get((name, version))
+        if known is not None:
+            return known
+        page = self._repository.project(name)
+        if page is None:
+            return None
+        files = tuple(file for file in page.files if _version_of(file.filename) == version)
+        page = replace(page, files=files) if files else page
+        self._pages[name, version] = page
+        return page
+
+
+def _version_of(filename: str) -> Version | None:
+    """Return the version in the name of a wheel or an index file; None of anything else."""
+    if filename.endswith(".whl"):
+        parts = filename.split("-", 2)
+        return _parsed(parts[1]) if len(parts) == 3 else None
+    found = parse_index_file_name(filename)
+    return None if found is None else found[1]
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> Version | None:
+    try:
+        return parse_version(text.replace("_", "-"))
+    except InvalidVersion:
+        return None

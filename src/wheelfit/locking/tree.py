@@ -1,0 +1,441 @@
+"""Who needs whom in a lock: for every machine with the conditions, or for one machine.
+
+A lock names what each wheel of a release needs by its label. Nothing is added up here: what
+only some labels need stays with those labels, and what a lock does not say is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.label_phrases import needs_in_words
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.markers import Marker
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.locking.document import Lock, LockedPackage
+    from wheelfit.locking.selection import LockSelection
+
+Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
+"""Whether it is known what each wheel of an entry needs, or only what some of them need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Say what a package needs, and with which of its wheels."""
+
+    name: NormalizedName
+    """What is needed."""
+    labels: tuple[Label | None, ...]
+    """Of the wheels that need it; None is the plain wheel."""
+    always: bool
+    """Whether every wheel of the entry needs it."""
+    entries: tuple[int, ...]
+    """Places of what is needed in `Tree.packages`; none: the lock does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLabel:
+    """Hold one label of an entry, or its plain wheel."""
+
+    label: Label | None
+    properties: PropertySet | None
+    """What it declares; None: a plain wheel, or nothing usable is said."""
+    condition: str
+    """What that asks of a machine, in words; empty for a plain wheel."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreePackage:
+    """Hold one entry of a lock."""
+
+    name: NormalizedName
+    version: Version | None
+    marker: Marker | None
+    """When the entry counts; None: always."""
+    labels: tuple[TreeLabel, ...]
+    """Each label that can be taken once, in the order of the lock; for one machine the chosen."""
+    branches: tuple[Branch, ...]
+    """What it needs, by name."""
+    known: Knowledge
+    requested: bool = False
+    """Whether the lock was made for it, and not only for what needs it."""
+    chosen: WheelFilename | None = None
+    """The wheel that the machine gets; None where no machine is looked at."""
+    reason: str = ""
+    """Why that wheel, in words."""
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether any wheel has a label."""
+        return any(one.label is not None for one in self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Hold one requirement that a lock was made for."""
+
+    requirement: Requirement
+    entries: tuple[int, ...]
+    """Places of what it asks for in `Tree.packages`."""
+
+    @property
+    def words(self) -> str:
+        """The requirement without its marker, and without the login that a URL may have."""
+        return redact(str(replace(self.requirement, marker=None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Hold the packages of a lock and who needs whom."""
+
+    packages: tuple[TreePackage, ...]
+    roots: tuple[Root, ...] | None
+    """What the lock was made for; None: it does not say."""
+    left_out: tuple[tuple[NormalizedName, str], ...] = ()
+    """What the machine does not get, with the reason."""
+    notes: tuple[str, ...] = ()
+    """What is not known, one sentence each."""
+    environments: tuple[str, ...] = ()
+    """Markers of which one must hold where the lock is used; none at all: it is for any place."""
+    requires_python: str | None = None
+    """Which Pythons the lock is for; None: it does not say."""
+
+    def starts(self) -> tuple[int, ...]:
+        """Return where to begin so that every package is met.
+
+        First what the lock was made for, then what nobody met so far needs.
+        """
+        first = dict.fromkeys(entry for root in self.roots or () for entry in root.entries)
+        needed = {entry for one in self.packages for entry in _below(one)}
+        free = (number for number in range(len(self.packages)) if number not in needed)
+        starts = list(dict.fromkeys((*first, *free)))
+        downwards = self._downwards()
+        met = set(_walked(starts, downwards))
+        for number in range(len(self.packages)):  # a circle that nothing leads into
+            if number not in met:
+                starts.append(number)
+                met |= _walked([number], downwards, known=met)
+        return tuple(starts)
+
+    def needed_by(self) -> dict[int, tuple[tuple[int, Branch], ...]]:
+        """Return for each place who needs it there: the place, and how."""
+        found: dict[int, list[tuple[int, Branch]]] = {}
+        for number, package in enumerate(self.packages):
+            for branch in package.branches:
+                for entry in branch.entries:
+                    found.setdefault(entry, []).append((number, branch))
+        return {entry: tuple(needing) for entry, needing in found.items()}
+
+    def only(self, places: Iterable[int]) -> Tree:
+        """Return the tree of some packages; what leads out of them is cut off.
+
+        :param places: of the packages that stay.
+        """
+        kept = sorted(set(places))
+        new = {old: number for number, old in enumerate(kept)}
+
+        def moved(entries: Iterable[int]) -> tuple[int, ...]:
+            return tuple(new[entry] for entry in entries if entry in new)
+
+        packages = tuple(
+            replace(
+                self.packages[old],
+                branches=tuple(
+                    replace(branch, entries=moved(branch.entries))
+                    for branch in self.packages[old].branches
+                    if moved(branch.entries) or not branch.entries
+                ),
+            )
+            for old in kept
+        )
+        roots = self.roots
+        if roots is not None:
+            cut = (replace(root, entries=moved(root.entries)) for root in roots)
+            roots = tuple(root for root in cut if root.entries)
+        return replace(self, packages=packages, roots=roots)
+
+    def within(self, depth: int) -> frozenset[int]:
+        """Return the packages that are reached in so many steps.
+
+        :param depth: 0 for what the lock was made for alone.
+        """
+        return _walked(self.starts(), self._downwards(), depth)
+
+    def above(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
+        """Return the packages of a name, and everything that needs them.
+
+        :param name: the name.
+        :param depth: how many steps to go; None: all.
+        """
+        start = [number for number, one in enumerate(self.packages) if one.name == name]
+        needing = self.needed_by()
+        upwards = {entry: [number for number, _ in found] for entry, found in needing.items()}
+        return _walked(start, upwards, depth)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "environments": list(self.environments),
+            "requires_python": self.requires_python,
+            "roots": None
+            if self.roots is None
+            else [
+                {
+                    "requirement": root.words,
+                    "name": root.requirement.name,
+                    "marker": _text(root.requirement.marker),
+                    "packages": list(root.entries),
+                }
+                for root in self.roots
+            ],
+            "packages": [_package(one) for one in self.packages],
+            "left_out": [{"name": name, "reason": reason} for name, reason in self.left_out],
+            "notes": list(self.notes),
+        }
+
+    def _downwards(self) -> Mapping[int, Sequence[int]]:
+        return {number: _below(one) for number, one in enumerate(self.packages)}
+
+
+def tree_of_all(lock: Lock) -> Tree:
+    """Return what any machine could get from a lock, with the conditions.
+
+    :param lock: the lock.
+    """
+    places = _places(package.name for package in lock.packages)
+    asked = {root.name for root in lock.roots or ()}
+    packages = tuple(
+        _entry(lock, number, places, requested=package.name in asked)
+        for number, package in enumerate(lock.packages)
+    )
+    roots = None
+    if lock.roots is not None:
+        roots = tuple(Root(root, places.get(root.name, ())) for root in lock.roots)
+    return _of(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
+
+
+def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
+    """Return what one machine gets from a lock.
+
+    :param lock: the lock.
+    :param selection: what was chosen from it for the machine.
+    """
+    places = _places(one.package.name for one in selection.chosen)
+    packages = []
+    for one in selection.chosen:
+        chosen = one.choice.selection.chosen
+        label = None if chosen is None else chosen.label
+        branches = tuple(
+            Branch(name, (label,), always=True, entries=places.get(name, ()))
+            for name in sorted(one.needs)
+        )
+        packages.append(
+            TreePackage(
+                one.package.name,
+                one.package.version,
+                one.package.marker,
+                (_label(one.package, label),),
+                branches,
+                "by-label",
+                one.requested,
+                chosen,
+                one.choice.reason,
+            )
+        )
+    roots = None
+    if selection.asked is not None:
+        found = (Root(one, places.get(one.name, ())) for one in selection.asked)
+        roots = tuple(root for root in found if root.entries)
+    left_out = tuple(sorted(selection.left_out.items()))
+    return _of(lock, Tree(tuple(packages), roots, left_out, selection.notes))
+
+
+def _of(lock: Lock, tree: Tree) -> Tree:
+    python = lock.pylock.requires_python
+    return replace(
+        tree,
+        environments=tuple(map(str, lock.environments)),
+        requires_python=None if python is None else str(python),
+    )
+
+
+def _places(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:
+    found: dict[NormalizedName, tuple[int, ...]] = {}
+    for number, name in enumerate(names):
+        found[name] = (*found.get(name, ()), number)
+    return found
+
+
+def _entry(
+    lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]], *, requested: bool
+) -> TreePackage:
+    package = lock.packages[number]
+    labels = tuple(dict.fromkeys(wheel.filename.label for wheel in package.wheels))
+    listed = _listed(lock, number, places)
+    branches = _by_label(package, labels, {**places, **(listed or {})})
+    known: Knowledge = "by-label"
+    if branches is None:
+        branches, known = _by_release(labels, listed)
+    return TreePackage(
+        package.name,
+        package.version,
+        package.marker,
+        tuple(_label(package, label) for label in labels),
+        branches,
+        known,
+        requested,
+    )
+
+
+def _by_label(
+    package: LockedPackage,
+    labels: Sequence[Label | None],
+    places: Mapping[NormalizedName, tuple[int, ...]],
+) -> tuple[Branch, ...] | None:
+    """Return what each wheel needs; None if the lock does not say it of every wheel."""
+    needs = package.needs
+    if needs is None or any((label or "") not in needs for label in labels):
+        return None
+    needing: dict[NormalizedName, list[Label | None]] = {}
+    for label in labels:
+        for name in dict.fromkeys(one.name for one in needs[label or ""]):
+            needing.setdefault(name, []).append(label)
+    return tuple(
+        Branch(name, tuple(found), len(found) == len(labels), places.get(name, ()))
+        for name, found in sorted(needing.items())
+    )
+
+
+def _by_release(
+    labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
+) -> tuple[tuple[Branch, ...], Knowledge]:
+    """Return what some wheel of an entry needs, whichever it is."""
+    if listed is None:
+        return (), "unknown"
+    always = len(labels) < 2  # with several, who needs what is anybody's guess
+    branches = tuple(
+        Branch(name, labels, always, entries) for name, entries in sorted(listed.items())
+    )
+    return branches, "by-label" if always else "by-release"
+
+
+def _listed(
+    lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]]
+) -> dict[NormalizedName, tuple[int, ...]] | None:
+    """Return the entries that ``packages.dependencies`` names (PEP 751); None: nothing is said.
+
+    A name may have several entries; the table says by the version which of them is meant.
+    """
+    needed = lock.pylock.packages[number].dependencies
+    if needed is None:
+        return None
+    found: dict[NormalizedName, dict[int, None]] = {}
+    for one in needed:
+        name = canonicalize_name(str(one.get("name", "")))
+        version = one.get("version")
+        entries = found.setdefault(name, {})
+        for entry in places.get(name, ()):
+            if version is None or str(lock.packages[entry].version) == str(version):
+                entries[entry] = None
+    return {name: tuple(entries) for name, entries in found.items()}
+
+
+def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
+    document = package.document
+    if label is None or document is None:
+        return TreeLabel(label, None, "")
+    properties = document.properties(label)
+    words = "" if properties is None else needs_in_words(properties, document.providers)
+    return TreeLabel(label, properties, words)
+
+
+def _notes(packages: Sequence[TreePackage], roots: Sequence[Root] | None) -> Iterator[str]:
+    if roots is None:
+        yield "the lock does not say what it was made for"
+    unknown = [one.name for one in packages if one.known == "unknown"]
+    if unknown and len(unknown) == len(packages):
+        yield "the lock does not say what any of its packages needs"
+    elif unknown:
+        yield f"the lock does not say what these need: {', '.join(dict.fromkeys(unknown))}"
+    vague = [one.name for one in packages if one.known == "by-release"]
+    if vague:
+        yield (
+            "the lock does not say which of their wheels need what: "
+            f"{', '.join(dict.fromkeys(vague))}"
+        )
+
+
+def _below(package: TreePackage) -> tuple[int, ...]:
+    return tuple(entry for branch in package.branches for entry in branch.entries)
+
+
+def _walked(
+    starts: Iterable[int],
+    ways: Mapping[int, Sequence[int]],
+    depth: int | None = None,
+    known: Container[int] = (),
+) -> frozenset[int]:
+    """Return what is reached along some ways, by the shortest first, and is not known yet."""
+    met = dict.fromkeys(starts, 0)
+    pending = deque(met)
+    while pending:
+        place = pending.popleft()
+        if depth is not None and met[place] >= depth:
+            continue
+        for following in ways.get(place, ()):
+            if following not in met and following not in known:
+                met[following] = met[place] + 1
+                pending.append(following)
+    return frozenset(met)
+
+
+def _package(package: TreePackage) -> dict[str, Any]:
+    return {
+        "name": package.name,
+        "version": None if package.version is None else str(package.version),
+        "marker": _text(package.marker),
+        "requested": package.requested,
+        "labels": [
+            {
+                "label": one.label,
+                "properties": None if one.properties is None else [str(p) for p in one.properties],
+                "condition": one.condition or None,
+            }
+            for one in package.labels
+        ],
+        "known": package.known,
+        "needs": [
+            {
+                "name": branch.name,
+                "labels": list(branch.labels),
+                "always": branch.always,
+                "packages": list(branch.entries),
+            }
+            for branch in package.branches
+        ],
+        "chosen": None
+        if package.chosen is None
+        else {
+            "filename": package.chosen.text,
+            "label": package.chosen.label,
+            "reason": package.reason,
+        },
+    }
+
+
+def _text(marker: Marker | None) -> str | None:
+    return None if marker is None else str(marker)

@@ -1,0 +1,67 @@
+"""A new lock, from entries that were built one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.versions import parse_version
+from wheelfit.locking.document import Lock
+from wheelfit.locking.faults import ROOTS, TOOL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+def new_lock(
+    packages: Iterable[Mapping[str, Any]],
+    *,
+    roots: Iterable[str] | None = None,
+    requires_python: str | None = None,
+    environments: Sequence[str] = (),
+    extras: Iterable[str] = (),
+    dependency_groups: Iterable[str] = (),
+    default_groups: Iterable[str] = (),
+    where: str = "",
+) -> Lock:
+    """Build a lock; the order of what is given does not matter, but for environments.
+
+    :param packages: entries of `wheelfit.locking.release.lock_release`, or of another lock.
+    :param roots: the requirements that the lock is made for, with markers where an extra
+        or a group asks for them, as ``rich ; 'dev' in dependency_groups``; None: not
+        recorded, and then everything is installed everywhere.
+    :param requires_python: which Pythons it is for.
+    :param environments: markers of the environments that it is for, as asked for.
+    :param extras: that may be asked for.
+    :param dependency_groups: groups that may be asked for.
+    :param default_groups: those that count when none is asked for.
+    :param where: the file, for messages.
+    :raises InvalidLock: something is wrong; says everything at once.
+    """
+    table: dict[str, Any] = {"lock-version": "1.0"}
+    if environments:
+        table["environments"] = list(environments)
+    if requires_python is not None:
+        table["requires-python"] = requires_python
+    lists = (
+        ("extras", extras),
+        ("dependency-groups", dependency_groups),
+        ("default-groups", default_groups),
+    )
+    distinct = {key: sorted(set(items)) for key, items in lists}
+    table |= {key: items for key, items in distinct.items() if items}
+    table["created-by"] = "wheelfit"
+    table["packages"] = sorted((dict(package) for package in packages), key=_order)
+    if roots is not None:
+        table["tool"] = {TOOL: {ROOTS: sorted(set(roots))}}
+    return Lock.of(table, where=where)
+
+
+def _order(package: Mapping[str, Any]) -> tuple[str, Version, str]:
+    """Sort entries of one name by version, then by marker."""
+    try:
+        version = parse_version(str(package.get("version", "0")))
+    except InvalidVersion:
+        version = Version("0")  # whoever checks the lock says so
+    return str(package.get("name")), version, str(package.get("marker", ""))

@@ -1,0 +1,189 @@
+"""Which packages of a result could use an accelerator, and would not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import NoAccelerator
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.ordering import Preferences
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.selection import Verdict
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Acceleration:
+    """Say of one package which accelerators it could use, and whether its build uses one."""
+
+    name: NormalizedName
+    version: Version
+    label: Label | None
+    """Of the build; None for a plain one."""
+    used: tuple[str, ...]
+    """Namespaces of the accelerators that the build uses."""
+    why_not: Mapping[str, str]
+    """Namespaces of the accelerators that builds of the release use, or else of the newest one
+    with variants, each with why the best of them is not the one; empty where the build uses an
+    accelerator."""
+    is_kept: bool = False
+    """Whether the build is installed already, and stays."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/errors.md`` describes."""
+        return {
+            "name": self.name,
+            "version": str(self.version),
+            "label": self.label,
+            "installed": self.is_kept,
+            "why_not": dict(self.why_not),
+        }
+
+    def __str__(self) -> str:
+        kept = "the installed " if self.is_kept else ""
+        return f"{kept}{self.name} {self.version} ({self.label or 'plain'})"
+
+
+def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Acceleration]:
+    """Yield the packages of a result that come in builds that use an accelerator.
+
+    :param resolution: what shall be there.
+    :param candidates: what there is, and by what it was chosen.
+    :raises NetworkError: a source cannot be read.
+    """
+    for pin in resolution.pins:
+        found = acceleration_of(
+            pin.name,
+            pin.version,
+            pin.label,
+            pin.properties,
+            pin.choice.selection.verdicts,
+            candidates,
+        )
+        if found is not None:
+            yield found
+    for kept in resolution.kept:
+        listing = None if accelerators_of(kept.properties) else candidates.listing(kept.name)
+        is_listed = listing is not None and kept.version in listing.releases
+        verdicts: Iterable[Verdict] = ()
+        if is_listed:
+            verdicts = candidates.choice(kept.name, kept.version).selection.verdicts
+        found = acceleration_of(
+            kept.name,
+            kept.version,
+            kept.label,
+            kept.properties,
+            verdicts,
+            candidates,
+            is_kept=True,
+        )
+        if found is not None:
+            yield found
+
+
+def acceleration_of(
+    name: NormalizedName,
+    version: Version,
+    label: Label | None,
+    properties: PropertySet,
+    verdicts: Iterable[Verdict],
+    candidates: Candidates,
+    *,
+    is_kept: bool = False,
+) -> Acceleration | None:
+    """Return what one package has to do with accelerators; None for most: nothing.
+
+    :param name: the project.
+    :param version: its release.
+    :param label: of the build that is taken.
+    :param properties: what the label stands for.
+    :param verdicts: on the wheels of the release, best first.
+    :param candidates: what there is; wheels for other platforms count too.
+    :param is_kept: whether the build is installed already.
+    :raises NetworkError: a source cannot be read.
+    """
+    used = accelerators_of(properties)
+    if used:
+        return Acceleration(name, version, label, used, {}, is_kept)
+    verdicts = [verdict for verdict in verdicts if verdict.filename.label is not None]
+    document = candidates.document_of(name, version) if verdicts else None
+    why_not: dict[str, str] = {}
+    for verdict in verdicts:
+        declared = document and document.properties(str(verdict.filename.label))
+        for namespace in accelerators_of(declared or EMPTY):
+            reason = (
+                "it fits, but what is installed is kept"
+                if is_kept and verdict.verdict != "rejected"
+                else verdict.reason
+            )
+            why_not.setdefault(namespace, f"{verdict.filename.label}: {reason}")
+    if not why_not:  # a release without such builds is no way round either
+        for declared in candidates.offered(name):
+            for namespace in accelerators_of(declared):
+                why_not[namespace] = "builds of another release use one, none of this release does"
+    return Acceleration(name, version, label, (), why_not, is_kept) if why_not else None
+
+
+def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
+    """Return the error that packages would go without an accelerator; None if none does.
+
+    :param found: what `accelerations` says.
+    """
+    without = [one for one in found if not one.used]
+    if not without:
+        return None
+    names = ", ".join(f"{one.name} {one.version}" for one in without)
+    verb, whose = ("uses", "it") if len(without) == 1 else ("use", "them")
+    lines = [
+        f"{one}: {namespace}: {reason}"
+        for one in without
+        for namespace, reason in one.why_not.items()
+    ]
+    hints = ["wheelfit doctor says what is wrong with the machine"]
+    if any(one.is_kept for one in without):
+        hints.append("--force-reinstall replaces what is installed")
+    hints.append("without --require-accelerator the builds named are taken")
+    return NoAccelerator(
+        f"{names} {verb} no accelerator, though other builds of {whose} do",
+        note="\n".join(lines),
+        hint="; ".join(hints),
+        details=[one.to_mapping() for one in without],
+    )
+
+
+def unwished_libraries(resolution: Resolution, preferences: Preferences) -> Iterator[str]:
+    """Yield that libraries of an accelerator come along that the user does not want.
+
+    Of a plain wheel nothing is known but what it needs; no wish keeps that away.
+
+    :param resolution: what shall be there.
+    :param preferences: what the user wishes.
+    """
+    bringing: dict[str, None] = {}
+    libraries: dict[str, None] = {}
+    for edge in resolution.edges:
+        owner = owner_of_libraries(edge.needed)
+        is_unwanted = owner is not None and ACCELERATORS[owner] in preferences.forbid
+        if is_unwanted and resolution.pin(edge.needed) is not None:
+            libraries[edge.needed] = None
+            if owner_of_libraries(edge.needing) is None:
+                bringing[str(resolution.pin(edge.needing) or edge.needing)] = None
+    if libraries:
+        yield (
+            "wishes leave out builds, not what a wheel needs, so libraries of accelerators come "
+            f"along ({listed([*libraries])}), needed by "
+            f"{listed([*bringing])}; take that from an index with other builds, or "
+            "leave a library out with --exclude"
+        )

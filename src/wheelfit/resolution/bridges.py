@@ -1,0 +1,252 @@
+"""What choosing among the members of a bridged family asks for beyond choosing among variants.
+
+A family is a project whose builds were published under several names. So its builds do not keep
+pace with each other, and two of them can be asked for by name at the same time, though they own
+the same files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.core.labels import NULL
+from wheelfit.core.metadata import read_document
+from wheelfit.core.support import namespaces_used
+from wheelfit.errors import NoFit, NoSolution
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.bridges import Family
+    from wheelfit.core.labels import Label
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Listing
+    from wheelfit.resolution.request import Present
+    from wheelfit.resolution.resolution import Pin, Resolution
+
+
+def favoured(
+    candidates: Candidates,
+    name: NormalizedName,
+    installed: Mapping[NormalizedName, Present],
+    *,
+    prereleases: bool,
+) -> Version | None:
+    """Return the newest release of a family with a member that wants what the machine has.
+
+    Members keep pace badly: a newer release that only the member for any machine has would
+    otherwise cost an accelerator. A member that is installed need not be replaced by a newer one.
+
+    :param candidates: what the machine has, and what the user wishes.
+    :param name: the project that the family stands for.
+    :param installed: what may stay.
+    :param prereleases: whether they count.
+    :return: None where that is no question.
+    :raises NetworkError: a source cannot be read.
+    """
+    family, listing = candidates.bridge(name), candidates.listing(name)
+    labels = None if family is None else _fitting(candidates, name, family)
+    if not labels or listing is None:
+        return None
+    fitting = [
+        version
+        for version, release in listing.releases.items()
+        if (prereleases or not version.is_prerelease)
+        and any(
+            wheel.rejection is None
+            and not wheel.is_yanked
+            and wheel.filename.label in labels
+            and not candidates.is_rejected(wheel.filename)
+            for wheel in release.wheels
+        )
+    ]
+    if not candidates.is_for_one_machine:
+        return _of_everybody(listing, fitting, prereleases=prereleases)
+    for member in () if family is None else family.distributions:
+        present = installed.get(member)
+        if present is not None and member != name and present.version in fitting:
+            return present.version
+    return fitting[0] if fitting else None
+
+
+def _of_everybody(
+    listing: Listing, fitting: Sequence[Version], *, prereleases: bool
+) -> Version | None:
+    """Return one release for all machines: it must have something for any, if one has."""
+    everybody = [
+        version
+        for version, release in listing.releases.items()
+        if (prereleases or not version.is_prerelease)
+        and any(
+            wheel.rejection is None and wheel.filename.label in (None, NULL)
+            for wheel in release.wheels
+        )
+    ]
+    best = [version for version in everybody if version in fitting] or everybody or fitting
+    return best[0] if best else None
+
+
+def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> set[Label]:
+    """Return the labels with conditions that machine and user meet."""
+    members = {one.label: one for one in family.members if one.label is not None and one.when}
+    if not members or not candidates.policy.preferences.variants:
+        return set()
+    pinned = candidates.policy.preferences.labels.get(name)
+    if pinned is not None:
+        return {pinned}
+    document = read_document(
+        json.dumps(family.document(members.values())).encode(), where=f"bridge {family.name}"
+    )
+    found = set()
+    support = candidates.support_of(
+        document, namespaces_used(member.when for member in members.values())
+    )
+    wishes = candidates.applying(name, document)
+    for label, member in members.items():
+        if support.refusal(member.when) or candidates.objection(member.when):
+            continue
+        if wishes.objection(member.when, support) is None:
+            found.add(label)
+    return found
+
+
+# --- members that own the same files ---------------------------------------------------------
+
+
+def _stands_for(pin: Pin, family: Family) -> NormalizedName:
+    """Return the distribution whose files a pin of a family brings.
+
+    :param pin: of the project that the family stands for.
+    :param family: the family.
+    """
+    if pin.file.is_selector and pin.label is not None:
+        member = family.member_of(pin.label, pin.version)
+        if member is not None:
+            return member.distribution
+    return pin.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """Name members of one family that would be installed together."""
+
+    family: Family
+    members: tuple[NormalizedName, ...]
+    """All of them."""
+
+
+def _superseded(
+    resolution: Resolution, around: Mapping[NormalizedName, Present], candidates: Candidates
+) -> frozenset[NormalizedName]:
+    """Return the members that leave because a family's name gets another one.
+
+    Only what a selector brought, which is replaced itself.
+
+    :param resolution: what was resolved.
+    :param around: what is installed.
+    :param candidates: by which it was resolved.
+    """
+    staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
+    found = set()
+    for pin in resolution.pins:
+        family, old = candidates.bridge(pin.name), around.get(pin.name)
+        if family is None or not family.exclusive or old is None or old.label is None:
+            continue
+        former = family.member_of(old.label, old.version)
+        if former is not None and former.distribution not in staying:
+            found.add(former.distribution)
+    return frozenset(found & around.keys())
+
+
+def alone(
+    resolution: Resolution,
+    again: Callable[[], Resolution],
+    candidates: Candidates,
+    around: Mapping[NormalizedName, Present],
+) -> Resolution:
+    """Resolve so that of a family whose members own the same files there is only one.
+
+    Where something needs a member by its name, or it is installed without the family having
+    asked for it, that is also what the family's name gets.
+
+    :param resolution: what was resolved.
+    :param again: resolves once more.
+    :param candidates: what there is to choose from.
+    :param around: what is installed.
+    :raises NoSolution: two members are needed by their names, or the one that is needed does
+        not fit.
+    """
+    if not candidates.is_for_one_machine:
+        return resolution
+    while (clash := next(_clashes(resolution, candidates, around), None)) is not None:
+        asked = _asked_by_name(clash, resolution, around)
+        if len(asked) != 1 or not _only(clash, asked[0], candidates):
+            raise _refusal(clash)
+        try:
+            resolution = again()
+        except NoFit as error:
+            raise _refusal(clash, error.message) from None
+    return replace(resolution, leaving=_superseded(resolution, around, candidates))
+
+
+def _clashes(
+    resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, Present]
+) -> Iterator[_Clash]:
+    there = {*around, *(pin.name for pin in resolution.pins)}
+    there -= _superseded(resolution, around, candidates)
+    for pin in resolution.pins:
+        family = candidates.bridge(pin.name)
+        if family is None or not family.exclusive or family.is_of_indexes:
+            continue
+        found = [name for name in family.distributions if name in there and name != pin.name]
+        if _stands_for(pin, family) == pin.name:
+            found.append(pin.name)
+        if len(found) > 1:
+            yield _Clash(family, tuple(found))
+
+
+def _asked_by_name(
+    clash: _Clash, resolution: Resolution, around: Mapping[NormalizedName, Present]
+) -> list[NormalizedName]:
+    """Return the members that are there, or needed by something else than the family."""
+    needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}
+    needed |= {pin.name for pin in resolution.pins if pin.requested}
+    needed |= around.keys()
+    own = clash.family.name
+    return [name for name in clash.members if name in needed and name != own]
+
+
+def _only(clash: _Clash, member: NormalizedName, candidates: Candidates) -> bool:
+    """Reject all of a family but one member; tell whether there was anything to reject."""
+    listing = candidates.listing(clash.family.name)
+    if listing is None:  # pragma: no cover - it was resolved
+        return False
+    rejected = False
+    for version, release in listing.releases.items():
+        labels = {
+            one.label for one in clash.family.members_of(version) if one.distribution == member
+        }
+        for wheel in release.wheels:
+            if wheel.filename.label in labels or candidates.is_rejected(wheel.filename):
+                continue
+            candidates.reject(wheel.filename, f"{member} is needed too, and owns the same files")
+            rejected = True
+    return rejected
+
+
+def _refusal(clash: _Clash, why: str = "") -> NoSolution:
+    names = listed(clash.members)
+    reasons = [f"all of them are builds of {clash.family.name}"]
+    if why:
+        reasons.append(f"one of them for all who need it will not do: {why}")
+    return NoSolution(
+        f"{names} own the same files, and only one of them can be installed",
+        note="\n".join(reasons),
+        hint="--override or --exclude says which of them is not needed",
+    )

@@ -1,0 +1,137 @@
+"""The builds of a release that was built for versions of other packages (P-52, P-53).
+
+Most releases have one wheel to take, whatever else is chosen. One with ABI dependencies
+has several: each label, and of a label with several values each of those, is a build of
+its own, with its own needs (F-112).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from wheelfit.core.abi_dependency import abi_namespaces, branches
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import EMPTY, Property, PropertySet
+from wheelfit.resolution.problem import Build, Need, Package
+from wheelfit.resolution.version_set import VersionSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.core.abi_dependency import Branch, KnownVersions
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.ordering import Preferences
+    from wheelfit.core.support import Support
+    from wheelfit.resolution.release_choice import ReleaseChoice
+
+_MOST = 1000
+"""Builds for other packages that are tried of one release."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBuild:
+    """Hold one build of a release."""
+
+    label: Label | None
+    """None for the plain wheel."""
+    met: PropertySet = EMPTY
+    """Its properties as markers see them, if its branch is taken (F-103, F-111)."""
+    branches: tuple[Branch, ...] = ()
+    """The versions of other packages it is then made for; empty: of none."""
+    is_installed: bool = field(default=False, compare=False)
+    """Whether it is there already."""
+
+    @property
+    def context(self) -> VariantContext:
+        """What variant markers of its metadata see."""
+        return VariantContext(self.label or "", self.met)
+
+    def build(self) -> Build:
+        """Return it as the solver wants it."""
+        return Build(
+            self.label or "plain wheel",
+            tuple(
+                Need(Package(branch.project), VersionSet.of(branch.specifier), str(branch))
+                for branch in self.branches
+            ),
+        )
+
+
+def is_bound(document: VariantDocument | None, properties: PropertySet) -> bool:
+    """Tell whether a label was built for versions of other packages.
+
+    :param document: whose label it is.
+    :param properties: what the label declares.
+    """
+    if document is None or not properties:
+        return False
+    return not abi_namespaces(document.providers).isdisjoint(properties.namespaces)
+
+
+def builds_of_release(
+    choice: ReleaseChoice, preferences: Preferences, known: KnownVersions
+) -> Iterator[ReleaseBuild]:
+    """Yield the builds that may be chosen, best label first.
+
+    :param choice: which labels fit.
+    :param preferences: what the user forbids.
+    :param known: versions that cannot change.
+    """
+    document, support = choice.metadata.document, choice.support
+    bound = 0
+    for label in choice.labels:
+        if document is None or support is None or label is None:
+            yield ReleaseBuild(label)
+            continue
+        properties = choice.declared(label)
+        for build in builds_of_label(label, properties, document, support, preferences, known):
+            bound += bool(build.branches)
+            if bound > _MOST and build.branches:
+                break
+            yield build
+
+
+def builds_of_label(
+    label: Label,
+    properties: PropertySet,
+    document: VariantDocument,
+    support: Support,
+    preferences: Preferences,
+    known: KnownVersions,
+    *,
+    is_installed: bool = False,
+) -> Iterator[ReleaseBuild]:
+    """Yield the builds that a label stands for, the most recent versions first.
+
+    :param label: what it is called.
+    :param properties: what it declares.
+    :param document: whose label it is.
+    :param support: what the target supports of it.
+    :param preferences: what the user forbids.
+    :param known: versions that cannot change.
+    :param is_installed: whether it is there already.
+    """
+    namespaces = abi_namespaces(document.providers)
+    forbidden = frozenset(
+        (item.namespace, item.feature, item.value)
+        for item in preferences.forbid
+        if isinstance(item, Property)
+    )
+    # F-110: what the system supports counts, whatever the user forbids.
+    others = [
+        item for item in properties if item.namespace not in namespaces and support.supports(item)
+    ]
+    for way in islice(branches(properties, namespaces, forbidden), _MOST):
+        if all(_is_possible(branch, known) for branch in way):
+            met = [Property(*branch.feature, value) for branch in way for value in branch.met]
+            yield ReleaseBuild(label, PropertySet([*others, *met]), way, is_installed)
+
+
+def _is_possible(branch: Branch, known: KnownVersions) -> bool:
+    fixed = known.versions.get(branch.project)
+    return fixed is None or SpecifierSet(branch.specifier).contains(fixed.version, prereleases=True)

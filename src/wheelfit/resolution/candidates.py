@@ -1,0 +1,630 @@
+"""Which wheel of a release fits a target, and why the others do not.
+
+For each release the steps of F-90, lazily: nothing is fetched before somebody asks
+about that very release, and what a machine supports is asked only for namespaces
+that occur in wheels whose tags fit (P-22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.agreements import AGREEMENTS, turned
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.degradations import Degradation, in_one_line
+from wheelfit.core.ordering import Preferences
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
+from wheelfit.core.selection import select
+from wheelfit.core.support import namespaces_used, support_for
+from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.resolution.cautions import about_choice
+from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
+from wheelfit.resolution.once import Once
+from wheelfit.resolution.release_choice import ReleaseChoice
+from wheelfit.resolution.release_metadata import (
+    MetadataPolicy,
+    ReleaseMetadata,
+    obtain,
+    strictly,
+)
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.tags import Tag
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.agreements import Agreed, Agreement
+    from wheelfit.core.bridges import Family
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector, Plugins
+    from wheelfit.core.selection import Selection
+    from wheelfit.core.support import Support
+    from wheelfit.core.target import Target
+    from wheelfit.resolution.listing import Release, Wheel
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePolicy:
+    """Hold what the user decided about choosing wheels."""
+
+    providers: ProviderPolicy = field(default_factory=ProviderPolicy)
+    preferences: Preferences = field(default_factory=Preferences)
+    metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    """Digests of which a project's file must have one (F-94); projects not listed are free."""
+    agreements: tuple[Agreement, ...] = AGREEMENTS
+    """What builds that are installed together agree on."""
+    mixed: frozenset[str] = frozenset()
+    """Names of agreements that do not bind, because the user allows what they forbid."""
+
+    @property
+    def binding(self) -> tuple[Agreement, ...]:
+        """The agreements that count."""
+        return tuple(one for one in self.agreements if one.name not in self.mixed)
+
+
+class Candidates:
+    """Answer which wheels fit; remember every answer.
+
+    Every method may be called from several threads at once.
+
+    :param repository: where to look and read.
+    :param target: the Python that will run what is chosen.
+    :param machine: who says what the target supports; None: only the user's lists do.
+    :param policy: what the user decided.
+    :param user_lists: a host file; it answers before the machine (P-44).
+    :param plugins: who asks plugins that are trusted; default: nobody (P-14, P-15).
+    """
+
+    is_for_one_machine = True
+    """Whether what is chosen shall be together in one environment."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        target: Target,
+        machine: Detector | None,
+        policy: ChoicePolicy = ChoicePolicy(),
+        *,
+        user_lists: Detector | None = None,
+        plugins: Plugins = NoPlugins(),
+    ) -> None:
+        self.repository = repository
+        self.target = target
+        self.policy = policy
+        self._machine = machine
+        self._user_lists = user_lists
+        self._plugins = plugins
+        self._asking = RLock()
+        self._given: dict[NormalizedName, ProjectPage] = {}
+        self._rejected: dict[str, str] = {}
+        self._unsound: dict[str, Degradation] = {}
+        self._known = KnownVersions(policy.providers.abi_versions, is_open=True)
+        self._agreed: tuple[Agreed, ...] = ()
+        self._installed: dict[NormalizedName, tuple[Label, PropertySet]] = {}
+        self._listings: Once[NormalizedName, Listing | None] = Once()
+        self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
+        self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
+        self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
+        self._cores: Once[str, CoreMetadata] = Once()
+        self._fit: dict[str, CoreMetadata] = {}
+
+    # --- listings -----------------------------------------------------------------
+
+    def give(self, page: ProjectPage) -> None:
+        """Let some files stand for a whole project, whatever the sources list (F-125).
+
+        :param page: the files; the repository must be able to read them.
+        """
+        self._given[page.name] = page
+        self._listings.forget(page.name)
+
+    def listing(self, name: NormalizedName) -> Listing | None:
+        """Return what is listed of a project; None when nobody knows it.
+
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._listings.get(name, lambda: self._list(name))
+
+    def bridge(self, name: NormalizedName) -> Family | None:
+        """Return the family whose members stand for a project; None of anything else.
+
+        :param name: of the project.
+        :raises NetworkError: a source cannot be read.
+        """
+        listing = self.listing(name)
+        return None if listing is None else listing.bridge
+
+    def look_again(self, name: NormalizedName) -> None:
+        """Forget everything about a project whose files are not what they were.
+
+        :param name: of the project.
+        """
+        self._listings.forget(name)
+        self._offers.forget(name)
+        self._choices, self._variants, self._cores = Once(), Once(), Once()
+
+    def is_given(self, name: NormalizedName) -> bool:
+        """Tell whether the user's own files stand for the project."""
+        return name in self._given
+
+    def _list(self, name: NormalizedName) -> Listing | None:
+        given = self._given.get(name)
+        page = given or self.repository.project(name)
+        if page is None:
+            return None
+        allowed = self.policy.hashes.get(name, frozenset())
+        return sort_page(page, self.target, allowed=allowed, is_given=given is not None)
+
+    # --- choosing -------------------------------------------------------------------
+
+    def suppose(self, known: KnownVersions) -> None:
+        """Let builds for versions of other packages be judged by what is known (P-51).
+
+        :param known: the versions; by default none, and all are still to be chosen.
+        """
+        if known != self._known:
+            self._known = known
+            self._choices = Once()
+
+    def hold_on_to(self, installed: Mapping[NormalizedName, tuple[Label, PropertySet]]) -> None:
+        """Take, of every release where it fits, the build that is installed.
+
+        :param installed: labels by project, with what they declare; default: none, and the
+            best is taken.
+        """
+        if installed != self._installed:
+            self._installed = dict(installed)
+            self._choices = Once()
+
+    def agree(self, agreed: Sequence[Agreed]) -> None:
+        """Take no wheel that does not go with what the environment agrees on.
+
+        :param agreed: the values, of each agreement one at most; those before are forgotten.
+        """
+        if tuple(agreed) != self._agreed:
+            self._agreed = tuple(agreed)
+            self._choices = Once()
+
+    def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
+        """Return why a build does not go with what is agreed on; None when it does.
+
+        :param properties: what its label declares.
+        :param is_installed: whether it is there already.
+        """
+        for one in self._agreed:
+            if is_installed and one.spares_installed:
+                continue
+            objection = one.objection(properties)
+            if objection is not None:
+                return objection
+        return None
+
+    def choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        """Return the verdicts on the wheels of a release, by file names and variants.
+
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._choices.get(
+            (name, version), lambda: self._choose(name, version, self._known, {})
+        )
+
+    def usable(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        """Return the same once the core metadata of the chosen wheel has been read too.
+
+        A wheel whose metadata is unsound or wants another Python is rejected, and
+        the next one takes its place (F-94).
+
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        while True:
+            choice = self.choice(name, version)
+            wheel = choice.chosen
+            if wheel is None:
+                return choice
+            reason = self._unfit(wheel)
+            if reason is None:
+                return choice
+            self.reject(wheel.filename, reason)
+
+    @property
+    def known(self) -> KnownVersions:
+        """The versions by which builds for other packages are judged (P-51)."""
+        return self._known
+
+    def wheel_of(self, name: NormalizedName, version: Version, label: Label | None) -> Wheel | None:
+        """Return the wheel to take if a label is taken, its core metadata read.
+
+        :param label: None for the plain wheel.
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        while True:
+            choice = self.choice(name, version)
+            wheel = choice.best_of(label)
+            reason = None if wheel is None else self._unfit(wheel)
+            if wheel is None or reason is None:
+                return wheel
+            self.reject(wheel.filename, reason)
+
+    def settled(
+        self,
+        name: NormalizedName,
+        version: Version,
+        label: Label | None,
+        known: KnownVersions,
+    ) -> ReleaseChoice:
+        """Return the verdicts once the versions of everything else are known (F-111).
+
+        :param label: the one that was taken; better ones that fit were given up.
+        :param known: all versions that are installed or chosen.
+        """
+        given_up: dict[str, str] = {}
+        choice = self._choose(name, version, known, given_up)
+        for verdict in choice.selection.verdicts:
+            if verdict.verdict == "rejected" or verdict.filename.label == label:
+                break
+            given_up[verdict.filename.text] = (
+                "given up (P-55): what it needs cannot be had together with the rest"
+            )
+        return self._choose(name, version, known, given_up) if given_up else choice
+
+    def core_metadata(self, wheel: Wheel) -> CoreMetadata:
+        """Return the core metadata of a wheel (F-95: only of the one that is chosen).
+
+        :raises InvalidWheel: it cannot be understood.
+        :raises HashMismatch: it is not what was promised.
+        :raises NetworkError: it cannot be read.
+        """
+        text = wheel.filename.text  # F-112: per file, so that labels never share it
+        return self._cores.get(
+            text, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+        )
+
+    def reject(self, filename: WheelFilename, reason: str) -> None:
+        """Take a wheel out of the choice for good; ask again and the next one is chosen.
+
+        :param filename: a wheel that was chosen.
+        :param reason: a clause without a final full stop.
+        """
+        self._rejected[filename.text] = reason
+        self._choices.forget((filename.name, filename.version))
+
+    def is_rejected(self, filename: WheelFilename) -> bool:
+        """Tell whether a wheel was taken out of the choice.
+
+        :param filename: the wheel.
+        """
+        return filename.text in self._rejected
+
+    def restore(self, filename: WheelFilename) -> None:
+        """Take back that a wheel was rejected.
+
+        :param filename: the wheel.
+        """
+        self._rejected.pop(filename.text, None)
+        self._choices.forget((filename.name, filename.version))
+
+    def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
+        """Hold the document inside a downloaded wheel against what it was chosen by (F-93).
+
+        :param choice: how it was chosen.
+        :param data: ``variant.json`` of the wheel; None if it has none.
+        :returns: None when they agree, else why the wheel must be rejected.
+        :raises BadMetadata: they do not, and the user wants strictness.
+        """
+        filename, document = choice.selection.chosen, choice.metadata.document
+        if filename is None or filename.label is None or document is None:
+            return None  # F-10: nothing inside a plain wheel matters
+        if data is None and choice.chosen is not None:
+            data = choice.chosen.file.declared
+        from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
+            disagreement,
+            read_wheel_document,
+        )
+
+        try:
+            own = read_wheel_document(
+                data,
+                filename.label,
+                where=filename.text,
+                limits=self.policy.metadata.limits,
+                accept_unknown_drafts=self.policy.metadata.accept_unknown_drafts,
+            )
+        except InvalidWheel as error:
+            reason: str | None = error.message
+        else:
+            reason = disagreement(own, document, filename.label)
+        if reason is not None:
+            self._lose(filename, MetadataDisagreement.reference, reason)
+        return reason
+
+    def support_of(
+        self,
+        document: VariantDocument,
+        namespaces: Iterable[str],
+        known: KnownVersions | None = None,
+    ) -> Support:
+        """Return what the target supports, of some namespaces of a document.
+
+        :param document: whose providers count.
+        :param namespaces: whom to ask about; nobody else is asked (P-22).
+        :param known: versions that builds may be made for; default: what is supposed.
+        """
+        with self._asking:  # a detector need not expect two threads at once
+            return support_for(
+                document,
+                self._machine,
+                environment=self.target.environment,
+                user_lists=self._user_lists,
+                policy=self.policy.providers,
+                namespaces=namespaces,
+                known=self._known if known is None else known,
+                plugins=self._plugins,
+            )
+
+    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:
+        """Return what a user should not overlook about a choice of these.
+
+        :param choice: with or without a chosen wheel.
+        """
+        return about_choice(choice, self.policy.preferences)
+
+    def _choose(
+        self,
+        name: NormalizedName,
+        version: Version,
+        known: KnownVersions,
+        given_up: Mapping[str, str],
+    ) -> ReleaseChoice:
+        listing = self.listing(name)
+        if listing is None:
+            raise KeyError(name)
+        release = listing.releases[version]
+        rejections = {**self._first_sight(release), **given_up}
+        metadata, support = ReleaseMetadata(), None
+        # F-90, steps 1 to 4.
+        wheels = self._variant_wheels(release, rejections)
+        if wheels:
+            metadata = self._metadata_of(release, wheels)
+            support = self._ask(metadata, wheels, known)
+        # Steps 5 to 8.
+        judge = partial(
+            select,
+            [wheel.filename for wheel in release.wheels],
+            document=metadata.document,
+            support=support,
+            tags=self.target.tags,
+            preferences=self.applying(name, metadata.document),
+            installed=self._held(name, metadata.document),
+        )
+        later = self._built_here(release, rejections)
+        selection = judge(extra_rejections={**metadata.rejections, **rejections, **later})
+        if selection.chosen is None and later:
+            selection = judge(extra_rejections={**metadata.rejections, **rejections})
+        elif later:
+            rejections |= later
+        alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
+        apart = self._apart(selection)
+        if apart:
+            selection = judge(extra_rejections={**metadata.rejections, **rejections, **apart})
+        unsound = [self._unsound.get(wheel.filename.text) for wheel in release.wheels]
+        degradations = (*metadata.degradations, *filter(None, unsound))
+        line = in_one_line(degradations)
+        notes = [f"{name} {version}: {line}"] if line else []
+        if support is not None:
+            notes += support.warnings  # of the machine, whatever release asks
+        if release.is_yanked and selection.chosen is not None:
+            reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
+            notes.append(f"{name} {version} was taken back by its publisher ({reason})")
+        return ReleaseChoice(
+            release,
+            selection,
+            metadata,
+            support,
+            tuple(notes),
+            degradations=degradations,
+            alone=alone if apart else (),
+        )
+
+    @staticmethod
+    def _built_here(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
+        """Return what would have to be built first; every wheel that fits goes before (F-92)."""
+        return {
+            wheel.filename.text: "a wheel fits, so nothing need be built from it"
+            for wheel in release.wheels
+            if wheel.file.origin is not None
+            and not release.is_given
+            and wheel.filename.text not in rejections
+        }
+
+    def _held(self, name: NormalizedName, document: VariantDocument | None) -> Label | None:
+        """Return the label of a release that stands for the installed build, if any does.
+
+        It is called the same, and is for the same CUDA; else it has the same properties.
+        """
+        held = self._installed.get(name)
+        if held is None or document is None:
+            return None
+        label, properties = held
+        same = document.variants.get(label)
+        if not properties:  # nobody knows for what it is
+            return label
+        if same is not None and turned(properties, same, self.policy.agreements) is None:
+            return label
+        return next((one for one, its in document.variants.items() if its == properties), None)
+
+    def _apart(self, selection: Selection) -> dict[str, str]:
+        """Return which wheels would fit, but not together with the others, with the reason."""
+        if not self._agreed:
+            return {}
+        found: dict[str, str] = {}
+        for verdict in selection.verdicts:
+            if verdict.verdict == "rejected":
+                break
+            objection = self.objection(verdict.properties or EMPTY)
+            if objection is not None:
+                found[verdict.filename.text] = objection
+        return found
+
+    def _first_sight(self, release: Release) -> dict[str, str]:
+        """Return why wheels are out, before variants are looked at (F-94)."""
+        rejections: dict[str, str] = {}
+        all_yanked = release.is_yanked  # asked once, for it looks at every wheel
+        for wheel in release.wheels:
+            text = wheel.filename.text
+            if text in self._rejected:
+                rejections[text] = self._rejected[text]
+            elif wheel.rejection is not None and wheel.rejection is not NO_TAG:
+                rejections[text] = wheel.rejection
+            elif wheel.is_yanked and not all_yanked:
+                rejections[text] = _yanked(wheel.file)
+        return rejections
+
+    def applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
+        """Return the wishes without what is required but not offered by the project (F-91).
+
+        Otherwise a property required of one project would rule out every other project.
+
+        :param name: the project.
+        :param document: of a release that is looked at; None: what is listed counts alone.
+        :raises NetworkError: a source cannot be read.
+        """
+        preferences = self.policy.preferences
+        if not preferences.require:
+            return preferences
+        offered = [*self.offered(name)]
+        offered += () if document is None else document.variants.values()
+        vain = set(preferences.unmet(offered))
+        require = tuple(choice for choice in preferences.require if choice not in vain)
+        return replace(preferences, require=require)
+
+    def offered(self, name: NormalizedName) -> tuple[PropertySet, ...]:
+        """Return what a project offers: the properties of each variant of one release.
+
+        :param name: the project.
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._offers.get(name, lambda: self._newest_variants(name))
+
+    def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
+        """Return what the newest release with variants offers.
+
+        What it offers is expected of older releases too: they are no way round a wish.
+        """
+        listing = self.listing(name)
+        for release in () if listing is None else listing.releases.values():
+            wheels = self._variant_wheels(release, self._first_sight(release))
+            if wheels and not release.is_yanked:
+                metadata = self._metadata_of(release, wheels)
+                return () if metadata.document is None else (*metadata.document.variants.values(),)
+        return ()
+
+    def document_of(self, name: NormalizedName, version: Version) -> VariantDocument | None:
+        """Return the variant metadata of a release, whether any wheel of it fits or not.
+
+        :raises NetworkError: a source cannot be read.
+        """
+        listing = self.listing(name)
+        release = None if listing is None else listing.releases.get(version)
+        wheels = [wheel for wheel in release.wheels if wheel.filename.is_variant] if release else []
+        return self._metadata_of(release, wheels).document if release and wheels else None
+
+    def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
+        return self._variants.get(
+            (release.name, release.version),
+            lambda: obtain(release, wheels, self.repository, self.policy.metadata, self._fits),
+        )
+
+    def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
+        """Return the variant wheels that are still in, best tags first."""
+        preferences = self.policy.preferences
+        if not preferences.variants:
+            return []
+        ranked = []
+        ranks: dict[frozenset[Tag], int | None] = {}  # many wheels share few sets of tags
+        for wheel in release.wheels:
+            if not wheel.filename.is_variant or wheel.filename.text in rejections:
+                continue
+            tags = wheel.filename.tags
+            if tags not in ranks:
+                ranks[tags] = self.target.tags.best(tags)
+            rank = ranks[tags]
+            if rank is not None:
+                ranked.append((rank, wheel.filename.text, wheel))
+        return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
+
+    def _ask(
+        self, metadata: ReleaseMetadata, wheels: Sequence[Wheel], known: KnownVersions
+    ) -> Support | None:
+        if metadata.document is None:
+            return None
+        variants = metadata.document.variants
+        labels = {wheel.filename.label for wheel in wheels}
+        used = [properties for label, properties in variants.items() if label in labels]
+        return self.support_of(metadata.document, namespaces_used(used), known)  # P-22
+
+    def _unfit(self, wheel: Wheel) -> str | None:
+        """Return why the core metadata of a wheel rules it out."""
+        try:
+            core = self.core_metadata(wheel)
+            if self._fit.get(wheel.filename.text) is core:
+                return None
+            _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
+        except (InvalidWheel, InvalidRequirement) as error:
+            why = f"its metadata cannot be used: {error.message}"
+            return self._not_sound(wheel, why, error.reference)
+        filename = wheel.filename
+        if core.name != filename.name or core.version != filename.version:
+            why = f"its metadata is that of {core.name} {core.version}"
+            return self._not_sound(wheel, why, MetadataDisagreement.reference)
+        python = self.target.python_full_version
+        if core.requires_python is not None and not core.requires_python.contains(
+            python, prereleases=True
+        ):
+            return f"needs Python {core.requires_python}, this is {python}"
+        self._fit[filename.text] = core
+        return None
+
+    def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:
+        """Return the reason; but a wheel that the user named is not passed over (F-125)."""
+        if self.is_given(wheel.filename.name):
+            raise InvalidWheel(
+                f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
+            )
+        self._lose(wheel.filename, code, reason)
+        return reason
+
+    def _lose(self, filename: WheelFilename, code: str, reason: str) -> None:
+        """Remember that a wheel is lost because of its metadata (F-136), or refuse to lose it."""
+        lost = Degradation("wheel", (filename.text,), code, reason, filename.text)
+        if self.policy.metadata.strict:
+            strictly(f"{filename.name} {filename.version}", [lost])
+        self._unsound[filename.text] = lost
+
+    def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
+        """Tell whether the target runs any of some wheels, by their document (F-127)."""
+        found = [document.properties(str(wheel.filename.label)) for wheel in wheels]
+        known = [properties for properties in found if properties is not None]
+        support = self.support_of(document, namespaces_used(known))
+        return any(support.refusal(properties) is None for properties in known)
+
+
+def _yanked(file: File) -> str:
+    return f"yanked: {file.yanked}" if file.yanked else "yanked"

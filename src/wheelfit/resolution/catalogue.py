@@ -1,0 +1,520 @@
+"""What exists, as the solver asks for it: candidates, what is installed, and the request."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.support import Support, namespaces_used
+from wheelfit.errors import InvalidMarker, WheelfitError
+from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
+from wheelfit.resolution.once import Once
+from wheelfit.resolution.problem import Need, Package, place_of
+from wheelfit.resolution.replacements import Replacements
+from wheelfit.resolution.request import Asked
+from wheelfit.resolution.version_set import VersionSet, is_pin
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.resolution.builds import ReleaseBuild
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Wheel
+    from wheelfit.resolution.lookahead import Lookahead
+    from wheelfit.resolution.problem import Build
+    from wheelfit.resolution.request import Present, Request
+
+
+def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
+    """Return a requirement as needs: of the project, and of each extra.
+
+    :param requirement: its marker is not looked at.
+    :param text: how to cite it; default: without its marker.
+    """
+    versions = VersionSet.of(requirement.specifier)
+    pin = is_pin(requirement.specifier)
+    cited = text or _Cited(requirement)
+    extras: list[NormalizedName | None] = [None, *sorted(requirement.extras)]
+    return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cited:
+    """Write a requirement without its marker, when somebody wants to read it."""
+
+    requirement: Requirement
+    label: str = ""
+    """Whose variant markers let it count; empty: none did."""
+
+    def __str__(self) -> str:
+        cited = _cited(self.requirement)
+        return f"{cited} (as {self.label})" if self.label else cited
+
+
+def _cited(requirement: Requirement) -> str:
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    if requirement.url is not None:
+        return f"{requirement.name}{extras} @ {redact(requirement.url)}"
+    return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
+
+
+_BACKTRACKING = 3
+"""Releases of one project after which the next ones are fetched before they are asked for."""
+_FAR = 16
+
+
+class Catalogue:
+    """Implement ``Releases``.
+
+    :param request: for what is kept and how far to go.
+    :param candidates: what the sources have.
+    :param lookahead: told what will be asked soon.
+    :param roots: what is asked for, given wheels included.
+    :param floors: versions below which a project has none, whatever is listed.
+    :param is_any_divided: whether of any release another build may be taken for its needs.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        candidates: Candidates,
+        lookahead: Lookahead,
+        roots: Iterable[Need],
+        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+        *,
+        is_any_divided: bool = False,
+    ) -> None:
+        self._floors = floors
+        self._is_any_divided = is_any_divided
+        self._request = request
+        self._candidates = candidates
+        self._lookahead = lookahead
+        self._kept: dict[NormalizedName, Present | None] = {}
+        self._apart: dict[NormalizedName, Version] = {}
+        self._installed_core: dict[NormalizedName, CoreMetadata] = {}
+        self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
+        self._yanked: dict[NormalizedName, frozenset[Version]] = {}
+        self._tries: dict[NormalizedName, int] = {}
+        self._tried: dict[tuple[NormalizedName, Version], bool] = {}
+        self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
+        self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
+        self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
+        self._needs: Once[
+            tuple[CoreMetadata, NormalizedName | None, VariantContext], tuple[list[Need], list[str]]
+        ] = Once()
+        self._roots = {need.package.name for need in roots}
+        self._replacements = Replacements(
+            request.overrides, request.excluded, candidates.target.environment
+        )
+        self.notes: dict[str, None] = {}
+        """What was noticed on the way, in order."""
+
+    # --- Releases --------------------------------------------------------------------
+
+    def versions(self, name: NormalizedName) -> Sequence[Version]:
+        """Return the versions that may turn out usable, newest first."""
+        versions = self._versions.get(name)
+        if versions is None:
+            listing = self._candidates.listing(name)
+            versions = () if listing is None else listing.possible()
+            present = self.present(name)
+            if present is not None and present.version not in versions:
+                versions = tuple(sorted((*versions, present.version), reverse=True))
+            floor = self._floors.get(name)
+            if floor is not None:
+                versions = tuple(version for version in versions if version >= floor)
+            self._versions[name] = versions
+        return versions
+
+    def yanked(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the versions of which every possible wheel was yanked."""
+        yanked = self._yanked.get(name)
+        if yanked is None:
+            listing, kept = self._candidates.listing(name), self.kept(name)
+            yanked = self._yanked[name] = frozenset(
+                version
+                for version in (() if listing is None else listing.releases.yanked())
+                if version != kept
+            )
+        return yanked
+
+    def kept(self, name: NormalizedName) -> Version | None:
+        """Return the installed version, unless something else is wanted; or the preferred one."""
+        present = self.present(name)
+        if present is not None:
+            return present.version
+        # A build that does not go with the others gives way to one of the same version.
+        apart = self._apart.get(name)
+        if apart is not None and apart in self.versions(name):
+            return apart
+        preferred = self._request.preferred.get(name)
+        if preferred in self.versions(name):
+            return preferred
+        return self._favoured(name)
+
+    def _favoured(self, name: NormalizedName) -> Version | None:
+        """Return the release of a bridged family to begin with; None of anything else."""
+        if self._candidates.bridge(name) is None:
+            return None
+        from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
+
+        request = self._request
+        return favoured(self._candidates, name, request.installed, prereleases=request.prereleases)
+
+    def is_usable(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether a release has a wheel that fits, its core metadata read."""
+        present = self.present(name)
+        if present is not None and version == present.version:
+            return True
+        self._look_further(name, version)
+        if self.is_divided(name, version):
+            self._tried[name, version] = True  # its builds are asked about one by one
+            return True
+        while True:
+            choice = self._candidates.usable(name, version)
+            wheel = choice.chosen
+            if wheel is None or not self._is_foreign(wheel, choice.context()):
+                break
+        self._tried[name, version] = wheel is not None
+        return wheel is not None
+
+    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether the build of a release is part of the search.
+
+        As it is where labels were built for versions of other packages (P-53).
+        """
+        present = self.present(name)
+        if present is not None and present.version == version:
+            is_open = self._is_any_divided and present.document is not None
+            return is_open or is_bound(present.document, present.properties)
+        choice = self._candidates.choice(name, version)
+        if self._is_any_divided and len(choice.labels) > 1:
+            return True
+        document = choice.metadata.document
+        return document is not None and any(
+            is_bound(document, choice.declared(label)) for label in choice.labels
+        )
+
+    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+        """Return one build of a release: the installed one, then the best labels first."""
+        found = self.release_build(name, version, place)
+        return None if found is None else found.build()
+
+    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+        """Tell whether a build has a wheel that fits, its core metadata read."""
+        key = (name, version, place)
+        sound = self._sound.get(key)
+        if sound is None:
+            sound = self._sound[key] = self._find_wheel(name, version, place)
+        return sound
+
+    def _find_wheel(self, name: NormalizedName, version: Version, place: int) -> bool:
+        found = self.release_build(name, version, place)
+        if found is None or found.is_installed:
+            return found is not None
+        while True:
+            wheel = self._candidates.wheel_of(name, version, found.label)
+            if wheel is None or not self._is_foreign(wheel, found.context):
+                return wheel is not None
+
+    def there(self, name: NormalizedName) -> Version | None:
+        """Return the version that is installed, or that the user declares (P-57)."""
+        known = self._candidates.known.versions.get(name)
+        return self._request.there.get(name) if known is None else known.version
+
+    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+        """Return what the chosen wheel of a release needs (F-95, F-101)."""
+        if not self._request.dependencies:
+            return []
+        if package.release is None:
+            core, context, label = self._core(package.name, version)
+        else:
+            core, context, label = self._core_of_build(
+                package.name, package.release, place_of(version)
+            )
+            version = package.release
+        if package.extra is not None and package.extra not in core.provides_extra:
+            self.note(f"{package.name} {version} has no extra named {package.extra}")
+        needs, ignored = self._needs_in(core, package.extra, context, label)
+        for reason in ignored:
+            self.note(f"{package.name} {version}: {reason}")
+        return needs
+
+    def announce(self, needs: Sequence[Need]) -> None:
+        """Fetch ahead what is not kept anyway."""
+        for need in needs:
+            present = self.present(need.package.name)
+            if present is None or present.version not in need.versions:
+                self._lookahead.announce(need, self._following)
+
+    # --- what became of it ---------------------------------------------------------------
+
+    @property
+    def tried(self) -> Iterable[tuple[NormalizedName, Version]]:
+        """The releases the solver asked about, in order."""
+        return self._tried.keys()
+
+    def is_tried(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether the solver asked about a release."""
+        return (name, version) in self._tried
+
+    def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
+        """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
+        for (tried, newer), usable in self._tried.items():
+            if tried == name and newer > version and not usable:
+                yield newer
+
+    # --- parts --------------------------------------------------------------------------
+
+    def present(self, name: NormalizedName) -> Present | None:
+        """Return the installed distribution that stays if it will do (F-96)."""
+        if name not in self._kept:
+            self._kept[name] = self._keepable(name)
+        return self._kept[name]
+
+    def release_build(
+        self, name: NormalizedName, version: Version, place: int
+    ) -> ReleaseBuild | None:
+        """Return one build of a divided release, or None when there are no more.
+
+        :param place: from 0 for the best.
+        """
+        key = (name, version)
+        builds = self._builds.setdefault(key, [])
+        more = self._more.get(key)
+        if more is None:
+            more = self._more[key] = self._each_build(name, version)
+        while len(builds) <= place:
+            following = next(more, None)
+            if following is None:
+                return None
+            builds.append(following)
+        return builds[place]
+
+    def _each_build(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
+        preferences, known = self._candidates.policy.preferences, self._candidates.known
+        present = self.present(name)
+        installed: Label | None = None
+        if present is not None and present.version == version:
+            support = self._support(present)
+            if present.label and present.document is not None and support is not None:
+                installed = present.label
+                yield from builds_of_label(
+                    installed,
+                    present.properties,
+                    present.document,
+                    support,
+                    preferences,
+                    known,
+                    is_installed=True,
+                )
+            listing = self._candidates.listing(name)
+            if listing is None or version not in listing.releases:
+                return
+        choice = self._candidates.choice(name, version)
+        for build in builds_of_release(choice, preferences, known):
+            if installed is None or build.label != installed:
+                yield build
+
+    def _following(self, package: Package, version: Version) -> Iterator[Need]:
+        """Yield what a release will probably need; for other threads, so nothing is noted."""
+        if not self._request.dependencies:
+            return
+        core, context, label = self._core_of(package.name, version)
+        for need in self._needs_in(core, package.extra, context, label)[0]:
+            if need.package.name not in self._request.installed:
+                yield need
+
+    def _needs_in(
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+    ) -> tuple[list[Need], list[str]]:
+        """Return what metadata asks for, and what is ignored; read once by whoever comes first."""
+        return self._needs.get(
+            (core, extra, context), lambda: self._read_needs(core, extra, context, label)
+        )
+
+    def _read_needs(
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+    ) -> tuple[list[Need], list[str]]:
+        environment = self._candidates.target.environment
+        found: list[Need] = []
+        ignored: list[str] = []
+        for requirement in core.requires:
+            try:
+                without = requirement.applies(environment, "", context)
+                applies = without or (
+                    extra is not None
+                    and requirement.applies(environment, frozenset([extra]), context)
+                )
+            except InvalidMarker as error:
+                ignored.append(f"{requirement} is ignored: {error.message}")
+                continue
+            # An extra adds to what its project needs anyway.
+            if applies and without == (extra is None):
+                found += self._instead(requirement, label)
+        return found, ignored
+
+    def note(self, text: str) -> None:
+        """Remember what is worth telling."""
+        self.notes[text] = None
+
+    def _keepable(self, name: NormalizedName) -> Present | None:
+        present = self._request.installed.get(name)
+        request = self._request
+        if present is None or self._candidates.is_given(name):
+            return None
+        if (request.upgrade and name in self._roots) or name in request.upgrade_only:
+            return None
+        reason = self._unwanted(present)
+        if reason is None:
+            reason = self._candidates.objection(present.properties, is_installed=True)
+            if reason is not None:
+                self._apart[name] = present.version
+        if reason is not None:
+            self.note(f"the installed {present} is not kept: {reason}")
+            return None
+        try:
+            self._installed_core[name] = present.read()
+            _ = self._installed_core[name].requires
+        except WheelfitError as error:
+            self.note(f"the installed {present} is not kept: {error.message}")
+            return None
+        return present
+
+    def _unwanted(self, present: Present) -> str | None:
+        """Return why an installed variant does not do any more (F-96)."""
+        preferences = self._candidates.policy.preferences
+        pinned = preferences.labels.get(present.name)
+        if pinned is not None and pinned != present.label:
+            return f"{pinned} is asked for"
+        if present.label is None:
+            # Most of what is installed has no builds; only about what is named somebody is asked.
+            if not preferences.require or present.name not in self._roots:
+                return None
+            return self._candidates.applying(present.name, None).objection(EMPTY, Support())
+        if not preferences.variants:
+            return "plain wheels are asked for"
+        support = self._support(present)
+        if support is None:
+            return None
+        preferences = self._candidates.applying(present.name, present.document)
+        return support.refusal(present.properties) or preferences.objection(
+            present.properties, support
+        )
+
+    def _support(self, present: Present) -> Support | None:
+        if present.document is None:
+            return None
+        used = namespaces_used([present.properties])
+        return self._candidates.support_of(present.document, used)
+
+    def _core(
+        self, name: NormalizedName, version: Version
+    ) -> tuple[CoreMetadata, VariantContext, str]:
+        present = self.present(name)
+        if present is not None and present.version == version:
+            support = self._support(present)
+            properties = support.filter(present.properties) if support else present.properties
+            context = VariantContext(present.label or "", properties)  # F-102, F-103
+            return self._installed_core[name], context, context.label
+        return self._core_of(name, version)
+
+    def _core_of(
+        self, name: NormalizedName, version: Version
+    ) -> tuple[CoreMetadata, VariantContext, str]:
+        choice = self._candidates.usable(name, version)
+        wheel = choice.chosen
+        if wheel is None:
+            raise ValueError(name, version)  # the solver asks for usable releases only
+        context = choice.context()
+        return self._candidates.core_metadata(wheel), context, context.label
+
+    def _core_of_build(
+        self, name: NormalizedName, release: Version, place: int
+    ) -> tuple[CoreMetadata, VariantContext, str]:
+        found = self.release_build(name, release, place)
+        if found is None:
+            raise ValueError(name, release, place)  # the solver asks for what it was given
+        if found.is_installed:
+            return self._installed_core[name], found.context, found.context.label
+        wheel = self._candidates.wheel_of(name, release, found.label)
+        if wheel is None:
+            raise ValueError(name, release, place)  # the solver asks for sound builds only
+        return self._candidates.core_metadata(wheel), found.context, found.context.label
+
+    def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
+        """Yield what is needed: by the requirement, or by what the user says in its place."""
+        if not self._replacements.concern(requirement.name):
+            yield from self._one(requirement, label)
+            return
+        for override in self._replacements.instead(Asked(requirement)):
+            one = override.requirement
+            yield from needs_of(one, f"{_cited(one)} ({override.where})")
+
+    def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
+        if requirement.url is not None and not self._is_given(requirement):
+            # Of an extra only; a release that needs one anyway is not usable at all.
+            return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
+        marker = requirement.marker
+        matters = label and marker is not None and marker.uses_variants
+        return needs_of(requirement, _Cited(requirement, label if matters else ""))
+
+    def _look_further(self, name: NormalizedName, version: Version) -> None:
+        """Fetch older releases ahead once the solver goes back through a history."""
+        if (name, version) in self._tried:
+            return
+        tries = self._tries[name] = self._tries.get(name, 0) + 1
+        if tries < _BACKTRACKING:
+            return
+        versions = self.versions(name)
+        start = versions.index(version) + 1
+        for older in versions[start : start + min(tries, _FAR)]:
+            self._lookahead.announce_release(name, older)
+
+    def _is_foreign(self, wheel: Wheel, context: VariantContext) -> bool:
+        """Reject a wheel with a need that says where to take something from.
+
+        Nobody but the user decides that, or a wheel could replace any other project.
+        """
+        foreign = self._foreign(wheel, context)
+        if foreign is not None:
+            self._candidates.reject(
+                wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
+            )
+        return foreign is not None
+
+    def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
+        if not self._request.dependencies:
+            return None
+        environment = self._candidates.target.environment
+        for requirement in self._candidates.core_metadata(wheel).requires:
+            if requirement.url is None or self._is_given(requirement):
+                continue
+            if self._replacements.concern(requirement.name):
+                continue
+            with suppress(InvalidMarker):
+                if requirement.applies(environment, "", context):
+                    return requirement
+        return None
+
+    def _is_given(self, requirement: Requirement) -> bool:
+        listing = self._candidates.listing(requirement.name)
+        if listing is None or not self._candidates.is_given(requirement.name):
+            return False
+        wanted = (requirement.url or "").partition("#")[0]
+        return any(
+            wheel.file.url == wanted
+            for release in listing.releases.values()
+            for wheel in release.wheels
+        )

@@ -1,0 +1,226 @@
+"""Why this wheel, and why none of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.degradations import TOLD
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.requirements import Requirement
+from wheelfit.errors import NoSolution
+from wheelfit.resolution.admission import Admission
+from wheelfit.resolution.catalogue import Catalogue, needs_of
+from wheelfit.resolution.lack import Lack, unknown_project
+from wheelfit.resolution.lookahead import Lookahead
+from wheelfit.resolution.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.abi_dependency import KnownVersion
+    from wheelfit.core.degradations import Degradation
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.selection import Verdict
+    from wheelfit.platforms.features import Detection
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Listing
+    from wheelfit.resolution.release_choice import ReleaseChoice
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Hold the verdicts on the wheels of one release of a project."""
+
+    name: NormalizedName
+    version: Version | None
+    """The release that is shown; None when the project has none in question."""
+    chosen: WheelFilename | None
+    """The wheel that would be installed; None when none fits."""
+    properties: PropertySet = EMPTY
+    """All properties of its label."""
+    candidates: tuple[Verdict, ...] = ()
+    """Every wheel of the release, best first."""
+    warnings: tuple[str, ...] = ()
+    """What somebody who only glances should still see."""
+    notes: tuple[str, ...] = ()
+    """What else is worth knowing."""
+    source: str = ""
+    """Which source supplies the project, without credentials (F-126)."""
+    detections: tuple[Detection, ...] = ()
+    """What is supported of the namespaces that were asked about, and who says so (P-21)."""
+    built_for: tuple[tuple[str, str, KnownVersion | None], ...] = ()
+    """The packages that the winner was built for: project, value, and the version that
+    decided; no version where the package is still to be chosen (P-51)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost, for programs (F-136)."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """Source distributions that do not count: name, and why (F-92)."""
+    unbuilt: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What would be built from: by the file name that stands for its wheel."""
+
+    def shown(self, filename: WheelFilename) -> str:
+        """Return what people know a wheel by."""
+        return self.unbuilt.get(filename.text, filename.text)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        chosen = None
+        if self.chosen is not None:
+            chosen = {
+                "filename": self.shown(self.chosen),
+                "label": self.chosen.label,
+                "properties": [str(item) for item in self.properties],
+                "built_for": [
+                    {
+                        "name": project,
+                        "value": value,
+                        "version": None if known is None else str(known.version),
+                        "how": "is chosen together with it" if known is None else known.how,
+                    }
+                    for project, value, known in self.built_for
+                ],
+            }
+        return {
+            "name": self.name,
+            "version": None if self.chosen is None else str(self.chosen.version),
+            "chosen": chosen,
+            "candidates": [
+                {
+                    "filename": self.shown(verdict.filename),
+                    "label": verdict.filename.label,
+                    "verdict": str(verdict.verdict),
+                    "reason": verdict.reason,
+                }
+                for verdict in self.candidates
+            ]
+            + [
+                {"filename": name, "label": None, "verdict": "rejected", "reason": reason}
+                for name, reason in self.sources
+            ],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+            "degradations": [one.to_mapping() for one in self.degradations],
+            "providers": [
+                {
+                    "namespace": one.namespace,
+                    "status": str(one.status),
+                    "step": one.step or None,
+                    "source": one.source,
+                    "warnings": list(one.warnings),
+                    "plugin": None if one.plugin is None else one.plugin.to_mapping(),
+                }
+                for one in self.detections
+            ],
+            "source": self.source,
+        }
+
+
+def explain_release(candidates: Candidates, name: NormalizedName, version: Version) -> Explanation:
+    """Explain the choice among the wheels of one release.
+
+    :param candidates: what there is, and how to choose.
+    :param name: the project.
+    :param version: the release; it must be listed.
+    :raises NetworkError: a source cannot be read.
+    """
+    return explain_choice(candidates, candidates.usable(name, version))
+
+
+def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
+    """Explain a choice that was made, by itself or together with others.
+
+    :param candidates: what there is.
+    :param choice: the choice among the wheels of one release.
+    :raises NetworkError: a source cannot be read.
+    """
+    listing = candidates.listing(choice.release.name)
+    release = f"{choice.release.name} {choice.release.version}"
+    line = choice.notes[: bool(choice.degradations)]
+    untold = (f"{release}: {one}" for one in choice.degradations[TOLD:])
+    notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
+    if listing is not None and listing.bridge is not None:
+        labels = {wheel.filename.label for wheel in choice.release.wheels}
+        notes = (*listing.bridge.notes(choice.release.version, labels), *notes)
+    source = "" if listing is None else listing.source
+    if choice.chosen is not None and choice.chosen.file.source:
+        source = choice.chosen.file.source
+    return Explanation(
+        choice.release.name,
+        choice.release.version,
+        choice.selection.chosen,
+        choice.properties,
+        tuple(choice.selection.verdicts),
+        (*line, *candidates.cautions(choice)),
+        tuple(note for note in notes if note not in line),
+        source,
+        tuple(choice.support.detections.values()) if choice.support else (),
+        tuple(choice.support.built_for(choice.properties)) if choice.support else (),
+        choice.degradations,
+        choice.release.others,
+        {
+            wheel.filename.text: wheel.file.shown
+            for wheel in choice.release.wheels
+            if wheel.file.origin is not None
+        },
+    )
+
+
+def explain_project(
+    candidates: Candidates,
+    requirement: Requirement,
+    *,
+    constraints: Sequence[Requirement] = (),
+    prereleases: bool = False,
+) -> Explanation:
+    """Explain what would be chosen for one requirement taken by itself.
+
+    The newest release that fits the requirement and has a wheel that fits the
+    target is shown; if there is none, the newest that fits the requirement. What
+    else is needed or installed does not count here.
+
+    :param candidates: what there is, and how to choose.
+    :param requirement: its marker and extras do not matter.
+    :param constraints: limits that hold besides.
+    :param prereleases: whether pre-releases count like final releases.
+    :raises ProjectNotFound: no source knows the project.
+    :raises NoSolution: no release fits the requirement.
+    :raises UnknownLabel: none of them has the label asked for (F-91).
+    :raises NetworkError: a source cannot be read.
+    """
+    name = requirement.name
+    listing = candidates.listing(name)
+    if listing is None:
+        raise unknown_project(name, candidates)
+    limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
+    (need,) = needs_of(Requirement(name, specifier=reduce(and_, limits)))
+    catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])
+    admission = Admission(catalogue, prereleases=prereleases)
+    admission.see(need)
+    passed: list[str] = []
+    choices = admission.choices(name, need.versions)
+    favoured = catalogue.kept(name)  # as the solver begins with it
+    for version in sorted(choices, key=lambda one: one != favoured):
+        if catalogue.is_usable(name, version):
+            return _with_notes(explain_release(candidates, name, version), passed, listing)
+        passed.append(candidates.choice(name, version).passed_over)
+    lack = Lack(candidates, catalogue, prereleases=prereleases)
+    if (unknown := lack.unknown_label(name, need.versions)) is not None:
+        raise unknown
+    members = need.versions.members(listing.releases)
+    if not members:
+        raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)
+    shown = next((one for one in members if not one.is_prerelease), members[0])
+    return _with_notes(explain_release(candidates, name, shown), passed, listing)
+
+
+def _with_notes(explanation: Explanation, passed: Sequence[str], listing: Listing) -> Explanation:
+    ignored = (f"ignored: {why}" for why in listing.ignored)
+    notes = (*passed, *explanation.notes, *listing.notes, *ignored)
+    return replace(explanation, notes=tuple(dict.fromkeys(notes)))

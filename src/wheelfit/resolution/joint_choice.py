@@ -1,0 +1,632 @@
+"""Find the best set of builds that agree with each other.
+
+Nothing is asked of packages that agree anyway: first everything is chosen freely. Only where
+builds contradict each other in what is declared a requirement of the environment, it is chosen
+again with each value that occurs, and the sets that come out are compared. How a set is chosen,
+from indexes or from a lock, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wheelfit.core.agreements import Agreed, common, value_key
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import NoConsistentSet
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.errors import WheelfitError
+    from wheelfit.resolution.release_choice import ReleaseChoice
+    from wheelfit.resolution.request import Present
+
+
+class Effort(Enum):
+    """Say how far to go for a set that agrees."""
+
+    AS_NEW = "no version older than freely"
+    ANY_VERSION = "any version, of each the best build that goes with the others"
+    ANY_BUILD = "any version, and a worse build of it if what the better one needs cannot be had"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Hold one build of a set."""
+
+    name: NormalizedName
+    version: Version
+    label: Label | None
+    """None for a plain wheel."""
+    properties: PropertySet = EMPTY
+    """What its label declares."""
+    place: int = 0
+    """Which it is of the labels that would fit, from 0 for the best."""
+    offers: tuple[PropertySet, ...] = ()
+    """What those labels declare, best first; none of what is installed and stays."""
+    beside: tuple[PropertySet, ...] | None = None
+    """Those of them that were built for the versions of the others in the set; None: all."""
+    stays: bool = False
+    """Whether it is installed and stays as it is."""
+
+    @classmethod
+    def of_release(cls, choice: ReleaseChoice, label: Label | None) -> Chosen:
+        """Return a build of a release.
+
+        :param choice: the verdicts on its wheels.
+        :param label: the one that was taken.
+        """
+        name, version = choice.release.name, choice.release.version
+        if choice.metadata.document is None:
+            return cls(name, version, label)
+        offered = choice.offered
+        place = offered.index(label) if label in offered else len(offered)
+        offers = tuple(choice.declared(one) for one in offered)
+        return cls(name, version, label, choice.declared(label), place, offers)
+
+    @classmethod
+    def that_stays(cls, present: Present) -> Chosen:
+        """Return what is installed and stays.
+
+        :param present: the installed distribution.
+        """
+        return cls(present.name, present.version, present.label, present.properties, stays=True)
+
+    @property
+    def build(self) -> str:
+        """How to call it among the builds of its release."""
+        return self.label or "plain wheel"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Hold a set of builds, chosen while some values were agreed on."""
+
+    agreed: tuple[Agreed, ...]
+    chosen: Mapping[NormalizedName, Chosen]
+    """Everything that would be in the environment."""
+    seen: Callable[[], Iterable[PropertySet]]
+    """Returns what the builds declare that were looked at and fit; ask before the next attempt."""
+    effort: Effort = Effort.AS_NEW
+    """How far the choice went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Say that nothing can be had while some values are agreed on."""
+
+    agreed: tuple[Agreed, ...]
+    why: Callable[[], WheelfitError]
+    """Returns the reason as the error it would be."""
+    seen: Callable[[], Iterable[PropertySet]]
+    """As of an `Attempt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Say what one package gave up so that all agree."""
+
+    taken: Chosen
+    freely: Chosen
+    """What it would have been alone."""
+
+    def __str__(self) -> str:
+        taken, freely = self.taken, self.freely
+        if taken.version == freely.version:
+            return f"{taken.build} of {taken.name} {taken.version}, not {freely.build}"
+        return f"{taken.build} of {taken.name} {taken.version}, not {freely.version} {freely.build}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """Say why a value had to be agreed on, and what it cost."""
+
+    by: tuple[NormalizedName, ...] = ()
+    """Whose builds decided."""
+    because: tuple[str, ...] = ()
+    """Why, in clauses; none: nothing was forced."""
+    changes: tuple[Change, ...] = ()
+    """Which builds gave way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Say on what an environment agrees, or that it does not."""
+
+    agreement: Agreement
+    values: tuple[str, ...]
+    """The values that go with every build, mostly one; none: they are mixed."""
+    packages: Mapping[NormalizedName, tuple[str, ...]] = field(hash=False)
+    """Who has a say, and for what he is built."""
+    forced: Forced = Forced()
+
+    @property
+    def sides(self) -> str:
+        """Who is built for what, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+        return _sides(self.agreement, self.packages)
+
+    def __str__(self) -> str:
+        forced = self.forced
+        if not self.values:
+            text = f"{self.agreement.title} is mixed ({self.sides})"
+        else:
+            text = f"{self.agreement.called(self.values)} for all"
+        if forced.because:
+            text += f", because {listed(forced.because)}"
+        if forced.changes:
+            text += f": {'; '.join(map(str, forced.changes))}"
+        return text
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "name": self.agreement.name,
+            "values": list(self.values),
+            "packages": {name: list(values) for name, values in sorted(self.packages.items())},
+            "forced_by": list(self.forced.by),
+            "because": list(self.forced.because),
+            "changes": [
+                {
+                    "name": one.taken.name,
+                    "version": str(one.taken.version),
+                    "label": one.taken.label,
+                    "instead_of": {
+                        "version": str(one.freely.version),
+                        "label": one.freely.label,
+                    },
+                }
+                for one in self.forced.changes
+            ],
+        }
+
+
+def held_by(
+    chosen: Iterable[Chosen],
+    agreements: Iterable[Agreement],
+    forced: Mapping[str, Forced] = MappingProxyType({}),
+) -> Iterator[Held]:
+    """Yield on what builds agree, and what they mix; nothing of what none of them speaks of.
+
+    :param chosen: everything in the environment.
+    :param agreements: what to look at.
+    :param forced: what had to be agreed on, by name.
+    """
+    builds = [one for one in chosen if one.properties]
+    for agreement in agreements:
+        packages = {one.name: agreement.values(one.properties) for one in builds}
+        found = common(packages.values())
+        if found is not None:
+            yield Held(
+                agreement,
+                _sorted(found),
+                MappingProxyType({n: _sorted(values) for n, values in packages.items() if values}),
+                forced.get(agreement.name, Forced()),
+            )
+
+
+Try: TypeAlias = "Callable[[tuple[Agreed, ...], Effort], Attempt | Refused]"
+
+
+def settle(
+    attempt: Try,
+    free: Attempt,
+    agreements: Sequence[Agreement],
+    *,
+    installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
+    order: Iterable[NormalizedName] = (),
+    may_turn: Collection[NormalizedName] = (),
+    efforts: Sequence[Effort] = tuple(Effort),
+) -> Settled:
+    """Return on what to agree, if anything must be, and what forced it.
+
+    The best set has the fewest installed builds exchanged, then of what was named the fewest
+    at an older version than freely, then the fewest packages that lose a feature, then of the
+    rest the fewest at an older version, as the order of a resolution is too (P-55). Then
+    package by package the newer version and the better label decide, then the higher value.
+
+    First no version may be older than freely. Where that gives a set that exchanges nothing
+    and loses nothing, it is the best, and no history was looked at.
+
+    :param attempt: chooses a set while some values are agreed on, with some effort.
+    :param free: the set that was chosen freely.
+    :param agreements: what binds.
+    :param installed: what is there.
+    :param order: whose better build counts first; the others follow by name.
+    :param may_turn: what may become a build for another value without being asked about.
+    :param efforts: how far the caller can go, the least first.
+    :raises NoConsistentSet: no value can be had.
+    """
+    return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result(efforts)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Hold on what to agree."""
+
+    agreed: tuple[Agreed, ...] = ()
+    """The values, with who decided; none: all agree by themselves."""
+    forced: Mapping[str, Forced] = field(default_factory=dict, hash=False)
+    """Why, by name of the agreement."""
+    effort: Effort = Effort.AS_NEW
+    """How far to go to find that set again."""
+
+
+_MOST = 40
+"""Attempts after which the best so far is good enough."""
+
+
+class _Settling:
+    """Try values, and compare what comes out."""
+
+    def __init__(
+        self,
+        attempt: Try,
+        free: Attempt,
+        agreements: Sequence[Agreement],
+        installed: Mapping[NormalizedName, Present],
+        order: tuple[NormalizedName, ...],
+        may_turn: Collection[NormalizedName],
+    ) -> None:
+        self._attempt = attempt
+        self._free = free
+        self._agreements = agreements
+        self._installed = installed
+        self._order = order
+        self._may_turn = may_turn
+        self._attempts = 0
+        self._effort = Effort.AS_NEW
+        self._found: list[Attempt] = []
+        self._refused: list[Refused] = []
+        # What is mixed already is left so; what comes new goes with one of the sides.
+        staying = [one for one in free.chosen.values() if one.stays]
+        self._sides: dict[str, frozenset[str]] = {}
+        for agreement in agreements:
+            values = [agreement.values(one.properties) for one in staying]
+            if common(values) == frozenset():
+                self._sides[agreement.name] = frozenset().union(*values)
+        self._seen: dict[str, set[str]] = {
+            one.name: {v for p in installed.values() for v in one.values(p.properties)}
+            for one in agreements
+        }
+
+    def result(self, efforts: Sequence[Effort]) -> Settled:
+        if self._open(self._free) is None:
+            return Settled()
+        told: list[Refused] = []
+        for effort in efforts:
+            if effort is Effort.ANY_BUILD and self._found:
+                break
+            self._effort = effort
+            self._attempts = 0
+            self._refused = []
+            self._explore(self._free)
+            if effort is not Effort.ANY_BUILD:
+                told = self._refused  # the shorter proofs, which say the same
+            if any(not (self._exchanged(one) or self._poorer(one)) for one in self._found):
+                break
+        if not self._found:
+            raise self._error(told)
+        best = self._best(self._found)
+        forced: dict[str, Forced] = {}
+        agreed: list[Agreed] = []
+        for one in best.agreed:
+            names, clauses = self._reasons(best, one)
+            forced[one.agreement.name] = Forced(names, clauses, self._changes(best, one))
+            because = f"because of {listed(names)}" if names else ""
+            agreed.append(replace(one, because=because))
+        return Settled(tuple(agreed), forced, best.effort)
+
+    # --- trying ---------------------------------------------------------------------
+
+    def _open(self, found: Attempt) -> Agreement | None:
+        """Return the first agreement that does not hold in a set and is not decided yet."""
+        decided = {one.agreement.name for one in found.agreed}
+        for agreement in self._agreements:
+            if agreement.name not in decided and not self._holds(found, agreement):
+                return agreement
+        return None
+
+    def _holds(self, found: Attempt, agreement: Agreement) -> bool:
+        sides = self._sides.get(agreement.name)
+        values = {
+            one.name: agreement.values(one.properties)
+            for one in found.chosen.values()
+            if one.properties and not (sides is not None and one.stays)
+        }
+        agreeing = common(values.values())
+        if agreeing is None:
+            return True
+        if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
+            return False
+        # Nor does what is installed and nobody spoke of turn to another value unnoticed.
+        return not any(
+            values.get(name) and before and before.isdisjoint(values[name])
+            for name, before in self._before(agreement)
+        )
+
+    def _before(self, agreement: Agreement) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
+        for name, present in self._installed.items():
+            if name not in self._may_turn and present.properties:
+                yield name, agreement.values(present.properties)
+
+    def _explore(self, found: Attempt | Refused) -> None:
+        """Go from a set that does not agree to those that do."""
+        if isinstance(found, Refused):
+            self._refused.append(found)
+            return
+        agreement = self._open(found)
+        if agreement is None:
+            self._found.append(found)
+            return
+        self._look_at(found)
+        tried: set[str] = set()
+        sides = self._sides.get(agreement.name)
+        # An attempt may show further values; a value that nobody has cannot help.
+        while left := self._seen[agreement.name] - tried:
+            value = max(left, key=value_key)
+            tried.add(value)
+            if (sides is not None and value not in sides) or self._attempts == _MOST:
+                continue
+            self._attempts += 1
+            agreed = Agreed(agreement, value, spares_installed=sides is not None)
+            following = self._attempt((*found.agreed, agreed), self._effort)
+            self._look_at(following)
+            self._explore(following)
+
+    def _look_at(self, found: Attempt | Refused) -> None:
+        for properties in set(found.seen()):
+            for agreement in self._agreements:
+                self._seen[agreement.name] |= agreement.values(properties)
+
+    # --- comparing ------------------------------------------------------------------
+
+    def _best(self, attempts: Sequence[Attempt]) -> Attempt:
+        others = sorted(name for name in self._free.chosen if name not in self._order)
+        order = [*self._order, *others]
+        newest: dict[NormalizedName, dict[Version, int]] = {}
+        for name in order:
+            versions = {one.chosen[name].version for one in attempts if name in one.chosen}
+            newest[name] = {v: place for place, v in enumerate(sorted(versions, reverse=True))}
+
+        def key(one: Attempt) -> tuple[int, int, int, int, list[tuple[int, int]]]:
+            each = [
+                (newest[name][one.chosen[name].version], one.chosen[name].place)
+                if name in one.chosen
+                else (0, 0)
+                for name in order
+            ]
+            return (
+                len(self._exchanged(one)),
+                len(self._older_named(one)),
+                len(self._poorer(one)),
+                len(self._older_rest(one)),
+                each,
+            )
+
+        higher = sorted(
+            attempts, key=lambda one: [value_key(a.value) for a in one.agreed], reverse=True
+        )
+        return min(higher, key=key)
+
+    def _exchanged(self, found: Attempt) -> list[NormalizedName]:
+        """Return what is installed and would be another build."""
+        names = []
+        for name, present in self._installed.items():
+            one = found.chosen.get(name)
+            if one is None or one.stays:
+                continue
+            free = self._free.chosen.get(name)
+            if (free is not None and free.stays) or self._turns(present, one):
+                names.append(name)
+        return names
+
+    def _turns(self, present: Present, one: Chosen) -> bool:
+        """Tell whether what is installed would turn to another value."""
+        if present.name in self._may_turn:
+            return False
+        pairs = (
+            (agreement.values(present.properties), agreement.values(one.properties))
+            for agreement in self._agreements
+        )
+        return any(before and after and before.isdisjoint(after) for before, after in pairs)
+
+    def _older_named(self, found: Attempt) -> list[NormalizedName]:
+        """Return what was named and would be of an older version than freely."""
+        return [name for name in self._older(found) if name in self._order]
+
+    def _older_rest(self, found: Attempt) -> list[NormalizedName]:
+        """Return what nobody named and would be of an older version than freely."""
+        return [name for name in self._older(found) if name not in self._order]
+
+    def _older(self, found: Attempt) -> Iterator[NormalizedName]:
+        free = self._free.chosen
+        for name, one in found.chosen.items():
+            if name in free and one.version < free[name].version:
+                yield name
+
+    def _poorer(self, found: Attempt) -> list[NormalizedName]:
+        """Return what would do without a feature that it has alone."""
+        names = []
+        for agreement in self._agreements:
+            for name, one in found.chosen.items():
+                free = self._free.chosen.get(name)
+                if free is None or agreement.values(one.properties):
+                    continue
+                if agreement.values(free.properties):
+                    names.append(name)
+        return names
+
+    # --- telling --------------------------------------------------------------------
+
+    def _reasons(
+        self, best: Attempt, agreed: Agreed
+    ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
+        """Return who made a value the best, and why in clauses."""
+        for offers in (attrgetter("offers"), _beside):
+            names, clauses = self._bound(best, agreed, offers)
+            if clauses:
+                return names, clauses
+        found, clause = self._lead(best, agreed)
+        return tuple(found), (clause,)
+
+    def _bound(
+        self,
+        best: Attempt,
+        agreed: Agreed,
+        offers: Callable[[Chosen], Iterable[PropertySet]],
+    ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
+        """Return who has no other builds than for a value, in clauses.
+
+        :param offers: which builds of each count.
+        """
+        agreement, here = agreed.agreement, str(agreed)
+        rivals = self._rivals(agreed)
+        names: list[NormalizedName] = []
+        clauses: list[str] = []
+        for name, one in sorted(best.chosen.items()):
+            freely = self._free.chosen.get(name)
+            gave_way = freely is not None and agreed.objection(freely.properties) is not None
+            if gave_way or agreed.value not in agreement.values(one.properties):
+                continue
+            if one.stays:
+                names.append(name)
+                clauses.append(f"{one} is installed, which is built for {here}")
+            elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(one)):
+                names.append(name)
+                clauses.append(f"{name} {one.version} has only builds for {here}")
+        return tuple(names), tuple(clauses)
+
+    def _rivals(self, agreed: Agreed) -> frozenset[str]:
+        """Return the other values that were wanted freely."""
+        free = (agreed.agreement.values(one.properties) for one in self._free.chosen.values())
+        return frozenset().union(*free) - {agreed.value}
+
+    def _lead(self, best: Attempt, agreed: Agreed) -> tuple[list[NormalizedName], str]:
+        """Return in what the best set is better than the best of the other values."""
+        others = [one for one in self._found if agreed.value != _value_of(one, agreed.agreement)]
+        if not others:
+            refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
+            values = agreed.agreement.called(value for value in refused if value is not None)
+            here = " in these versions" if self._effort is Effort.AS_NEW else ""
+            return [], f"{values} cannot be had for all{here}"
+        rival = self._best(others)
+        other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
+        for losers, what in (
+            (self._exchanged, "would exchange"),
+            (self._older_named, "would need older versions of"),
+            (self._poorer, "would leave without it"),
+            (self._older_rest, "would need older versions of"),
+        ):
+            ours, theirs = losers(best), losers(rival)
+            if len(theirs) > len(ours):
+                names = sorted(Counter(theirs) - Counter(ours))  # one may lose several features
+                return names, f"{other} {what} {listed(names)}"
+        for name in (*self._order, *sorted(best.chosen)):
+            mine, its = best.chosen.get(name), rival.chosen.get(name)
+            if mine and its and (mine.version, -mine.place) > (its.version, -its.place):
+                return [name], f"{name} has a better build for {agreed}"
+        return [], f"{agreed} is higher than {other}"
+
+    def _changes(self, best: Attempt, agreed: Agreed) -> tuple[Change, ...]:
+        """Return what gave way to a value, or to no other one that is agreed on."""
+        changes = []
+        for name, taken in sorted(best.chosen.items()):
+            freely = self._free.chosen.get(name)
+            if freely is None or (taken.version, taken.label) == (freely.version, freely.label):
+                continue
+            opposed = [one for one in best.agreed if one.objection(freely.properties)]
+            if agreed in opposed or not opposed:
+                changes.append(Change(taken, freely))
+        return tuple(changes)
+
+    def _obstacle(self, told: Sequence[Refused]) -> Agreement:
+        """Return what nothing agrees on: the last one to which any attempt came."""
+        last = max((one.agreed for one in told), key=len)[-1].agreement
+        first = self._open(self._free)
+        return last if first is None or not self._holds(self._free, last) else first
+
+    def _error(self, told: Iterable[Refused]) -> NoConsistentSet:
+        agreement = self._obstacle(told := [*told])
+        free = [one for one in self._free.chosen.values() if one.properties]
+        packages = {one.name: _sorted(agreement.values(one.properties)) for one in free}
+        packages = {name: values for name, values in packages.items() if values}
+        lines, sets = [], []
+        for refused in told:
+            error = refused.why()
+            values = ", ".join(map(str, refused.agreed))
+            concerned = [one for one in free if _has_say(one, refused.agreed)]
+            goes = sorted(one.name for one in concerned if _goes(one, refused.agreed))
+            lacks = sorted({one.name for one in concerned} - set(goes))
+            with_ = f" ({listed(goes)})" if goes else ""
+            lines.append(f"{values}{with_} cannot be had for all: {error.message}")
+            lines += [f"  {line}" for line in (error.note or "").splitlines()]
+            sets.append(
+                {
+                    "values": {one.agreement.name: one.value for one in refused.agreed},
+                    "packages": goes,
+                    "lacks": lacks,
+                    "message": error.message,
+                    "note": error.note,
+                }
+            )
+        return NoConsistentSet(
+            f"what is installed together must agree on {agreement.title}, and these cannot: "
+            f"{_sides(agreement, packages)}",
+            details=sets,
+            note="\n".join(["the closest sets:", *lines]),
+            hint="loosen what keeps one of them; as a last resort "
+            f"--allow-mixed {agreement.name} installs them side by side",
+        )
+
+
+def _value_of(one: Attempt | Refused, agreement: Agreement) -> str | None:
+    """Return on which value a set agrees because it was told to."""
+    return next((a.value for a in one.agreed if a.agreement == agreement), None)
+
+
+def _beside(one: Chosen) -> Iterable[PropertySet]:
+    return one.offers if one.beside is None else one.beside
+
+
+def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
+    """Tell whether a build could not do in a set of another value."""
+    return bool(values) and values.isdisjoint(rivals)
+
+
+def _has_say(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+    """Tell whether a build is for any value of what is agreed on."""
+    return any(each.agreement.values(one.properties) for each in agreed)
+
+
+def _goes(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+    """Tell whether a package has a build that goes with some values."""
+    offers = one.offers or (one.properties,)
+    return any(all(each.objection(offer) is None for each in agreed) for offer in offers)
+
+
+def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
+    """Return who is built for what, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, values in sorted(packages.items()):
+        groups.setdefault(tuple(values), []).append(name)
+    ordered = sorted(groups.items(), key=lambda item: [value_key(value) for value in item[0]])
+    return "; ".join(f"{agreement.called(values)}: {', '.join(names)}" for values, names in ordered)
+
+
+def _sorted(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(values, key=value_key))

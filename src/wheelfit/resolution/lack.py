@@ -1,0 +1,301 @@
+"""Say why something cannot be had, and what might help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import (
+    HashMismatch,
+    NoCompatibleWheel,
+    NoSolution,
+    ProjectNotFound,
+    SourceOff,
+    UnknownLabel,
+)
+from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.catalogue import Catalogue
+    from wheelfit.resolution.listing import Release
+    from wheelfit.resolution.proof import Step, Term
+    from wheelfit.resolution.version_set import VersionSet
+
+_RELEASES = 3
+"""Releases of one project whose wheels are gone through in a message."""
+_VERSIONS = 8
+_LINES = 12
+
+
+def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
+    """Return the error for a project that was asked for and that nobody knows.
+
+    :param name: of the project.
+    :param candidates: where it was looked for.
+    """
+    return ProjectNotFound(
+        f"no source knows a project named {name}",
+        where=candidates.repository.name,
+        hint="check the spelling and the index",
+    )
+
+
+class Lack:
+    """Implement ``Knowledge``, and remember which releases to explain.
+
+    :param candidates: what there is.
+    :param catalogue: what the solver was told.
+    :param prereleases: whether pre-releases counted.
+    """
+
+    def __init__(self, candidates: Candidates, catalogue: Catalogue, *, prereleases: bool) -> None:
+        self._candidates = candidates
+        self._catalogue = catalogue
+        self._prereleases = prereleases
+        self._unfit: dict[tuple[NormalizedName, Version], None] = {}
+        self._only_prereleases: dict[NormalizedName, None] = {}
+
+    def lack(self, name: NormalizedName, versions: VersionSet) -> str:
+        """Say in a clause why none of some versions can be had."""
+        if versions.is_empty:
+            return f"nobody but you may say by which URL {name} is taken"
+        listing = self._candidates.listing(name)
+        if listing is None:
+            return f"no source knows a project named {name}"
+        members = versions.members(listing.releases)
+        if not members:
+            specifiers = versions.specifiers()
+            if specifiers is None:
+                return f"there is no other version of {name} ({listing.newest})"
+            return f"there is no {name}{specifiers} ({listing.newest})"
+        releases = [listing.releases[version] for version in members]
+        possible = [release for release in releases if release.is_possible]
+        if possible and all(release.is_yanked for release in possible):
+            verb = "was" if len(releases) == 1 else "were"
+            return f"{self._named(name, releases)} {verb} yanked"
+        count = [release for release in possible if not release.is_yanked]
+        if count and not self._prereleases and all(one.version.is_prerelease for one in count):
+            untried = [one for one in count if not self._catalogue.is_tried(name, one.version)]
+            if untried:
+                self._only_prereleases[name] = None
+                verb = "is a pre-release" if len(count) == 1 else "are pre-releases"
+                return f"{self._named(name, count)} {verb}"
+        count = [one for one in count if not one.version.is_prerelease] or count
+        for release in (count or releases)[:_RELEASES]:
+            self._unfit[name, release.version] = None
+        verb = "has" if len(releases) == 1 else "have"
+        return f"{self._named(name, releases)} {verb} no wheel that fits"
+
+    def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
+        """Say in a clause that a release has no build to take."""
+        self._unfit[name, version] = None
+        return f"{name} {version} has no {'other ' if others else ''}build that fits"
+
+    def look_at_build(self, name: NormalizedName, version: Version | None) -> None:
+        """Explain a release too, if what is installed leaves it fewer builds (P-56)."""
+        if version is not None and any(self._against(name, version)):
+            self._unfit[name, version] = None
+
+    def _against(self, name: NormalizedName, version: Version) -> Iterator[str]:
+        """Yield the installed packages for which builds of a release are not taken."""
+        choice = self._candidates.choice(name, version)
+        for verdict in choice.selection.verdicts:
+            if choice.support is not None and verdict.properties is not None:
+                yield from choice.support.fixed_against(verdict.properties)
+
+    def details(self) -> Iterator[str]:
+        """Yield lines that say what is wrong with the wheels of releases mentioned."""
+        alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
+        for name, version in self._unfit:
+            lines = tuple(self.wheels(name, version))
+            alike.setdefault((name, lines), []).append(str(version))
+        for (name, lines), versions in alike.items():
+            yield f"{name} {', '.join(versions)}:"
+            for line in lines:
+                yield f"  {line}"
+
+    def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
+        """Yield why no wheel of a release fits, equal reasons together (F-92)."""
+        choice = self._candidates.usable(name, version)
+        lines = choice.refusals()
+        yield from lines[:_LINES]
+        if len(lines) > _LINES:
+            yield f"and {len(lines) - _LINES} more reasons"
+        if not lines:
+            yield _without_wheels(choice.release)
+        elif sources := choice.release.sources:
+            yield f"{', '.join(sources)}: {NO_SOURCES}"
+
+    def hint(self, facts: Iterable[Step] = ()) -> str | None:
+        """Say what might help.
+
+        :param facts: of the proof.
+        """
+        for fact in facts:
+            for term in fact.terms:
+                self._look_for_prereleases(term)
+        if self._only_prereleases:
+            names = ", ".join(self._only_prereleases)
+            return f"--pre takes pre-releases of {names} too"
+        return self._bridged() or self._freeing() or self._building()
+
+    def _bridged(self) -> str | None:
+        """Say of bridged families what their members need."""
+        families = [self._candidates.bridge(name) for name, _ in self._unfit]
+        said = dict.fromkeys(one.no_fit for one in families if one is not None and one.no_fit)
+        return "; ".join(said) or None
+
+    def _building(self) -> str | None:
+        """Say of which projects a source distribution could be built (F-92)."""
+        names = list(dict.fromkeys(one for one, _ in self._unfit))
+        options = [f"--allow-source {name}" for name in names if self._sources(name)]
+        return f"{' '.join(options)} builds from source, which runs code" if options else None
+
+    def _freeing(self) -> str | None:
+        """Say which installed packages keep builds from being taken (P-56)."""
+        names: dict[str, None] = {}
+        for release in self._unfit:
+            names |= dict.fromkeys(self._against(*release))
+        if not names:
+            return None
+        options = " ".join(f"--upgrade-package {name}" for name in names)
+        verb = "is installed and stays" if len(names) == 1 else "are installed and stay"
+        return f"{', '.join(names)} {verb}; {options} lets other versions be taken"
+
+    def _look_for_prereleases(self, term: Term) -> None:
+        """Remember a project whose newest releases did not count."""
+        listing = self._candidates.listing(term.package.name) if term.known else None
+        if listing is None or self._prereleases:
+            return
+        newest = next(iter(listing.possible()), None)
+        if newest is not None and newest.is_prerelease and newest > term.known[0]:
+            self._only_prereleases[term.package.name] = None
+
+    def alone(
+        self,
+        name: NormalizedName,
+        versions: VersionSet,
+        others: Iterable[tuple[NormalizedName, VersionSet]] = (),
+    ) -> NoSolution | NoCompatibleWheel | SourceOff:
+        """Return the error for one project that cannot be had, whatever else is asked.
+
+        :param others: further projects of which the same is known.
+        """
+        clause = self.lack(name, versions)
+        if not self._unfit:
+            listing = self._candidates.listing(name)
+            known = [] if listing is None else list(listing.releases)
+            shown = ", ".join(map(str, known[:_VERSIONS]))
+            more = f" and {len(known) - _VERSIONS} older ones" if len(known) > _VERSIONS else ""
+            note = f"there are {shown}{more}" if shown else None
+            source = "" if listing is None else listing.source
+            hint = self.hint() or (_FOLDER_HINT if _is_folder(source) else None)
+            return NoSolution(clause, where=source or None, note=note, hint=hint)
+        for other in others:
+            self.lack(*other)
+        if sources := self._sources(name):
+            return SourceOff(
+                f"{clause} {self._candidates.target.name}, and building from source is off",
+                note="\n".join(self.details()),
+                hint=f"--allow-source {name} builds {sources[0]}, which runs code of its publisher",
+            )
+        return NoCompatibleWheel(
+            f"{clause} {self._candidates.target.name}",
+            note="\n".join(self.details()),
+            hint=self._bridged() or self._freeing(),
+        )
+
+    def _sources(self, name: NormalizedName) -> tuple[str, ...]:
+        """Return the source distributions of the releases mentioned, newest first."""
+        listing = self._candidates.listing(name)
+        mentioned = [version for project, version in self._unfit if project == name]
+        return tuple(
+            source
+            for version in mentioned
+            if listing is not None and version in listing.releases
+            for source in listing.releases[version].sources
+        )
+
+    def unknown_label(self, name: NormalizedName, versions: VersionSet) -> UnknownLabel | None:
+        """Return the error for a label asked for that no release in question has."""
+        label = self._candidates.policy.preferences.labels.get(name)
+        listing = self._candidates.listing(name)
+        if label is None or listing is None:
+            return None
+        labels = {
+            wheel.filename.label
+            for version in versions.members(listing.releases)
+            for wheel in listing.releases[version].wheels
+        }
+        if not labels or label in labels:
+            return None
+        known = ", ".join(sorted(one for one in labels if one is not None))
+        return UnknownLabel(
+            f"{name}{versions} has no variant labelled {label}",
+            note=f"its labels are {known}" if known else "it has plain wheels only",
+        )
+
+    def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:
+        """Return the error for releases whose wheels would do but for their hashes (F-94).
+
+        That is no lack of a wheel: either the hashes are those of other files, or the files
+        are not those that were meant.
+        """
+        listing = self._candidates.listing(name)
+        allowed = self._candidates.policy.hashes.get(name)
+        if listing is None or not allowed:
+            return None
+        wheels = [
+            wheel
+            for version in versions.members(listing.releases)
+            for wheel in listing.releases[version].wheels
+            if wheel.rejection in (None, WRONG_HASH)
+        ]
+        if not wheels or any(wheel.rejection is None for wheel in wheels):
+            return None
+        algorithm = min({each for each, _ in allowed} & wheels[0].file.hashes.keys())
+        offered = [
+            f"{wheel.file.hashes[algorithm]} ({wheel.file.filename})"
+            for wheel in wheels
+            if algorithm in wheel.file.hashes
+        ]
+        more = [f"and {len(offered) - _LINES} more"] if len(offered) > _LINES else []
+        error = HashMismatch(
+            algorithm=algorithm,
+            expected=sorted(digest for each, digest in allowed if each == algorithm),
+            actual="\n         ".join([*offered[:_LINES], *more]),
+            where=f"{name}{versions} at {listing.source}",
+        )
+        error.hint = (
+            "nothing was installed; if the file is the one you mean, allow its hash, "
+            "else ask who runs the index why it has another one"
+        )
+        return error
+
+    @staticmethod
+    def _named(name: NormalizedName, releases: Sequence[Release]) -> str:
+        if len(releases) == 1:
+            return f"{name} {releases[0].version}"
+        first, last = releases[-1].version, releases[0].version
+        return f"{name} {first} to {last}"
+
+
+_FOLDER_HINT = (
+    "the first source that knows a project supplies all its versions; "
+    "indexes are asked once this folder (--find-links) is left out"
+)
+
+
+def _is_folder(source: str) -> bool:
+    """Tell whether a source lies on this machine; there, people forget that it hides others."""
+    return bool(source) and not source.startswith(("http:", "https:"))
+
+
+def _without_wheels(release: Release) -> str:
+    reasons = dict.fromkeys(reason for _, reason in release.others)
+    return f"no wheels; {'; '.join(reasons)}" if reasons else "no wheels"

@@ -1,0 +1,312 @@
+"""Everything a release has, whatever the machine: each label, what it asks for, and who takes it.
+
+No machine decides here. Machines that are only described may be asked which wheel they would
+take, so that the conditions can be seen at work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from packaging.specifiers import SpecifierSet
+
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.label_phrases import needs_in_words
+from wheelfit.core.selection import select
+from wheelfit.core.support import namespaces_used, support_for
+from wheelfit.core.target import TagPreference
+from wheelfit.errors import NoSolution
+from wheelfit.platforms.words import natural
+from wheelfit.resolution.lack import unknown_project
+from wheelfit.resolution.listing import NO_TAG, sort_page
+from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
+from wheelfit.resolution.version_set import is_pin
+from wheelfit.sources.page import ProjectPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.tags import Tag
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.degradations import Degradation
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.listing import Release, Wheel
+
+
+@dataclass(frozen=True, slots=True)
+class Onlooker:
+    """Hold a machine that is only described."""
+
+    name: str
+    """As ``--for`` takes it."""
+    words: str
+    """What it is; empty: its name says it."""
+    target: Target
+    detector: Detector
+    any_python: bool
+    """Whether the description leaves its Python open, so that any will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """Hold the wheels of one label, or the plain ones."""
+
+    label: Label | None
+    properties: PropertySet | None
+    """What it declares; None: it is plain, or nothing usable is said of it."""
+    condition: str
+    """What that asks of a machine, in words; why nobody can take it where nothing is said."""
+    wheels: tuple[Wheel, ...]
+    """By file name."""
+    takers: tuple[str, ...] = ()
+    """The machines that would take one of them, in the order in which they were asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Hold all labels of one release."""
+
+    name: NormalizedName
+    version: Version
+    rows: tuple[LabelRow, ...]
+    """By label; ``null`` and the plain wheel come last."""
+    without: tuple[str, ...] = ()
+    """The machines that none of the wheels fits."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing, one sentence each."""
+    source: str = ""
+    """Which source supplies the project, without credentials (F-126)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost (F-136)."""
+    machines: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What the machines are that were asked, by name."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "name": self.name,
+            "version": str(self.version),
+            "source": self.source,
+            "labels": [
+                {
+                    "label": row.label,
+                    "properties": None
+                    if row.properties is None
+                    else [str(item) for item in row.properties],
+                    "condition": row.condition,
+                    "wheels": [
+                        {
+                            "filename": wheel.filename.text,
+                            "size": wheel.file.size,
+                            "requires_python": wheel.file.requires_python,
+                            "yanked": wheel.file.yanked,
+                            "tags": sorted(map(str, wheel.filename.tags)),
+                        }
+                        for wheel in row.wheels
+                    ],
+                    "taken_by": list(row.takers),
+                }
+                for row in self.rows
+            ],
+            "taken_by_none_of": list(self.without),
+            "notes": list(self.notes),
+            "degradations": [one.to_mapping() for one in self.degradations],
+        }
+
+
+def newest_release(
+    candidates: Candidates,
+    requirement: Requirement,
+    *,
+    constraints: Sequence[Requirement] = (),
+    prereleases: bool = False,
+) -> Release:
+    """Return the newest release with wheels that a requirement allows, whatever the machine.
+
+    :param candidates: what there is.
+    :param requirement: its marker and extras do not matter.
+    :param constraints: limits that hold besides.
+    :param prereleases: whether pre-releases count like final releases.
+    :raises ProjectNotFound: no source knows the project.
+    :raises NoSolution: no release with wheels fits the requirement.
+    :raises NetworkError: a source cannot be read.
+    """
+    name = requirement.name
+    listing = candidates.listing(name)
+    if listing is None:
+        raise unknown_project(name, candidates)
+    limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
+    wanted = reduce(and_, limits, SpecifierSet())
+    with_wheels = [version for version, one in listing.releases.items() if one.wheels]
+    allowed = list(wanted.filter(with_wheels, prereleases=True if prereleases else None))
+    sound = [
+        version
+        for version in allowed
+        if not all(wheel.is_yanked for wheel in listing.releases[version].wheels)
+    ]
+    found = sound or (allowed if is_pin(wanted) else [])
+    if not found:
+        raise NoSolution(f"there is no {name}{wanted} with wheels", note=listing.newest)
+    return listing.releases[max(found)]
+
+
+def overview(
+    candidates: Candidates,
+    release: Release,
+    metadata: ReleaseMetadata | None = None,
+    onlookers: Iterable[Onlooker] = (),
+) -> Overview:
+    """Describe every label of a release.
+
+    :param candidates: what there is, and how to choose.
+    :param release: the release.
+    :param metadata: of all its variant wheels; None: it is obtained.
+    :param onlookers: the machines that are asked what they would take.
+    :raises NetworkError: a source cannot be read.
+    """
+    if metadata is None:
+        metadata = metadata_of(candidates, release)
+    looking = _Looking(candidates, release, metadata)
+    takers: dict[Label | None, list[str]] = {}
+    without: list[str] = []
+    machines: dict[str, str] = {}
+    for one in onlookers:
+        machines[one.name] = one.words
+        wheel = looking.taken_by(one)
+        if wheel is None:
+            without.append(one.name)
+        else:
+            takers.setdefault(wheel.filename.label, []).append(one.name)
+    by_label: dict[Label | None, list[Wheel]] = {}
+    for wheel in sorted(release.wheels, key=lambda one: one.filename.text):
+        by_label.setdefault(wheel.filename.label, []).append(wheel)
+    rows = tuple(
+        _row(metadata, label, by_label[label], takers.get(label, ()))
+        for label in sorted(by_label, key=_last)
+    )
+    listing = candidates.listing(release.name)
+    return Overview(
+        release.name,
+        release.version,
+        rows,
+        tuple(without),
+        metadata.notes,
+        "" if listing is None else listing.source,
+        metadata.degradations,
+        MappingProxyType(machines),
+    )
+
+
+def metadata_of(candidates: Candidates, release: Release) -> ReleaseMetadata:
+    """Return the metadata of all variant wheels of a release, whatever their tags.
+
+    :param candidates: where to read, and how much trouble to take.
+    :param release: the release.
+    :raises NetworkError: a source cannot be read.
+    """
+    variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
+    if not variants:
+        return ReleaseMetadata()
+    return obtain(release, variants, candidates.repository, candidates.policy.metadata)
+
+
+def _row(
+    metadata: ReleaseMetadata, label: Label | None, wheels: Sequence[Wheel], takers: Sequence[str]
+) -> LabelRow:
+    document = metadata.document
+    properties = None
+    if label is None:
+        condition = "fits every machine with such tags; variants that fit come first"
+    elif document is None:
+        condition = "nobody can take it: there is no usable variant metadata"
+    elif label in document.unusable:
+        condition = f"nobody can take it: {document.unusable[label]}"
+    else:
+        properties = document.properties(label)
+        condition = "nobody can take it: its label is not in the variant metadata"
+        if properties is not None:
+            condition = needs_in_words(properties, document.providers)
+    return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))
+
+
+class _Looking:
+    """Ask machines what they would take of a release."""
+
+    def __init__(self, candidates: Candidates, release: Release, metadata: ReleaseMetadata) -> None:
+        self._policy = candidates.policy
+        self._release = release
+        self._metadata = metadata
+        self._filenames = [wheel.filename for wheel in release.wheels]
+        self._wheels = {wheel.filename.text: wheel for wheel in release.wheels}
+        self._tags = sorted({tag for one in self._filenames for tag in one.tags}, key=str)
+        document = metadata.document
+        used = () if document is None else document.variants.values()
+        self._namespaces = namespaces_used(used)
+
+    def taken_by(self, onlooker: Onlooker) -> Wheel | None:
+        """Return the wheel that a machine would take; None when none fits it."""
+        document, support = self._metadata.document, None
+        if document is not None:
+            support = support_for(
+                document,
+                None,
+                environment=onlooker.target.environment,
+                user_lists=onlooker.detector,
+                policy=self._policy.providers,
+                namespaces=self._namespaces,
+                known=KnownVersions(is_open=True),
+            )
+        selection = select(
+            self._filenames,
+            document=document,
+            support=support,
+            tags=self._fitting(onlooker),
+            preferences=self._policy.preferences,
+            extra_rejections={**self._metadata.rejections, **dict(self._refused(onlooker))},
+        )
+        return None if selection.chosen is None else self._wheels[selection.chosen.text]
+
+    def _fitting(self, onlooker: Onlooker) -> TagPreference:
+        tags = onlooker.target.tags
+        if not onlooker.any_python:
+            return tags
+        ranks = {platform: rank for rank, platform in enumerate(_platforms(tags))}
+        fitting = [tag for tag in self._tags if tag.platform in ranks]
+        return TagPreference(tuple(sorted(fitting, key=lambda tag: ranks[tag.platform])))
+
+    def _refused(self, onlooker: Onlooker) -> Iterator[tuple[str, str]]:
+        """Yield wheels that are out by their listing entry, with the reason."""
+        all_yanked = all(wheel.is_yanked for wheel in self._release.wheels)
+        for wheel in self._release.wheels:
+            if wheel.is_yanked and not all_yanked:
+                yield wheel.filename.text, "yanked"
+        if onlooker.any_python:
+            return
+        files = tuple(wheel.file for wheel in self._release.wheels)
+        page = ProjectPage(self._release.name, files, "")
+        for release in sort_page(page, onlooker.target).releases.values():
+            for wheel in release.wheels:
+                if wheel.rejection is not None and wheel.rejection is not NO_TAG:
+                    yield wheel.filename.text, wheel.rejection
+
+
+def _platforms(tags: Iterable[Tag]) -> dict[str, None]:
+    """Return the platforms of a machine, best first, and at last those of any machine."""
+    named = dict.fromkeys(tag.platform for tag in tags if tag.platform != "any")
+    return {**named, "any": None}
+
+
+def _last(label: Label | None) -> tuple[object, ...]:
+    """Sort labels as people read them, the one without properties and the plain wheel last."""
+    return label is None, label == "null", natural(label or "")

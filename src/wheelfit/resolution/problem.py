@@ -1,0 +1,135 @@
+"""The problem a solver solves: packages, needs between them, and what exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from packaging.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.resolution.version_set import VersionSet
+
+
+class Package(NamedTuple):
+    """Name a project, one extra of it, or the build of one of its releases.
+
+    An extra is a package of its own that needs its project at the same version:
+    what it brings along then follows from that version like any dependency.
+    Likewise the build of a release that has several: its "versions" are numbers that
+    say which build, and what a build brings along follows from its number. A named
+    tuple, because the solver hashes it more often than anything else.
+    """
+
+    name: NormalizedName
+    """The project, normalised."""
+    extra: NormalizedName | None = None
+    """The extra, normalised; None: the project itself."""
+    release: Version | None = None
+    """The release whose build is meant; None: no build, but the project or extra."""
+
+    @property
+    def base(self) -> Package:
+        """The project of an extra, or the build of its project."""
+        return Package(self.name, None, self.release)
+
+    def __str__(self) -> str:
+        name = f"{self.name}[{self.extra}]" if self.extra else self.name
+        return name if self.release is None else f"{name} {self.release}"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Ask for some versions of a package."""
+
+    package: Package
+    versions: VersionSet
+    """Which versions will do."""
+    text: object = ""
+    """How its author wrote it, for proofs: ``torch>=2.8``. Its ``str()`` is taken when one is
+    told, which is rare."""
+    is_pin: bool = False
+    """Whether it names one version with ``==`` or ``===``; only then yanked ones count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Hold one way to have a release: a label, and the versions it was made for."""
+
+    name: str
+    """The label, or ``plain wheel``."""
+    limits: tuple[Need, ...] = ()
+    """What the build was made for: it asks for nothing, but what is there must be among
+    these versions (P-52), and one of them must be there (P-54)."""
+
+
+_FIRST = 1_000_000
+
+
+def number_of(place: int) -> Version:
+    """Return the number of a build; the better build has the higher one.
+
+    :param place: from 0 for the best.
+    """
+    return Version(str(_FIRST - place))
+
+
+def place_of(number: Version) -> int:
+    """Return the place of a build.
+
+    :param number: as `number_of` gave it.
+    """
+    return _FIRST - number.major
+
+
+class Releases(Protocol):
+    """Answer what exists. Equal questions get equal answers during one solving."""
+
+    def versions(self, name: NormalizedName) -> Sequence[Version]:
+        """Return every version that may turn out usable, newest first.
+
+        Empty when the project is not known, or has nothing at all for the target.
+        """
+
+    def yanked(self, name: NormalizedName) -> frozenset[Version]:
+        """Return those of the versions that only a pin may ask for (PEP 592)."""
+
+    def kept(self, name: NormalizedName) -> Version | None:
+        """Return the version to try before newer ones: the installed or a preferred one.
+
+        It is among ``versions``. Of what is installed it is asked for before them, so that a
+        project which is kept needs no listing.
+        """
+
+    def is_usable(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether a release has a wheel for the target that can be read."""
+
+    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether a usable release has several builds that exclude each other."""
+
+    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+        """Return one build of a divided release, or None when there are no more.
+
+        :param place: from 0 for the best.
+        """
+
+    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+        """Tell whether a build has a wheel that can be read."""
+
+    def there(self, name: NormalizedName) -> Version | None:
+        """Return the version of a project that is there even if nothing needs it."""
+
+    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+        """Return what a usable release needs; of an extra, what it adds.
+
+        A divided release needs nothing itself, its builds do.
+
+        :param version: of a build, its number.
+        """
+
+    def announce(self, needs: Sequence[Need]) -> None:
+        """Take note that these will be asked about soon."""

@@ -1,0 +1,329 @@
+"""The ``pyproject.toml`` of a project, as values: what it needs, its extras and its groups.
+
+Read are ``[project]`` (PEP 621) and ``[dependency-groups]`` (PEP 735). What a build backend would
+have to be asked for is an error, for nothing is built here. Needs of the project in itself, as
+``demo[all]``, are replaced by what its extras need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+
+from wheelfit.core import strict_toml
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.tables import FaultList, Table, with_lines
+from wheelfit.core.toml_lines import lines_of
+from wheelfit.errors import Fault, FileProblem, InvalidProject, InvalidRequirement
+from wheelfit.resolution.request import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.markers import Marker
+
+_Needs: TypeAlias = tuple[Asked, ...]
+_DEEPEST = 100
+"""Extras and groups that may stand for each other in a row."""
+_MOST = 20_000
+"""Requirements that all lists together may come to; conditions can double them at every step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """Hold what a project needs."""
+
+    where: str
+    """The file."""
+    name: NormalizedName | None = None
+    """None: the file describes no package, only groups."""
+    requires_python: SpecifierSet | None = None
+    """Which Pythons it is for; None: it does not say."""
+    dependencies: _Needs = ()
+    """What it needs always."""
+    extras: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
+    """What each extra adds, with what other extras bring that it names."""
+    groups: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
+    """What each group adds, with the groups it includes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
+        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
+
+
+def read_project_file(data: bytes, where: str) -> ProjectFile:
+    """Read what a project needs.
+
+    :param data: the bytes of its ``pyproject.toml``.
+    :param where: the file.
+    :raises FileProblem: it is no TOML.
+    :raises InvalidProject: something cannot be understood; says everything at once.
+    """
+    try:
+        table = strict_toml.load(data)
+    except ValueError as error:
+        raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None
+    return _Reading(table, where, lines_of(data.decode())).project()
+
+
+@dataclass(frozen=True, slots=True)
+class _Include:
+    """Stand for another group in a group."""
+
+    group: NormalizedName
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """Stand for extras of the project itself."""
+
+    extras: frozenset[NormalizedName]
+    marker: Marker | None
+    path: str
+
+
+_Item: TypeAlias = Asked | _Include | _Own
+
+
+class _Reading:
+    """Read part after part, and remember what is wrong."""
+
+    def __init__(self, table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> None:
+        self._table = table
+        self._where = where
+        self._lines = lines
+        self._faults = FaultList()
+        self._root = Table(table, self._faults)
+        self._name: NormalizedName | None = None
+
+    def project(self) -> ProjectFile:
+        own = self._table.get("project")
+        groups = self._table.get("dependency-groups", {})
+        if own is None and not groups:
+            other = "poetry" in self._section("tool")
+            raise InvalidProject(
+                [Fault("", "it has neither [project] nor [dependency-groups]")],
+                where=self._where,
+                hint="dependencies under [tool.poetry] are not read; write them as PEP 621 says"
+                if other
+                else "name requirements, or a file with -r",
+            )
+        if own is not None and not isinstance(own, Mapping):
+            self._root.must_be("a table", own, "project")
+            own = None
+        python = self._about(own) if own is not None else None
+        dependencies = self._items(("project", "dependencies"), (own or {}).get("dependencies", []))
+        extras = self._tables(
+            ("project", "optional-dependencies"), (own or {}).get("optional-dependencies", {})
+        )
+        members = self._tables(("dependency-groups",), groups, are_groups=True)
+        flat = _Flat(extras, members, lambda *fault: self._faults(Fault(*fault)))
+        found = ProjectFile(
+            self._where,
+            self._name,
+            python,
+            flat.of(dependencies),
+            {name: flat.of(items, extra=name) for name, items in extras.items()},
+            {name: flat.of(items, group=name) for name, items in members.items()},
+        )
+        if self._faults:
+            hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
+            faults = with_lines(self._faults, self._lines)
+            raise InvalidProject(faults, where=self._where, hint=hint)
+        return found
+
+    def _section(self, name: str) -> Mapping[str, Any]:
+        value = self._table.get(name)
+        return value if isinstance(value, Mapping) else {}
+
+    def _about(self, own: Mapping[str, Any]) -> SpecifierSet | None:
+        """Read the name and the Pythons, and see that nothing is left to a build backend."""
+        name = own.get("name")
+        try:
+            self._name = canonicalize_name(name, validate=True) if isinstance(name, str) else None
+        except InvalidName:
+            self._fault(("project", "name"), f"{shown(name)} is no name of a project")
+        else:
+            if self._name is None:
+                if name is None:
+                    self._fault(("project", "name"), "is missing")
+                else:
+                    self._root.must_be("a string", name, "project", "name")
+        self._check_dynamic(own)
+        python = own.get("requires-python")
+        if python is None:
+            return None
+        try:
+            return SpecifierSet(python if isinstance(python, str) else "no text")
+        except InvalidSpecifier:
+            self._fault(("project", "requires-python"), f"{shown(python)} names no versions")
+            return None
+
+    def _check_dynamic(self, own: Mapping[str, Any]) -> None:
+        dynamic = own.get("dynamic", [])
+        if not isinstance(dynamic, list):
+            self._root.must_be("a list of strings", dynamic, "project", "dynamic")
+            return
+        for index, key in enumerate(dynamic):
+            if key not in ("dependencies", "optional-dependencies"):
+                continue
+            steps = ("project", "dynamic", index)
+            if key in own:
+                self._fault(steps, f"{key} stands in the file and is said to be dynamic")
+            else:
+                self._fault(steps, f"{key} are dynamic: only a build would tell")
+                self._is_dynamic = True
+
+    _is_dynamic = False
+
+    def _tables(
+        self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
+    ) -> dict[NormalizedName, list[_Item]]:
+        """Read a table of lists; names that mean the same are a fault."""
+        found: dict[NormalizedName, list[_Item]] = {}
+        if not isinstance(value, Mapping):
+            self._root.must_be("a table", value, *steps)
+            return found
+        for key, items in value.items():
+            at = (*steps, key)
+            try:
+                name = canonicalize_name(key, validate=True)
+            except InvalidName:
+                self._fault(at, "is no name")
+                continue
+            if name in found:
+                self._fault(at, f"{name} is there already, spelled otherwise")
+                continue
+            found[name] = self._items(at, items, are_groups=are_groups)
+        return found
+
+    def _items(
+        self, steps: tuple[str, ...], value: object, *, are_groups: bool = False
+    ) -> list[_Item]:
+        if not isinstance(value, list):
+            self._root.must_be("a list", value, *steps)
+            return []
+        found: list[_Item] = []
+        for index, one in enumerate(value):
+            at: tuple[str | int, ...] = (*steps, index)
+            if isinstance(one, str):
+                found += self._requirement(at, one)
+            elif are_groups and isinstance(one, Mapping):
+                found += self._include(at, one)
+            else:
+                self._root.must_be("a string", one, *at)
+        return found
+
+    def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
+        path = path_of(*steps)
+        try:
+            requirement = parse_requirement(text, allow_variant_markers=False)
+        except InvalidRequirement as error:
+            self._fault(steps, f"{shown(text)}: {error.message}")
+            return
+        if requirement.name == self._name:
+            yield _Own(requirement.extras, requirement.marker, path)
+        else:
+            yield Asked(requirement, f"{self._where}:{self._lines.get(path, 1)}")
+
+    def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
+        name = table.get("include-group")
+        if table.keys() != {"include-group"} or not isinstance(name, str):
+            self._fault(steps, "is no include-group, and nothing else is known")
+            return
+        try:
+            group = canonicalize_name(name, validate=True)
+        except InvalidName:
+            self._fault(steps, f"{shown(name)} is no name of a group")
+            return
+        yield _Include(group, path_of(*steps))
+
+    def _fault(self, steps: tuple[str | int, ...], message: str) -> None:
+        self._root.fault(message, *steps)
+
+
+class _Flat:
+    """Replace what stands for something else by that.
+
+    :param extras: the extras of the project.
+    :param groups: its groups.
+    :param fault: told the path of what cannot be replaced, and why.
+    """
+
+    def __init__(
+        self,
+        extras: Mapping[NormalizedName, Sequence[_Item]],
+        groups: Mapping[NormalizedName, Sequence[_Item]],
+        fault: Callable[[str, str], None],
+    ) -> None:
+        self._extras = extras
+        self._groups = groups
+        self._fault = fault
+        self._left = _MOST
+
+    def of(
+        self,
+        items: Sequence[_Item],
+        *,
+        extra: NormalizedName | None = None,
+        group: NormalizedName | None = None,
+    ) -> _Needs:
+        """Return the requirements that a list comes to, each once."""
+        above = frozenset([("extra", extra), ("group", group)])
+        return tuple(dict.fromkeys(self._each(items, None, above, set())))
+
+    def _each(
+        self,
+        items: Sequence[_Item],
+        marker: Marker | None,
+        above: frozenset[tuple[str, NormalizedName | None]],
+        done: set[tuple[str, NormalizedName, Marker | None]],
+    ) -> Iterator[Asked]:
+        for item in items:
+            if self._left == 0:
+                return  # it was said once
+            self._left -= 1
+            if self._left == 0 or len(above) > _DEEPEST:
+                self._left = 0
+                self._fault("", "its extras and groups stand for each other too often")
+                return
+            if isinstance(item, Asked):
+                requirement = item.requirement
+                yield replace(
+                    item, requirement=replace(requirement, marker=_both(marker, requirement.marker))
+                )
+            elif isinstance(item, _Include):
+                key = ("group", item.group)
+                if key in above:
+                    self._fault(item.path, f"the group {item.group} includes itself")
+                elif item.group not in self._groups:
+                    self._fault(item.path, f"there is no group {item.group}")
+                elif (*key, marker) not in done:
+                    done.add((*key, marker))
+                    yield from self._each(self._groups[item.group], marker, above | {key}, done)
+            else:
+                both = _both(marker, item.marker)
+                for name in sorted(item.extras):
+                    key = ("extra", name)
+                    if name not in self._extras:
+                        self._fault(item.path, f"the project has no extra {name}")
+                    # Extras may well name each other.
+                    elif key not in above and (*key, both) not in done:
+                        done.add((*key, both))
+                        yield from self._each(self._extras[name], both, above | {key}, done)
+
+
+def _both(one: Marker | None, other: Marker | None) -> Marker | None:
+    if one is None or other is None or one == other:
+        return other if one is None else one
+    return parse_marker(f"({one}) and ({other})")

@@ -1,0 +1,418 @@
+"""Obtain the variant metadata of a release: its index file, else its wheels (F-70 to F-79).
+
+What cannot be obtained or understood takes variant wheels out of the choice and
+leaves the plain ones (F-130). Each such loss is a `Degradation`; when the user wants
+strictness they are raised together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.degradations import Degradation
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.labels import NULL
+from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
+from wheelfit.errors import (
+    BadMetadata,
+    Fault,
+    FileProblem,
+    InconsistentDocuments,
+    IntegrityError,
+    InvalidDocument,
+    UnexpectedStatus,
+    Unreachable,
+)
+from wheelfit.sources.repository import TooCostly
+from wheelfit.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.errors import WheelfitError
+    from wheelfit.resolution.listing import Release, Wheel
+    from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPolicy:
+    """Hold how much trouble to take, and how much to forgive."""
+
+    strict: bool = False
+    """Whether everything that would only be skipped is an error (section 12)."""
+    read_unlisted: bool = False
+    """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
+    most_labels: int = 16
+    """Labels of a remote release to look up in its wheels (F-77)."""
+    limits: Limits = DEFAULT_LIMITS
+    """How large a document may be (F-30)."""
+    accept_unknown_drafts: bool = False
+    """Whether documents of a 0.x schema that nobody knows are read (F-38)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMetadata:
+    """Hold what is known of the variants of a release."""
+
+    document: VariantDocument | None = None
+    """All of it, combined; None when there is nothing to go by."""
+    rejections: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Wheels that cannot be used because of their metadata: file name to reason."""
+    notes: tuple[str, ...] = ()
+    """What was odd or wrong, one sentence each (F-136)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost, for programs (F-136)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rejections", MappingProxyType(dict(self.rejections)))
+
+
+def obtain(
+    release: Release,
+    wheels: Sequence[Wheel],
+    repository: Repository,
+    policy: MetadataPolicy = MetadataPolicy(),
+    fits: Callable[[VariantDocument, Sequence[Wheel]], bool] = lambda _document, _wheels: True,
+) -> ReleaseMetadata:
+    """Return the metadata that decides among some wheels of a release.
+
+    :param release: the release with its index file, if it has one.
+    :param wheels: its variant wheels whose tags fit, best tags first; only for these
+        anything is read.
+    :param repository: where to read.
+    :param policy: how strict to be.
+    :param fits: tells whether the target runs any of some wheels by a document; asked only
+        where several sources have the release (F-127).
+    :raises BadMetadata: something is bad, and the policy is strict.
+    :raises InconsistentDocuments: several sources have variants that fit, and contradict
+        each other (F-127).
+    :raises WheelfitError: what the user named cannot be read (F-125).
+    """
+    sources = list(dict.fromkeys(wheel.file.source for wheel in wheels))
+    found = {
+        source: _of_one_source(
+            replace(
+                release,
+                index_files=tuple(file for file in release.index_files if file.source == source),
+            ),
+            [wheel for wheel in wheels if wheel.file.source == source],
+            repository,
+            policy,
+        )
+        for source in sources
+    }
+    if len(found) == 1:
+        return found[sources[0]]
+    return _of_several_sources(found, wheels, fits)
+
+
+def _of_one_source(
+    release: Release, wheels: Sequence[Wheel], repository: Repository, policy: MetadataPolicy
+) -> ReleaseMetadata:
+    reading = _Reading(release, wheels, repository, policy)
+    try:
+        document = reading.from_index_file() if release.index_files else reading.from_wheels()
+    except _Unusable as unusable:
+        metadata = reading.without(unusable)
+    else:
+        metadata = reading.with_document(document)
+    if policy.strict:
+        strictly(f"{release.name} {release.version}", metadata.degradations)
+    return metadata
+
+
+def _of_several_sources(
+    found: Mapping[str, ReleaseMetadata],
+    wheels: Sequence[Wheel],
+    fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
+) -> ReleaseMetadata:
+    """Let one source decide, or several that agree (F-127); never an order of our own."""
+    documents = {
+        source: metadata.document
+        for source, metadata in found.items()
+        if metadata.document is not None
+    }
+    fitting = {
+        source: document
+        for source, document in documents.items()
+        if fits(document, [wheel for wheel in wheels if wheel.file.source == source])
+    }
+    deciding = fitting or dict(list(documents.items())[:1])
+    rejections = {
+        wheel.filename.text: f"no variant of {wheel.file.source} fits"
+        for wheel in wheels
+        if wheel.file.source not in deciding
+    }
+    for metadata in found.values():
+        rejections.update(metadata.rejections)
+    from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+
+    return ReleaseMetadata(
+        combine(deciding.items()) if deciding else None,
+        rejections,
+        tuple(note for metadata in found.values() for note in metadata.notes),
+        tuple(one for metadata in found.values() for one in metadata.degradations),
+    )
+
+
+def strictly(what: str, degradations: Sequence[Degradation]) -> None:
+    """Refuse to lose anything (``--strict``, section 12).
+
+    :param what: the release, for the message.
+    :param degradations: what would be lost.
+    :raises BadMetadata: there is something.
+    """
+    if degradations:
+        first, *others = degradations
+        notes = [*map(str, first.faults[1:_TOLD]), *(one.fault for one in others[:_TOLD])]
+        raise BadMetadata(
+            f"{what}: {first.fault}",
+            where=first.where or None,
+            note="\n".join(notes) or None,
+            hint="tell its publisher; without --strict what is bad is left out, and the rest is "
+            "used",
+            details=[one.to_mapping() for one in degradations],
+        )
+
+
+_TOLD = 20
+"""Faults, and further losses, that an error names; its JSON has more."""
+
+
+class _Unusable(Exception):
+    """All variant wheels of the release are out."""
+
+    def __init__(
+        self, code: str, reason: str, where: str = "", faults: tuple[Fault, ...] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.faults = faults
+        self.code = code
+        self.reason = reason
+        self.where = where
+
+
+class _Reading:
+    """Read the metadata of one release; remember which labels are out, and why."""
+
+    def __init__(
+        self,
+        release: Release,
+        wheels: Sequence[Wheel],
+        repository: Repository,
+        policy: MetadataPolicy,
+    ) -> None:
+        self._release = release
+        self._repository = repository
+        self._policy = policy
+        self._wheels: dict[Label, list[Wheel]] = {}
+        for wheel in wheels:
+            if wheel.filename.label is not None:
+                self._wheels.setdefault(wheel.filename.label, []).append(wheel)
+        self._ignored: dict[Label, tuple[str, str]] = {}
+        self._notes: list[str] = []
+        self._where = ""
+
+    # --- the two ways ------------------------------------------------------------
+
+    def from_index_file(self) -> VariantDocument:
+        from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+
+        file = self._index_file()
+        self._where = file.filename
+        try:
+            document = read_document(
+                self._content(file),
+                where=file.filename,
+                limits=self._policy.limits,
+                accept_unknown_drafts=self._policy.accept_unknown_drafts,
+            )
+        except _UNUSABLE as error:  # F-36, F-79, F-130
+            self._pass_over(error)
+            reason = f"{file.filename} cannot be used: {error.message}"
+            faults = error.faults if isinstance(error, InvalidDocument) else ()
+            raise _Unusable(error.reference, reason, file.filename, faults) from None
+        return self._with_unlisted(document, file)
+
+    def from_wheels(self) -> VariantDocument:
+        remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
+        if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_given:
+            reason = (
+                f"there is no {self._expected()}, and {len(self._wheels)} labels are too many to "
+                "look up in the wheels"
+            )
+            raise _Unusable(TooCostly.reference, reason)  # F-77
+        found = [(where, own) for _, where, own in self._look_up(self._wheels)]
+        if not found:
+            labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
+            code = next(iter(self._ignored.values()))[0]
+            raise _Unusable(code, "; ".join(labels))
+        from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+
+        try:
+            return combine(found)
+        except InconsistentDocuments as error:
+            self._pass_over(error)
+            reason = f"its wheels contradict each other: {error.message}"
+            raise _Unusable(error.reference, reason) from None
+
+    # --- the result ----------------------------------------------------------------
+
+    def with_document(self, document: VariantDocument) -> ReleaseMetadata:
+        ignored = [
+            Degradation("label", labels, code, reason) for labels, code, reason in self._reasons()
+        ]
+        return self._result(
+            document,
+            {label: reason for label, (_, reason) in self._ignored.items()},
+            [*document.notes, *self._notes, *map(str, ignored)],
+            [replace(one, where=self._where) for one in (*document.degradations, *ignored)],
+        )
+
+    def without(self, unusable: _Unusable) -> ReleaseMetadata:
+        """Return that no variant wheel can be used, the null variant neither (F-130)."""
+        lost = Degradation(
+            "release",
+            tuple(sorted(self._wheels)),
+            unusable.code,
+            unusable.reason,
+            unusable.where,
+            unusable.faults,
+        )
+        known = {label: reason for label, (_, reason) in self._ignored.items()}
+        ignored = {label: known.get(label, unusable.reason) for label in self._wheels}
+        return self._result(None, ignored, [*self._notes, str(lost)], [lost])
+
+    def _result(
+        self,
+        document: VariantDocument | None,
+        ignored: Mapping[Label, str],
+        notes: Sequence[str],
+        degradations: Sequence[Degradation],
+    ) -> ReleaseMetadata:
+        rejections = {
+            wheel.filename.text: reason
+            for label, reason in ignored.items()
+            for wheel in self._wheels[label]
+        }
+        release = f"{self._release.name} {self._release.version}"
+        return ReleaseMetadata(
+            document,
+            rejections,
+            tuple(f"{release}: {note}" for note in notes),
+            tuple(degradations),
+        )
+
+    def _reasons(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
+        """Yield labels that are out for the same reason, and the reason."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for label, why in sorted(self._ignored.items()):
+            reasons.setdefault(why, []).append(label)
+        for (code, reason), labels in reasons.items():
+            yield tuple(labels), code, reason
+
+    # --- parts ---------------------------------------------------------------------
+
+    def _index_file(self) -> File:
+        files = self._release.index_files
+        spelled = [file for file in files if file.filename in self._spellings()]
+        if len(files) > 1 and len(spelled) != 1:  # F-78
+            names = listed(sorted(file.filename for file in files))
+            reason = f"{names} are both there, and none is spelled like the wheels"
+            raise _Unusable("ambiguous-document", reason)
+        file = spelled[0] if spelled else files[0]
+        if file.filename != self._expected():
+            self._notes.append(f"{file.filename} should be named {self._expected()}")
+        return file
+
+    def _spellings(self) -> set[str]:
+        """Return how the index file would be called in the spelling of each wheel."""
+        stems = (wheel.filename.text.split("-")[:2] for wheel in self._release.wheels)
+        return {f"{name}-{version}-variants.json" for name, version in stems}
+
+    def _expected(self) -> str:
+        return index_file_name(self._release.name, self._release.version)
+
+    def _content(self, file: File) -> bytes:
+        limit = self._policy.limits.size
+        if file.size is not None and file.size > limit:  # nobody need be asked
+            problem = f"the document has {file.size} bytes, more than the limit of {limit}"
+            raise InvalidDocument([Fault("", problem, "F-30")])
+        return self._repository.read(file, limit=limit)
+
+    def _with_unlisted(self, document: VariantDocument, file: File) -> VariantDocument:
+        """Deal with wheels whose label the index file does not have (F-76)."""
+        listed = {*document.variants, *document.unusable, NULL}  # F-26
+        unlisted = sorted(self._wheels.keys() - listed)
+        local = [label for label in unlisted if self._wheels[label][0].file.is_local]
+        remote = [label for label in unlisted if label not in local]
+        wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
+        if unlisted:
+            from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+        for label in unlisted:
+            if label not in wanted:
+                self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")
+        for label, where, own in self._look_up(wanted):
+            try:
+                document = combine([(file.filename, document), (where, own)])
+            except InconsistentDocuments as error:
+                self._pass_over(error)
+                why = f"its own metadata contradicts {file.filename}"
+                self._ignored[label] = (error.reference, why)
+        return document
+
+    def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
+        """Yield what the best wheel of each label says of itself, and its name (F-77)."""
+        from wheelfit.core.index_metadata import read_wheel_document  # noqa: PLC0415 - start-up
+
+        for label in labels:
+            wheel = self._wheels[label][0]
+            where = wheel.filename.text
+            try:
+                own = read_wheel_document(
+                    self._document_in(wheel),
+                    label,
+                    where=where,
+                    limits=self._policy.limits,
+                    accept_unknown_drafts=self._policy.accept_unknown_drafts,
+                )
+            except TooCostly as error:
+                self._pass_over(error)
+                why = "no metadata can be read without fetching the whole wheel"
+                self._ignored[label] = (error.reference, why)
+            except _UNUSABLE as error:
+                self._pass_over(error)
+                self._ignored[label] = (error.reference, error.message)
+            else:
+                yield label, where, own
+
+    def _document_in(self, wheel: Wheel) -> bytes | None:
+        try:
+            return self._repository.variant_document(wheel.file)
+        except TooCostly:
+            if not self._release.is_given:
+                raise
+        # F-125: what the user named is fetched anyway.
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - start-up
+
+        with TemporaryDirectory(prefix="wheelfit-") as folder:
+            path = self._repository.download(wheel.file, Path(folder))
+            from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+
+            with WheelArchive(path, wheel.filename) as archive:
+                return archive.variant_document()
+
+    def _pass_over(self, error: WheelfitError) -> None:
+        """Go on without what is bad; but a wheel that the user named is not passed over (F-125)."""
+        if self._release.is_given:
+            raise error
+
+
+_UNUSABLE = (UnexpectedStatus, Unreachable, IntegrityError, FileProblem, InvalidDocument)
+"""What may be wrong with the metadata of a release without costing its plain wheels."""

@@ -1,0 +1,72 @@
+"""What the user says in place of what others need: overrides, and projects left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import UserError
+from wheelfit.resolution.request import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from packaging.utils import NormalizedName
+
+
+class Replacements:
+    """Replace requirements by what the user says of their projects.
+
+    :param overrides: what counts instead of what anybody needs of these projects; one whose
+        marker does not match adds nothing, and the project is then not needed at all.
+    :param excluded: projects that nobody gets.
+    :param environment: values of the marker variables.
+    :raises UserError: an override has a URL.
+    """
+
+    def __init__(
+        self,
+        overrides: Iterable[Asked],
+        excluded: AbstractSet[NormalizedName],
+        environment: Mapping[str, str | AbstractSet[str]],
+    ) -> None:
+        self._overrides: dict[NormalizedName, list[Asked]] = {}
+        for asked in overrides:
+            requirement = asked.requirement
+            if requirement.url is not None:
+                raise UserError(
+                    f"an override of {requirement.name} cannot be a URL",
+                    where=asked.where or None,
+                    hint="ask for the URL itself, and override by the version that it has",
+                )
+            own = self._overrides.setdefault(requirement.name, [])
+            if requirement.applies(environment):
+                own.append(asked)
+        self._excluded = excluded
+
+    @property
+    def names(self) -> frozenset[NormalizedName]:
+        """The projects of which something is replaced."""
+        return frozenset(self._excluded) | self._overrides.keys()
+
+    def concern(self, name: NormalizedName) -> bool:
+        """Say whether anything is replaced that is needed of a project."""
+        return name in self._excluded or name in self._overrides
+
+    def instead(self, asked: Asked) -> Iterator[Asked]:
+        """Yield what counts in place of a requirement; mostly itself.
+
+        :param asked: of the user or of a package; its marker holds.
+        """
+        requirement = asked.requirement
+        if requirement.name in self._excluded:
+            return
+        overrides = self._overrides.get(requirement.name)
+        if overrides is None:
+            yield asked
+            return
+        for override in overrides:
+            both = requirement.extras | override.requirement.extras
+            where = f"overridden by {override.where or 'the command line'}"
+            yield Asked(replace(override.requirement, extras=both), where)

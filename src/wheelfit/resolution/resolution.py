@@ -1,0 +1,97 @@
+"""What was decided, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import EMPTY
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.release_choice import ReleaseChoice
+    from wheelfit.resolution.request import Present
+    from wheelfit.sources.page import File
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Hold one wheel that belongs to the solution and is to be installed."""
+
+    name: NormalizedName
+    version: Version
+    file: File
+    filename: WheelFilename
+    choice: ReleaseChoice
+    """How it was chosen among the wheels of its release."""
+    properties: PropertySet = EMPTY
+    """What its label declares; empty for a plain wheel."""
+    supported: PropertySet = EMPTY
+    """Those that the target supports, as markers see them (F-103)."""
+    extras: frozenset[NormalizedName] = frozenset()
+    """Extras that somebody needs."""
+    reason: str = ""
+    """Why this wheel and no other of the release, in words."""
+    requested: bool = False
+    """Whether the user asked for it, and not only another package."""
+    is_given: bool = False
+    """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
+    core: CoreMetadata | None = field(default=None, repr=False)
+    """The metadata by which it was resolved, wherever that lay; None when none was read."""
+
+    @property
+    def label(self) -> Label | None:
+        """The label in its file name; None for a plain wheel."""
+        return self.filename.label
+
+    @property
+    def context(self) -> VariantContext:
+        """What variant markers in its metadata see."""
+        return VariantContext(self.label or "", self.supported)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Say that one project needs another."""
+
+    needing: NormalizedName
+    needed: NormalizedName
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Hold a set of wheels in which every need is met."""
+
+    pins: tuple[Pin, ...]
+    """What to install, what others need first."""
+    kept: tuple[Present, ...] = ()
+    """What is installed and belongs to the solution as it is, by name."""
+    edges: tuple[Edge, ...] = ()
+    """Who needs whom, by names."""
+    notes: tuple[str, ...] = ()
+    """Everything worth telling, one sentence each, the most important first."""
+    details: tuple[str, ...] = ()
+    """What went as it should and is told on request, one sentence each."""
+    held: tuple[Held, ...] = ()
+    """On what everything in the environment agrees, and what was given up for that."""
+    replaced: frozenset[NormalizedName] = frozenset()
+    """Projects of which the user says himself what is needed of them, or leaves them out."""
+    unmet: tuple[str, ...] = ()
+    """Needs that are not met because of that, one sentence each."""
+    leaving: frozenset[NormalizedName] = frozenset()
+    """What is installed and must go, since something comes in its place by another name."""
+
+    def pin(self, name: NormalizedName) -> Pin | None:
+        """Return the pin of a project, or None if it has none."""
+        return next((pin for pin in self.pins if pin.name == name), None)

@@ -1,0 +1,763 @@
+"""From a request to a resolution."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+from operator import and_
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from packaging.version import Version
+
+from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.requirements import Requirement
+from wheelfit.errors import (
+    HashMismatch,
+    InvalidMarker,
+    InvalidRequirement,
+    NoCompatibleWheel,
+    NoConsistentSet,
+    NoFit,
+    NoSolution,
+    UserError,
+)
+from wheelfit.resolution.admission import Admission
+from wheelfit.resolution.catalogue import Catalogue, needs_of
+from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
+from wheelfit.resolution.lookahead import Lookahead
+from wheelfit.resolution.problem import Need, Package
+from wheelfit.resolution.proof import Kind, is_long, steps, tell, tell_newest
+from wheelfit.resolution.replacements import Replacements
+from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
+from wheelfit.resolution.resolution import Edge, Pin, Resolution
+from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.version_set import VersionSet
+from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.agreements import Agreed
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.errors import WheelfitError
+    from wheelfit.resolution.builds import ReleaseBuild
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.joint_choice import Held, Settled
+    from wheelfit.resolution.lack import Lack
+    from wheelfit.resolution.proof import Step
+    from wheelfit.resolution.release_choice import ReleaseChoice
+    from wheelfit.resolution.request import Present, Request
+    from wheelfit.resolution.solver import Solved
+
+
+def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:
+    """Return wheels that meet a request.
+
+    Asking again costs only what changed: rejecting a wheel (`Candidates.reject`)
+    and resolving anew takes the next one (F-93).
+
+    An upgrade never goes back behind what is installed, unless what is asked for demands it.
+
+    :param request: what is asked.
+    :param candidates: what there is, and how to choose.
+    :param threads: how many questions to the sources travel at once.
+    :raises NoSolution: the needs contradict each other; the note is the proof.
+    :raises NoConsistentSet: no builds agree on what an environment must agree on.
+    :raises NoCompatibleWheel: what was asked for has no wheel that fits.
+    :raises ProjectNotFound: no source knows a project that was asked for.
+    :raises UnknownLabel: no release that fits the request has the label asked for.
+    :raises HashMismatch: what fits has other hashes than the ones that are allowed (F-94).
+    :raises UserError: the request contradicts itself.
+    :raises NetworkError: a source cannot be read.
+    """
+    resolution = _not_back(request, candidates, threads)
+    if not any(candidates.bridge(pin.name) for pin in resolution.pins):
+        return resolution
+    from wheelfit.resolution.bridges import alone  # noqa: PLC0415 - start-up
+
+    return alone(
+        resolution,
+        lambda: _not_back(request, candidates, threads),
+        candidates,
+        request.around,
+    )
+
+
+def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolution:
+    """Resolve such that an upgrade leaves nothing older than it was, if that is possible.
+
+    What would go back stays as it is installed, and nothing below counts; where the needs cannot be
+    met then, they demand the older release.
+    """
+    resolution = _Resolving(request, candidates).resolve(threads)
+    held: dict[NormalizedName, Pin] = {}
+    while lower := _gone_back(request, candidates, resolution, held):
+        held |= lower
+        floors = {name: request.installed[name].version for name in held}
+        upgraded = _upgraded(request) - held.keys()
+        try:
+            resolution = _Resolving(
+                replace(request, upgrade=False, upgrade_only=upgraded),
+                candidates,
+                floors,
+            ).resolve(threads)
+        except NoFit:
+            return _Resolving(request, candidates).resolve(threads)
+    stays = {present.name: present for present in resolution.kept}
+    notes = [
+        f"{stays[name]} stays: it is newer than {pin.name} {pin.version}, the newest on offer that "
+        "could be taken"
+        for name, pin in held.items()
+        if name in stays
+    ]
+    return replace(resolution, notes=(*notes, *resolution.notes)) if notes else resolution
+
+
+def _gone_back(
+    request: Request,
+    candidates: Candidates,
+    resolution: Resolution,
+    held: Container[NormalizedName],
+) -> dict[NormalizedName, Pin]:
+    """Return what an upgrade would leave older than it is, though the user admits what it is."""
+    found = {}
+    said = (*request.requirements, *request.constraints, *request.overrides)
+    upgraded = _upgraded(request)
+    for pin in resolution.pins:
+        present = request.installed.get(pin.name)
+        if present is None or pin.is_given or pin.name not in upgraded or pin.name in held:
+            continue
+        if not _is_older(pin, present, candidates):
+            continue
+        if all(
+            asked.requirement.specifier.contains(present.version, prereleases=True)
+            for asked in said
+            if asked.requirement.name == pin.name
+            and asked.requirement.applies(candidates.target.environment)
+        ):
+            found[pin.name] = pin
+    return found
+
+
+def _upgraded(request: Request) -> frozenset[NormalizedName]:
+    """Return the projects of which the newest release is asked for."""
+    if not request.upgrade:
+        return request.upgrade_only
+    return request.upgrade_only | {asked.requirement.name for asked in request.requirements}
+
+
+def _is_older(pin: Pin, present: Present, candidates: Candidates) -> bool:
+    if candidates.bridge(pin.name) is not None:
+        # The local version of a bridged family names the build; which one is another question.
+        return Version(pin.version.public) < Version(present.version.public)
+    return pin.version < present.version
+
+
+class _Found(NamedTuple):
+    """What the solver found, and by what."""
+
+    solved: Solved
+    catalogue: Catalogue
+
+
+class _Unsolved(NamedTuple):
+    """The proof that there is nothing, and what it is about."""
+
+    step: Step
+    catalogue: Catalogue
+    needs: Sequence[Need]
+
+
+class _Resolving:
+    """The resolution of one request.
+
+    :param request: what is asked.
+    :param candidates: what there is, and how to choose.
+    :param floors: versions below which a project has none, whatever is listed.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        candidates: Candidates,
+        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+    ) -> None:
+        self._candidates = candidates
+        self._lowest = floors
+        self._details: list[str] = []
+        self._replacements = Replacements(
+            request.overrides, request.excluded, candidates.target.environment
+        )
+        self._asked = [
+            one
+            for asked in request.requirements
+            if self._applies(asked)
+            for one in self._instead(asked)
+        ]
+        self._limits = [asked for asked in request.constraints if self._applies(asked)]
+        self._wheels = [*request.wheels, *_from_urls(self._asked)]
+        self._request = request
+        self._freely: Mapping[Package, Version] = {}
+
+    def resolve(self, threads: int) -> Resolution:
+        self._candidates.agree(())
+        self._check_constraints()
+        self._give()
+        roots = self._roots()
+        self._check_hashes(need.package.name for need in roots)
+        self._candidates.suppose(self._fixed(roots))
+        found = self._solve((), roots, threads)
+        if isinstance(found, _Unsolved):
+            raise self._explained(found.step, found.catalogue, roots)
+        self._freely = found.solved.versions
+        settled = self._settled_on(found, roots, threads)
+        if settled.agreed:
+            # Once more, so that every reason can say who decided.
+            found = self._solve(settled.agreed, roots, threads, settled.effort)
+            if isinstance(found, _Unsolved):
+                raise self._explained(found.step, found.catalogue, found.needs)
+        chosen = self._attempt(settled.agreed, found).chosen.values()
+        held = tuple(held_by(chosen, self._candidates.policy.agreements, settled.forced))
+        return self._resolution(found.solved, found.catalogue, roots, held)
+
+    def _solve(
+        self,
+        agreed: Sequence[Agreed],
+        roots: Sequence[Need],
+        threads: int,
+        effort: Effort = Effort.ANY_VERSION,
+    ) -> _Found | _Unsolved:
+        """Solve while some values are agreed on.
+
+        :param effort: how far to go.
+        :raises NoSolution: the search takes too long.
+        """
+        self._candidates.agree(agreed)
+        needs = [*roots, *self._exchanged(roots)]
+        floors = dict(self._lowest)
+        if effort is Effort.AS_NEW:
+            for package, version in self._freely.items():
+                floors[package.name] = max(version, floors.get(package.name, version))
+        prereleases = self._request.prereleases
+        with Lookahead(
+            self._candidates,
+            threads=threads,
+            prereleases=prereleases,
+            preferred=self._request.preferred,
+        ) as lookahead:
+            catalogue = Catalogue(
+                self._request,
+                self._candidates,
+                lookahead,
+                roots,
+                floors,
+                is_any_divided=effort is Effort.ANY_BUILD,
+            )
+            try:
+                solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
+            except Unsolvable as error:
+                return _Unsolved(error.step, catalogue, needs)
+            except Exhausted as error:
+                raise NoSolution(
+                    "no solution was found within a reasonable number of steps",
+                    note=str(error),
+                    hint="narrow the request, for instance by pinning a project to a version",
+                ) from None
+        return _Found(solved, catalogue)
+
+    # --- agreeing ---------------------------------------------------------------------
+
+    def _settled_on(self, found: _Found, roots: Sequence[Need], threads: int) -> Settled:
+        """Return what is to be agreed on so that all builds go with each other.
+
+        :raises NoConsistentSet: there is no such set.
+        """
+        named = tuple(dict.fromkeys(need.package.name for need in roots))
+        may_turn = {*named, *self._request.upgrade_only}
+        try:
+            return settle(
+                lambda agreed, effort: self._attempted(agreed, roots, threads, effort),
+                self._attempt((), found),
+                self._candidates.policy.binding,
+                installed=self._request.around,
+                order=named,
+                may_turn=may_turn,
+            )
+        except NoConsistentSet as error:
+            lacking = {
+                name
+                for one in error.details
+                for name in cast("Sequence[NormalizedName]", one["lacks"])
+            }
+            stuck = sorted(name for name in lacking - may_turn if self._has_others(name))
+            if stuck:
+                options = " ".join(f"-P {name}" for name in stuck)
+                error.hint = f"{options} looks at other versions of what is installed; {error.hint}"
+            raise
+
+    def _has_others(self, name: NormalizedName) -> bool:
+        """Tell whether an installed project has other versions to take."""
+        present = self._request.around.get(name)
+        listing = None if present is None else self._candidates.listing(name)
+        if present is None or listing is None:
+            return False
+        return any(version != present.version for version in listing.possible())
+
+    def _attempted(
+        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int, effort: Effort
+    ) -> Attempt | Refused:
+        try:
+            found = self._solve(agreed, roots, threads, effort)
+        except NoSolution as error:
+            exhausted = error
+            return Refused(agreed, lambda: exhausted, tuple)
+        if isinstance(found, _Found):
+            return self._attempt(agreed, found, effort)
+        unsolved = found
+
+        def why() -> WheelfitError:
+            self._candidates.agree(agreed)
+            return self._explained(unsolved.step, unsolved.catalogue, unsolved.needs)
+
+        return Refused(agreed, why, lambda: self._seen(unsolved.catalogue))
+
+    def _attempt(
+        self, agreed: tuple[Agreed, ...], found: _Found, effort: Effort = Effort.ANY_VERSION
+    ) -> Attempt:
+        """Return a solution as a set of builds; what is installed beside it belongs to it."""
+        chosen = {
+            name: Chosen.that_stays(present) for name, present in self._request.around.items()
+        }
+        versions = {package.name: version for package, version in found.solved.versions.items()}
+        known = self._settled(versions, found.catalogue)
+        for name, version in versions.items():
+            place, present = found.solved.builds.get(name), found.catalogue.present(name)
+            build = None if place is None else found.catalogue.release_build(name, version, place)
+            if present is not None and present.version == version and _is_kept(build):
+                chosen[name] = Chosen.that_stays(present)
+                continue
+            choice = self._candidates.usable(name, version)
+            if build is None:
+                chosen[name] = Chosen.of_release(choice, choice.taken)
+                continue
+            beside = self._candidates.settled(name, version, build.label, known).offered
+            one = Chosen.of_release(choice, build.label)
+            chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
+        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), effort)
+
+    def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
+        """Yield what the builds declare that the solver looked at and that fit."""
+        for name, version in catalogue.tried:
+            choice = self._candidates.choice(name, version)
+            if choice.metadata.document is not None:
+                yield from map(choice.declared, choice.offered)
+
+    def _exchanged(self, roots: Sequence[Need]) -> Iterator[Need]:
+        """Yield needs of what is installed and must become another build of its version."""
+        asked = {need.package.name for need in roots}
+        for name, present in self._request.around.items():
+            if name in asked or name in self._request.excluded:
+                continue
+            if self._candidates.objection(present.properties, is_installed=True) is None:
+                continue
+            # What nobody asked about stays at its version; what is needed may have to change.
+            package = Package(name)
+            free = name in self._request.upgrade_only or package in self._freely
+            versions = VersionSet.full() if free else VersionSet.singleton(present.version)
+            yield Need(package, versions, f"{present}, which is installed", is_pin=not free)
+
+    # --- reading the request ------------------------------------------------------
+
+    def _applies(self, asked: Asked) -> bool:
+        if asked.requirement.applies(self._candidates.target.environment):
+            return True
+        self._details.append(f"{asked}: its marker does not match, so it is left out")
+        return False
+
+    def _instead(self, asked: Asked) -> list[Asked]:
+        """Return what counts in place of what the user asks for."""
+        if not self._replacements.concern(asked.requirement.name):
+            return [asked]
+        found = list(self._replacements.instead(asked))
+        instead = ", ".join(map(str, found)) or "nothing"
+        self._details.append(f"{asked} is replaced by {instead}")
+        return found
+
+    def _check_constraints(self) -> None:
+        for asked in self._limits:
+            requirement = asked.requirement
+            if requirement.extras or requirement.url is not None:
+                raise UserError(
+                    f"{requirement} cannot be a constraint",
+                    where=asked.where or None,
+                    hint="a constraint is a name with versions, without extras and URL",
+                )
+
+    def _give(self) -> None:
+        """Let given wheels stand for their projects, and see that they fit (F-125)."""
+        pages: dict[NormalizedName, list[GivenWheel]] = {}
+        for wheel in self._wheels:
+            if _name(wheel) in self._request.excluded:
+                raise UserError(
+                    f"{_name(wheel)} is excluded, and {wheel.file.shown} is given",
+                    where=wheel.where or None,
+                )
+            pages.setdefault(_name(wheel), []).append(wheel)
+        for name, wheels in pages.items():
+            files = tuple({wheel.file.url: wheel.file for wheel in wheels}.values())
+            versions = {parse_wheel_filename(file.filename).version for file in files}
+            if len(versions) > 1:
+                raise UserError(
+                    f"wheels of different versions of {name} are given",
+                    note="\n".join(file.shown for file in files),
+                )
+            self._candidates.give(ProjectPage(name, files, "the request"))
+            (version,) = versions
+            choice = self._candidates.usable(name, version)
+            if choice.chosen is None:
+                raise NoCompatibleWheel(
+                    f"{files[0].shown} does not fit {self._candidates.target.name}",
+                    note="\n".join(
+                        verdict.reason
+                        if len(files) == 1
+                        else f"{verdict.filename.text}: {verdict.reason}"
+                        for verdict in choice.selection.verdicts
+                    ),
+                )
+
+    def _roots(self) -> list[Need]:
+        roots: list[Need] = []
+        for asked in self._asked:
+            if asked.requirement.url is None:
+                roots += needs_of(asked.requirement, str(asked))
+        for wheel in self._wheels:
+            requirement = Requirement(_name(wheel), wheel.extras)
+            roots += needs_of(requirement, wheel.file.shown)
+        return roots
+
+    def _constraints(self) -> list[Need]:
+        return [need for asked in self._limits for need in needs_of(asked.requirement, str(asked))]
+
+    def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
+        if not self._request.require_hashes:
+            return
+        promised = {
+            _name(wheel) for wheel in self._wheels if wheel.file.hashes.keys() - WEAK_HASHES
+        }
+        for name in names:
+            if name not in self._candidates.policy.hashes.keys() | promised:
+                by = self._request.hashes_required_by
+                raise UserError(
+                    f"hashes are required{f' by {by}' if by else ''}, and {name} has none",
+                    hint="give every requirement a --hash option",
+                )
+
+    # --- what builds for other packages go by (P-51) -----------------------------------
+
+    def _fixed(self, roots: Sequence[Need]) -> KnownVersions:
+        """Return the versions that no build may change: what is installed stays (P-56).
+
+        Unless its upgrade is asked for, or what is asked for excludes it.
+        """
+        request = self._request
+        free = {need.package.name for need in roots} if request.upgrade else set()
+        free |= request.upgrade_only
+        free |= {
+            need.package.name
+            for need in (*roots, *self._constraints())
+            if need.package.name in request.installed
+            and request.installed[need.package.name].version not in need.versions
+        }
+        known = {
+            name: KnownVersion(present.version)
+            for name, present in request.installed.items()
+            if name not in free and not self._candidates.is_given(name)
+        }
+        return KnownVersions({**known, **self._declared()}, is_open=True)
+
+    def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
+        return self._candidates.policy.providers.abi_versions
+
+    def _settled(
+        self, chosen: Mapping[NormalizedName, Version], catalogue: Catalogue
+    ) -> KnownVersions:
+        """Return the versions of everything once the solver is done (F-111)."""
+        known = {name: KnownVersion(version) for name, version in self._request.there.items()}
+        for name, version in chosen.items():
+            present = catalogue.present(name)
+            is_kept = present is not None and present.version == version
+            known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
+        return KnownVersions({**known, **self._declared()})
+
+    # --- the result ------------------------------------------------------------------
+
+    def _resolution(
+        self,
+        solved: Solved,
+        catalogue: Catalogue,
+        roots: Sequence[Need],
+        held: tuple[Held, ...],
+    ) -> Resolution:
+        chosen = {package.name: version for package, version in solved.versions.items()}
+        extras: dict[NormalizedName, set[NormalizedName]] = {}
+        for package in solved.versions:
+            if package.extra is not None:
+                extras.setdefault(package.name, set()).add(package.extra)
+        edges = dict.fromkeys(
+            Edge(one.name, other.name) for one, other in solved.edges if one.name != other.name
+        )
+        requested = {need.package.name for need in roots}
+        pins: list[Pin] = []
+        kept: list[Present] = []
+        known = self._settled(chosen, catalogue)
+        for name in _needed_first(chosen, edges):
+            version, place = chosen[name], solved.builds.get(name)
+            build = None if place is None else catalogue.release_build(name, version, place)
+            present = catalogue.present(name)
+            if present is not None and present.version == version and _is_kept(build):
+                kept.append(present)
+                continue
+            if build is None:
+                choice = self._candidates.usable(name, version)
+            else:
+                choice = self._candidates.settled(name, version, build.label, known)
+            pins.append(self._pin(choice, frozenset(extras.get(name, ())), name in requested))
+        notes = [*self._cautions(pins), *about_mixture(held), *catalogue.notes]
+        for pin in pins:
+            listing = self._candidates.listing(pin.name)
+            notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
+            notes += [
+                self._candidates.choice(pin.name, newer).passed_over
+                for newer in catalogue.passed_over(pin.name, pin.version)
+            ]
+            notes += pin.choice.notes
+        self._check_hashes(pin.name for pin in pins)
+        return Resolution(
+            tuple(pins),
+            tuple(sorted(kept, key=lambda present: present.name)),
+            tuple(edges),
+            tuple(dict.fromkeys(notes)),
+            tuple(dict.fromkeys(self._details)),
+            held,
+            self._replacements.names,
+            tuple(dict.fromkeys(self._unmet(pins, chosen))),
+        )
+
+    def _unmet(
+        self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
+    ) -> Iterator[str]:
+        """Yield the needs that are not met because the user said so."""
+        environment = self._candidates.target.environment
+        if not self._request.dependencies:
+            return
+        for pin in pins:
+            for requirement in pin.core.requires if pin.core is not None else ():
+                if not self._replacements.concern(requirement.name):
+                    continue
+                with suppress(InvalidMarker):
+                    if requirement.applies(environment, pin.extras or "", pin.context):
+                        yield from self._missed(pin, requirement, chosen)
+
+    def _missed(
+        self, pin: Pin, requirement: Requirement, chosen: Mapping[NormalizedName, Version]
+    ) -> Iterator[str]:
+        name, version = requirement.name, chosen.get(requirement.name)
+        needs = f"{pin.name} {pin.version} needs {redact(str(replace(requirement, marker=None)))}"
+        if name in self._request.excluded:
+            yield f"{needs}, which is excluded"
+        elif version is None:
+            yield f"{needs}, and its override asks for nothing here"
+        elif not requirement.specifier.contains(version, prereleases=True):
+            yield f"{needs}, and gets {version} by an override"
+
+    def _cautions(self, pins: Sequence[Pin]) -> Iterable[str]:
+        for pin in pins:
+            yield from self._candidates.cautions(pin.choice)
+
+    def _pin(
+        self,
+        choice: ReleaseChoice,
+        extras: frozenset[NormalizedName],
+        requested: bool,  # noqa: FBT001
+    ) -> Pin:
+        wheel = choice.chosen
+        if wheel is None:
+            raise ValueError(choice.release)  # the solver decided for a usable release
+        family = self._candidates.bridge(choice.release.name)
+        reason = choice.reason
+        if family is not None and (bridge := family.build(wheel.filename)):
+            reason = f"{reason}; {bridge}"
+        return Pin(
+            choice.release.name,
+            wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
+            wheel.file,
+            wheel.filename,
+            choice,
+            choice.properties,
+            choice.context().properties,
+            extras,
+            reason,
+            requested,
+            choice.release.is_given,
+            self._candidates.core_metadata(wheel),
+        )
+
+    # --- why not -------------------------------------------------------------------------
+
+    def _explained(
+        self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> NoFit | HashMismatch:
+        from wheelfit.resolution.lack import Lack, unknown_project  # noqa: PLC0415 - start-up
+
+        lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
+        nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
+        asked = {need.package.name for need in roots}
+        for fact in nothing:
+            name = fact.terms[0].package.name
+            if name in asked and self._candidates.listing(name) is None:
+                return unknown_project(name, self._candidates)
+        for fact in nothing:
+            unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
+            if unknown is not None:
+                return unknown
+        for fact in nothing:
+            wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
+            if wrong is not None:
+                return wrong
+        facts = list(top.facts())
+        if len(facts) == 2 and {fact.kind for fact in facts} == {Kind.ASKED, Kind.NOTHING}:
+            (fact,) = nothing
+            name = fact.terms[0].package.name
+            return lack.alone(name, fact.terms[0].versions, self._hopeless(name, catalogue, roots))
+        for fact in facts:
+            if fact.kind is Kind.LIMITS:
+                package = fact.terms[0].package
+                lack.look_at_build(package.name, package.release)
+        note = self._told(top, lack, catalogue, roots)
+        details = lack.details()
+        return NoSolution(
+            "the requirements cannot all be met",
+            note="\n".join([note, *details]),
+            hint=lack.hint(facts),
+        )
+
+    def _told(self, top: Step, lack: Lack, catalogue: Catalogue, roots: Sequence[Need]) -> str:
+        """Tell a proof; a long one begins with the newest release of what was asked for."""
+        if not is_long(top):
+            return tell(top, lack)
+        proofs: list[tuple[Step, NormalizedName, Version]] = []
+        for name in dict.fromkeys(need.package.name for need in roots):
+            version = self._newest(name, catalogue, roots)
+            if version is None or len(proofs) == _PROOFS:
+                continue
+            with suppress(Exhausted):
+                try:
+                    solve(
+                        catalogue,
+                        [_only(need, name, version) for need in roots],
+                        self._constraints(),
+                        prereleases=self._request.prereleases,
+                    )
+                except Unsolvable as error:
+                    proofs.append((error.step, name, version))
+        if not proofs:
+            return tell(top, lack)
+        newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
+        return tell_newest(newest, top, name, version, lack)
+
+    def _hopeless(
+        self, known: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> Iterator[tuple[NormalizedName, VersionSet]]:
+        """Yield what else was asked for that has nothing that fits, if that is soon seen."""
+        for name in dict.fromkeys(need.package.name for need in roots):
+            if name == known:
+                continue
+            versions = reduce(and_, (n.versions for n in roots if n.package.name == name))
+            listed = versions.members(catalogue.versions(name))
+            if 0 < len(listed) <= _SOON and not any(
+                catalogue.is_usable(name, version) for version in listed
+            ):
+                yield name, versions
+
+    def _newest(
+        self, name: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> Version | None:
+        """Return the newest usable release of several that are in question."""
+        needs = [need for need in (*roots, *self._constraints()) if need.package.name == name]
+        admission = Admission(catalogue, prereleases=self._request.prereleases)
+        for need in needs:
+            admission.see(need)
+        versions = reduce(and_, (need.versions for need in needs))
+        choices = admission.choices(name, versions)
+        if len(choices) < 2:
+            return None
+        return next((one for one in choices if catalogue.is_usable(name, one)), None)
+
+
+_SOON = 3
+_PROOFS = 3
+"""Projects for which a proof is looked for that begins with the newest release."""
+
+
+def _only(need: Need, name: NormalizedName, version: Version) -> Need:
+    """Return a need; if it is of the project, for the one version."""
+    if need.package.name != name:
+        return need
+    return replace(need, versions=VersionSet.singleton(version))
+
+
+def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
+    for one in asked:
+        requirement = one.requirement
+        if requirement.url is None:
+            continue
+        wheel = given_wheel(requirement.url, extras=requirement.extras, where=one.where)
+        if _name(wheel) != requirement.name:
+            raise InvalidRequirement(
+                f"the wheel belongs to {_name(wheel)}, not to {requirement.name}",
+                source=str(requirement),
+                where=one.where or None,
+            )
+        yield wheel
+
+
+def _is_kept(build: ReleaseBuild | None) -> bool:
+    """Tell of an installed release whether the build that is installed was taken."""
+    return build is None or build.is_installed
+
+
+def _name(wheel: GivenWheel) -> NormalizedName:
+    return parse_wheel_filename(wheel.file.filename).name
+
+
+def _needed_first(
+    chosen: Mapping[NormalizedName, Version], edges: Iterable[Edge]
+) -> list[NormalizedName]:
+    """Return the names so that what is needed comes before what needs it.
+
+    In a circle of needs the name that comes first in the alphabet goes last.
+    """
+    needed: dict[NormalizedName, list[NormalizedName]] = {name: [] for name in sorted(chosen)}
+    for edge in edges:
+        needed[edge.needing].append(edge.needed)
+    order: dict[NormalizedName, None] = {}
+    entered: set[NormalizedName] = set()
+    for start in needed:
+        pending = [(start, False)]
+        while pending:
+            name, done = pending.pop()
+            if done:
+                order[name] = None
+            elif name not in entered:
+                entered.add(name)
+                pending.append((name, True))
+                pending += [(other, False) for other in sorted(needed[name], reverse=True)]
+    return list(order)

@@ -1,0 +1,87 @@
+"""Flags of Rust are added to those of a project, whatever it says and where."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wheelfit.building.front_end.cargo import with_rust_flags
+
+FLAG = "-Ctarget-cpu=x86-64-v3"
+BUILD = '[build]\nrustflags = ["--cfg", "own"]\n'
+TARGET = '[target.x86_64-unknown-linux-gnu]\nrustflags = ["--cfg", "own"]\n'
+CONDITION = "[target.'cfg(unix)']\nrustflags = \"--cfg own\"\n"
+
+
+def crate(folder: Path, configuration: str) -> Path:
+    """Write a library without dependencies."""
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "lib.rs").write_text('#[no_mangle] pub extern "C" fn one() -> i32 { 1 }\n')
+    (folder / "Cargo.toml").write_text(
+        '[package]\nname = "one"\nversion = "0.1.0"\nedition = "2021"\n'
+    )
+    (folder / ".cargo").mkdir()
+    (folder / ".cargo" / "config.toml").write_text(configuration)
+    return folder
+
+
+@pytest.mark.parametrize("configuration", ["", BUILD, TARGET, CONDITION, BUILD + TARGET])
+@pytest.mark.parametrize(
+    "variables", [{}, {"CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS": "--cfg mine"}]
+)
+def test_cargo_joins_them(configuration: str, variables: dict[str, str], tmp_path: Path) -> None:
+    """What cargo gives to the compiler is what it gave before, and the flag."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        pytest.skip("needs cargo")
+    if os.uname().machine != "x86_64":
+        pytest.skip("is for x86-64")
+    project = crate(tmp_path / "project", configuration)
+    kept = {name: text for name, text in os.environ.items() if "RUSTFLAGS" not in name}
+    environ = {**kept, **variables}
+
+    def given(environ: dict[str, str], target: str) -> list[str]:
+        words = [cargo, "check", "-v", "--offline", "--target-dir", str(tmp_path / target)]
+        done = subprocess.run(
+            words, cwd=project, env=environ, capture_output=True, text=True, check=False
+        )
+        if done.returncode and "toolchain" in done.stderr:
+            pytest.skip("needs a toolchain of Rust")
+        assert done.returncode == 0, done.stderr
+        return sorted(re.findall(r"--cfg (?:own|mine)|-C ?target-cpu=[\w-]+", done.stderr))
+
+    before = given(environ, "before")
+    after = given(dict(with_rust_flags(environ, [FLAG], "x86_64", project)), "after")
+    assert after == sorted([*before, FLAG])
+
+
+@pytest.mark.parametrize(
+    ("environ", "changed"),
+    [
+        ({"RUSTFLAGS": "-g"}, {"RUSTFLAGS": f"-g {FLAG}"}),
+        ({"RUSTFLAGS": ""}, {"RUSTFLAGS": FLAG}),
+        (
+            {"RUSTFLAGS": "-O", "CARGO_ENCODED_RUSTFLAGS": "-g\x1f--cfg=a b"},
+            {"CARGO_ENCODED_RUSTFLAGS": f"-g\x1f--cfg=a b\x1f{FLAG}"},
+        ),
+        ({"CARGO_BUILD_RUSTFLAGS": "-g"}, {"CARGO_BUILD_RUSTFLAGS": f"-g {FLAG}"}),
+    ],
+)
+def test_what_the_user_has_set(
+    environ: dict[str, str], changed: dict[str, str], tmp_path: Path
+) -> None:
+    """A variable that replaces everything else gets the flag, and no other one is set."""
+    assert with_rust_flags(environ, [FLAG], "x86_64", tmp_path) == {**environ, **changed}
+    assert with_rust_flags(environ, [], "x86_64", tmp_path) == environ
+
+
+def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
+    """What is wrong with it says cargo."""
+    project = crate(tmp_path / "project", "[build")
+    found = with_rust_flags({}, [FLAG], "x86_64", project)
+    assert found == {"CARGO_BUILD_RUSTFLAGS": FLAG}

@@ -1,0 +1,302 @@
+"""A set is published as one act, or in an order that is safe; what was interrupted goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+from server.legacy import LegacyIndex
+from server.uploading import DOCUMENT
+
+from wheelfit.building.publishing.acts import publish_as_one, publish_in_order
+from wheelfit.building.publishing.outgoing import Outgoing, collect
+from wheelfit.building.publishing.wire import WireSender
+from wheelfit.errors import (
+    FileProblem,
+    PolicyRefusal,
+    UnexpectedStatus,
+    Unreachable,
+    UploadRefused,
+)
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer
+from wheelfit.sources.page import File
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.testing.wheels import build_wheel
+
+FAST = canonicalize_name("fast")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Outgoing, ...]:
+    """Give a release with two variants."""
+    for label in (None, "mkl", "open"):
+        build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
+                    document=DOCUMENT if label else None)  # fmt: skip
+    return collect([tmp_path / "dist"]).files
+
+
+class Waiting:
+    """Hold files back, as an index does (it implements `Stages`, and gives what sends there)."""
+
+    def __init__(self) -> None:
+        self.published: dict[str, File] = {}
+        self.waiting: dict[str, dict[str, str]] = {}
+        self.sent: list[str] = []
+        self.fails: dict[str, Exception] = {}
+        self.before: Callable[[str], None] = lambda _: None
+        """Called before a file is taken, with its name."""
+
+    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+        """Open one."""
+        del owner, lasts
+        name = f"stage{len(self.waiting)}"
+        self.waiting[name] = {}
+        return {"id": name}
+
+    def stages(self) -> list[dict[str, Any]]:
+        """Return all."""
+        return [
+            {"id": name, "files": [{"filename": one, "sha256": files[one]} for one in files]}
+            for name, files in self.waiting.items()
+        ]
+
+    def publish(self, stage: str) -> list[str]:
+        """Show all of it."""
+        if stage not in self.waiting:
+            raise FileProblem("there is no such stage")
+        files = self.waiting.pop(stage)
+        for name, sha256 in files.items():
+            self.published[name] = File(name, "https://x.example/", {"sha256": sha256})
+        return sorted(files)
+
+    def drop(self, stage: str) -> int:
+        """Forget one."""
+        if stage not in self.waiting:
+            raise FileProblem("there is no such stage")
+        return len(self.waiting.pop(stage))
+
+    def sender(self, stage: str) -> Sending:
+        """Return what sends to a stage."""
+        return Sending(self, stage)
+
+    def run(self, files: tuple[Outgoing, ...]) -> Any:
+        """Publish files."""
+        return publish_as_one(files, self, self.sender, lambda: self.published, NO_PROGRESS)
+
+
+class Sending:
+    """Send to a stage (it implements `Sender`)."""
+
+    def __init__(self, index: Waiting, stage: str) -> None:
+        self._index = index
+        self._stage = stage
+
+    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+        """Send a file."""
+        name = file.filename
+        self._index.before(name)
+        if name in self._index.fails:
+            raise self._index.fails.pop(name)
+        if self._stage not in self._index.waiting:
+            raise UnexpectedStatus("not found", status=404)
+        others = [key for key in self._index.waiting if key != self._stage]
+        is_there = name in self._index.published
+        if is_there or any(name in self._index.waiting[key] for key in others):
+            taken = {"reference": "name-taken", "message": "it waits", "where": name}
+            raise UploadRefused("it waits", details=[taken])
+        self._index.waiting[self._stage][name] = file.sha256
+        self._index.sent.append(name)
+        sent(file.size)
+
+    def send_index_file(self, release: tuple[NormalizedName, Version], data: bytes) -> None:
+        """Nobody sends one to an index that makes it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of nothing."""
+
+
+# --- as one act -----------------------------------------------------------------------------------
+
+
+def test_all_are_shown_at_once(files: tuple[Outgoing, ...]) -> None:
+    """B-52: nothing is published before everything was taken; the second time nothing is sent."""
+    index = Waiting()
+    index.before = lambda _: None if not index.published else pytest.fail("too early")
+    act = index.run(files)
+    assert act.sent == tuple(one.filename for one in files)
+    assert set(index.published) == set(act.sent)
+    index.before = lambda _: None
+    again = index.run(files)
+    assert again.sent == ()
+    assert set(again.there) == set(act.sent)
+    assert index.waiting == {}
+
+
+@pytest.mark.parametrize(
+    "error", [Unreachable("gone"), UnexpectedStatus("broken", status=500)], ids=str
+)
+def test_an_interruption_leaves_a_stage_to_go_on_with(
+    files: tuple[Outgoing, ...], error: Exception
+) -> None:
+    """What was sent waits unseen, the error says what to do, and the same set goes on there."""
+    index = Waiting()
+    index.fails[files[1].filename] = error
+    with pytest.raises(type(error)) as caught:
+        index.run(files)
+    assert "run the same command again" in str(caught.value.hint)  # type: ignore[attr-defined]
+    assert index.published == {}
+    act = index.run(files)
+    assert act.is_resumed
+    assert act.sent == tuple(one.filename for one in files[1:])
+    assert index.sent == [one.filename for one in files]
+    assert len(index.published) == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UploadRefused("no", details=[{"reference": "bad-record", "message": "", "where": ""}]),
+        UploadRefused("no", details=[{"reference": "inconsistent-variants", "message": "",
+                                      "where": ""}]),
+    ],
+)  # fmt: skip
+def test_a_refusal_leaves_nothing(files: tuple[Outgoing, ...], error: Exception) -> None:
+    """After a refusal the stage is gone, since the files will be others."""
+    index = Waiting()
+    index.fails[files[2].filename] = error
+    with pytest.raises(UploadRefused):
+        index.run(files)
+    assert index.waiting == {}
+    assert index.published == {}
+
+
+def test_who_may_not_leaves_nothing_behind_either(files: tuple[Outgoing, ...]) -> None:
+    """A token that is for another project ends it, and nothing is published."""
+    index = Waiting()
+    index.fails[files[0].filename] = PolicyRefusal("not yours")
+    with pytest.raises(PolicyRefusal):
+        index.run(files)
+    assert index.published == {}
+    assert index.waiting == {}
+
+
+def test_stages_of_others_are_left_alone(files: tuple[Outgoing, ...]) -> None:
+    """A stage with other files, or other content, is not published along with ours."""
+    index = Waiting()
+    index.waiting["theirs"] = {"other-1.0-py3-none-any.whl": "0"}
+    index.waiting["mixed"] = {"slow-1.0-py3-none-any.whl": "1", "other.whl": "2"}
+    act = index.run(files)
+    assert not act.is_resumed
+    assert set(index.waiting) == {"theirs", "mixed"}
+
+
+def test_an_earlier_attempt_with_other_content_is_named(files: tuple[Outgoing, ...]) -> None:
+    """A stage that holds names of ours is not ours to drop; the error says which one it is."""
+    index = Waiting()
+    index.waiting["earlier"] = {files[0].filename: "0" * 64}
+    with pytest.raises(UploadRefused) as caught:
+        index.run(files)
+    assert "wheelfit index stage drop earlier" in str(caught.value.hint)
+    assert set(index.waiting) == {"earlier"}
+    assert index.published == {}
+
+
+def test_two_who_publish_the_same_both_succeed(files: tuple[Outgoing, ...]) -> None:
+    """Whoever finds the names in another stage joins that, or finds all of it published."""
+    index = Waiting()
+    acts: list[Any] = []
+
+    def meanwhile(name: str) -> None:
+        index.before = lambda _: None
+        assert name == files[0].filename
+        acts.append(index.run(files))  # somebody else does it all in this very moment
+
+    index.before = meanwhile
+    act = index.run(files)
+    assert acts[0].sent == tuple(one.filename for one in files)
+    assert act.sent == ()
+    assert set(act.there) == set(acts[0].sent)
+    assert index.waiting == {}
+
+
+def test_two_who_publish_different_things_are_told_apart(
+    files: tuple[Outgoing, ...], tmp_path: Path
+) -> None:
+    """One wins; the other is told that the name has other content, and leaves nothing behind."""
+    build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
+    theirs = collect([tmp_path / "other"]).files
+    index = Waiting()
+
+    def meanwhile(_: str) -> None:
+        index.before = lambda _: None
+        index.run(theirs)
+
+    index.before = meanwhile
+    with pytest.raises(UploadRefused, match="other content"):
+        index.run(files)
+    assert set(index.published) == {theirs[0].filename}
+    assert index.waiting == {}
+
+
+# --- one by one -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
+    """Give an index that shows every file as it comes."""
+    pytest.importorskip("twine", reason="needs the extra `publish`")
+    pytest.importorskip("python_multipart", reason="needs the extra `server`")
+    with LegacyIndex(tmp_path / "index") as running:
+        yield running
+
+
+def in_order(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> Any:
+    """Publish files, and an index file."""
+    page = FolderIndex(legacy.folder).project(FAST)
+    listed = {file.filename: file for file in page.files} if page else {}
+    sender = WireSender(legacy.url, None, pause=lambda _: None)
+    return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, NO_PROGRESS)
+
+
+def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+    """B-52: wheels for everybody, variants, and then the file that makes installers see those."""
+    act = in_order(legacy, files)
+    assert legacy.uploads == [*(one.filename for one in files), "fast-1.0-variants.json"]
+    assert act.refused_index_files == ()
+    assert (legacy.folder / "fast-1.0-variants.json").read_bytes() == b"{}"
+
+
+def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+    """The error says how far it got; the second time only the rest is sent."""
+    legacy.answers[files[1].filename] = [Answer.text(500, "no")] * 4
+    with pytest.raises(UnexpectedStatus) as caught:
+        in_order(legacy, files)
+    assert "1 of 3 files were sent, and the index shows them" in str(caught.value.note)
+    legacy.uploads.clear()
+    act = in_order(legacy, files)
+    assert legacy.uploads == [*(one.filename for one in files[1:]), "fast-1.0-variants.json"]
+    assert act.there == (files[0].filename,)
+
+
+def test_other_content_stops_everything(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+    """F-131: a name that is taken by other content is found before anything is sent."""
+    build_wheel(legacy.folder, "fast", "1.0", requires=["something"])
+    with pytest.raises(UploadRefused, match="other content"):
+        in_order(legacy, files)
+    assert legacy.uploads == []
+
+
+def test_an_index_may_not_take_index_files(
+    legacy: LegacyIndex, files: tuple[Outgoing, ...]
+) -> None:
+    """The wheels are published all the same, and the refusal is told."""
+    legacy.answers["fast-1.0-variants.json"] = [Answer.text(400, "what is that?")]
+    act = in_order(legacy, files)
+    assert len(act.sent) == 3
+    assert "what is that?" in act.refused_index_files[0]

@@ -1,0 +1,43 @@
+"""What an index lists of what it was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from wheelfit.building.publishing.confirming import confirm
+from wheelfit.building.publishing.outgoing import collect
+from wheelfit.errors import Unreachable
+from wheelfit.sources.page import File
+from wheelfit.testing.wheels import build_wheel
+
+
+def test_patience(tmp_path: Path) -> None:
+    """B-52: an index that lags behind is asked again, for a bounded time and ever more slowly."""
+    build_wheel(tmp_path, "fast", "1.0")
+    files = collect([tmp_path]).files
+    here = {one.filename: File(one.filename, "", {"sha256": one.sha256}) for one in files}
+    pauses: list[float] = []
+
+    def late() -> Mapping[str, File]:
+        if not pauses:
+            raise Unreachable("not now")
+        return here if len(pauses) == 3 else {}
+
+    found = confirm(files, late, patience=15, pause=pauses.append)
+    assert (found.missing, found.findings, found.error) == ((), (), None)
+    assert pauses == [1, 2, 4]
+    pauses.clear()
+    assert confirm(files, dict, patience=15, pause=pauses.append).missing == files
+    assert sum(pauses) == 15
+
+
+def test_other_content(tmp_path: Path) -> None:
+    """F-131: what is listed with another hash is told, and what has no hash is listed."""
+    build_wheel(tmp_path, "fast", "1.0")
+    files = collect([tmp_path]).files
+    name = files[0].filename
+    (found,) = confirm(files, lambda: {name: File(name, "", {"sha256": "0"})}, patience=0).findings
+    assert found.code == "name-taken"
+    bare = confirm(files, lambda: {name: File(name, "")}, patience=0)
+    assert (bare.missing, bare.findings) == ((), ())

@@ -1,0 +1,293 @@
+"""Who does the work: this machine, or a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dask_cluster import DaskCluster
+
+from wheelfit.building.executors import Workers, open_workers
+from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.work import run
+from wheelfit.core.labels import Label
+from wheelfit.core.metadata import read_document
+from wheelfit.errors import (
+    FileProblem,
+    InvalidLabel,
+    NeedsExtra,
+    UnfitWorkers,
+    Unreachable,
+    UsageError,
+    WorkerLost,
+)
+from wheelfit.testing.errands import Errand, carry_out
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """Start a scheduler with two workers, each a process."""
+    with DaskCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster
+
+
+def carried_out(cluster: DaskCluster, errands: list[Errand], **options: Any) -> list[Any]:
+    """Carry out errands on the cluster."""
+    with open_workers(cluster.url) as workers:
+        return run(carry_out, errands, executor=workers.executor, workers=workers.count, **options)
+
+
+# --- on Dask -----------------------------------------------------------------------------------
+
+
+def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Both workers do some of it, and the results stand in the order of the items."""
+    outcomes = carried_out(cluster, [Errand(n, tmp_path, seconds=0.01) for n in range(60)])
+    assert [one.value["number"] for one in outcomes] == list(range(60))
+    processes = {one.value["process"] for one in outcomes}
+    assert processes == {worker.pid for worker in cluster.workers}
+
+
+def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Faults are those of their items, and are tried again or not, as on this machine."""
+    errands = [
+        Errand(0, tmp_path, "input"),
+        Errand(1, tmp_path, "disk", times=1),
+        Errand(2, tmp_path, "unsendable"),
+        Errand(3, tmp_path),
+    ]
+    outcomes = carried_out(cluster, errands, batch=2)
+    assert isinstance(outcomes[0].error, InvalidLabel)
+    assert [one.attempts for one in outcomes] == [1, 2, 1, 1]
+    assert [one.error is None for one in outcomes] == [False, True, False, True]
+
+
+def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
+    """B-39: wheels that a cluster made are those of this machine, byte by byte."""
+    wheels = [build_wheel(tmp_path, "some", f"1.{n}") for n in range(20)]
+    document = read_document(DOCUMENT, where="the test")
+    made: list[dict[str, str]] = []
+    for url in (None, cluster.url):
+        folder = tmp_path / f"made-{len(made)}"
+        folder.mkdir()
+        make = partial(make_variant, folder=folder, label=Label("mkl"), document=document)
+        with open_workers(url) as workers:
+            workers.must_see(wheels[:1], [folder])
+            outcomes = run(make, wheels, executor=workers.executor, workers=workers.count, batch=3)
+        assert [one.value for one in outcomes] == sorted(folder.iterdir(), key=_minor)
+        made.append(
+            {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.iterdir()}
+        )
+    assert made[0] == made[1]
+    assert len(made[0]) == 20
+
+
+def _minor(path: Path) -> int:
+    return int(path.name.split("-")[1].split(".")[1])
+
+
+def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
+    """The work goes on with the other worker, and all of it is done."""
+    errands = [Errand(n, tmp_path, seconds=0.02) for n in range(60)]
+    with DaskCluster(tmp_path / "cluster") as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        done = 0
+
+        def kill(_: object) -> None:
+            nonlocal done
+            done += 1
+            if done == 20:
+                cluster.workers[0].kill()
+
+        outcomes = carried_out(cluster, errands, done=kill)
+    assert [one.value["number"] for one in outcomes] == list(range(60))
+    last = {one.value["process"] for one in outcomes[-20:]}
+    assert last == {cluster.workers[1].pid}
+
+
+def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
+    """Without its scheduler the work ends with one error, soon."""
+    errands = [Errand(n, tmp_path, seconds=0.02) for n in range(200)]
+    with DaskCluster(tmp_path / "cluster") as cluster:
+        cluster.add_worker()
+        killer = threading.Timer(0.0, cluster.scheduler.kill)
+
+        def kill(_: object) -> None:
+            if not killer.ident:
+                killer.start()
+
+        with pytest.raises(Unreachable, match="the scheduler is gone"):
+            carried_out(cluster, errands, done=kill)
+
+
+def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
+    """What Dask gives up for the deaths of its workers is the fault of one item."""
+    errands = [Errand(n, tmp_path, "killed" if n == 1 else "") for n in range(4)]
+    with DaskCluster(tmp_path / "cluster") as cluster:
+        for _ in range(6):
+            cluster.add_worker()
+        outcomes = carried_out(cluster, errands, attempts=1)
+    assert isinstance(outcomes[1].error, WorkerLost)
+    assert [n for n, one in enumerate(outcomes) if one.error is None] == [0, 2, 3]
+
+
+# --- what workers must have ----------------------------------------------------------------------
+
+
+def test_nobody_answers() -> None:
+    """An address where nobody listens is said, with what to look at."""
+    with pytest.raises(Unreachable) as caught, open_workers("dask://127.0.0.1:9", patience=0.2):
+        pytest.fail("it was opened")
+    assert caught.value.where == "dask://127.0.0.1:9"
+    assert "dask scheduler" in (caught.value.hint or "")
+
+
+def test_no_workers(tmp_path: Path) -> None:
+    """A scheduler alone does nothing."""
+    with (
+        DaskCluster(tmp_path) as cluster,
+        pytest.raises(UnfitWorkers, match="the scheduler has no workers"),
+        open_workers(cluster.url, patience=0.5),
+    ):
+        pytest.fail("it was opened")
+
+
+def test_worker_without_wheelfit(tmp_path: Path) -> None:
+    """A worker whose Python has no wheelfit is named."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for folder in map(Path, sys.path):
+        if folder.name in ("site-packages", "dist-packages"):
+            for one in folder.iterdir():
+                if "wheelfit" not in one.name and not (packages / one.name).exists():
+                    (packages / one.name).symlink_to(one)
+    with DaskCluster(tmp_path / "cluster") as cluster:
+        cluster.add_worker(
+            before=f"import sys; sys.path.append({str(packages)!r})", flags=("-S", "-E")
+        )
+        with pytest.raises(UnfitWorkers, match="it has no wheelfit"), open_workers(cluster.url):
+            pytest.fail("it was opened")
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("import sys; sys.path.insert(0, {folder!r})", "it has wheelfit 99.9, here it is"),
+        (
+            "import zlib; old = zlib.compressobj; zlib.compressobj = lambda _, *all: old(1, *all)",
+            "its zlib packs in another way",
+        ),
+    ],
+    ids=["version", "zlib"],
+)
+def test_other_worker(tmp_path: Path, before: str, words: str) -> None:
+    """B-39: a worker from which other results would come is refused."""
+    info = tmp_path / "wheelfit-99.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wheelfit\nVersion: 99.9\n")
+    with DaskCluster(tmp_path / "cluster") as cluster:
+        cluster.add_worker(before=before.format(folder=str(tmp_path)))
+        with pytest.raises(UnfitWorkers, match=words) as caught, open_workers(cluster.url):
+            pytest.fail("it was opened")
+    assert (caught.value.where or "").startswith("tcp://127.0.0.1:")
+
+
+def test_files_that_workers_see(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Files and folders that all workers share are no reason to refuse; nothing is left there."""
+    (tmp_path / "a.whl").write_bytes(b"x")
+    with open_workers(cluster.url) as workers:
+        assert workers.are_elsewhere
+        workers.must_see([tmp_path / "a.whl"], [tmp_path])
+    assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["read", "written"])
+def test_files_that_a_worker_does_not_see(tmp_path: Path, *, is_written: bool) -> None:
+    """A worker for which a path means nothing is named, before anything is done."""
+    (tmp_path / "a.whl").write_bytes(b"x")
+    with open_workers() as here:
+        workers = Workers(
+            here.executor,
+            here.count,
+            "a cluster",
+            lambda function, paths: {
+                "tcp://one": function(paths),
+                "tcp://two": [None for _ in paths],
+            },
+        )
+        with pytest.raises(UnfitWorkers, match="it does not see") as caught:
+            workers.must_see(*(([], [tmp_path]) if is_written else ([tmp_path / "a.whl"], [])))
+    assert caught.value.where == "tcp://two"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
+
+
+def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder that is not there is found before workers are asked."""
+    with open_workers() as here:
+        workers = Workers(here.executor, here.count, "a cluster", lambda _f, _paths: {})
+        with pytest.raises(FileProblem, match="cannot be written"):
+            workers.must_see([], [tmp_path / "missing"])
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "jobs", "count", "words"),
+    [
+        (None, None, 1, "this process"),
+        (None, 3, 3, "3 processes"),
+        ("processes", 2, 2, "2 processes"),
+        ("processes", 1, 1, "this process"),
+    ],
+)
+def test_this_machine(url: str | None, jobs: int | None, count: int, words: str) -> None:
+    """Without a URL the work is done here, in as many processes as was said."""
+    with open_workers(url, jobs=jobs) as workers:
+        assert (workers.count(), workers.words, workers.are_elsewhere) == (count, words, False)
+        workers.must_see([Path("/missing")], [Path("/missing")])  # nobody else has to see it
+
+
+def test_all_processors() -> None:
+    """`processes` alone means as many as this process may use."""
+    with open_workers("processes") as workers:
+        assert workers.count() == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    "url", ["ray", "spark://host:1", "dask", "processes:4", "tcp://127.0.0.1:9", ""]
+)
+def test_unknown_executors(url: str) -> None:
+    """What is no executor is a slip of whoever typed it."""
+    with pytest.raises(UsageError, match="there is no executor"), open_workers(url):
+        pytest.fail("it was opened")
+
+
+def test_jobs_of_a_cluster() -> None:
+    """A cluster has workers of its own, so a number of processes is a contradiction."""
+    with pytest.raises(UsageError, match="-j is how many"), open_workers("dask://h:1", jobs=2):
+        pytest.fail("it was opened")
+
+
+def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library the extra is named."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(NeedsExtra, match="needs distributed"), open_workers("dask://127.0.0.1:9"):
+        pytest.fail("it was opened")

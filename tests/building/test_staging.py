@@ -1,0 +1,174 @@
+"""Many results get their names together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wheelfit.building.staging import Staging
+from wheelfit.errors import FileProblem
+
+
+def staged(staging: Staging, folder: Path, name: str, text: str) -> tuple[Path, Path]:
+    """Write a result; return where it is and where it goes."""
+    result = staging.room_for(folder) / name
+    result.write_text(text)
+    return result, folder / name
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return what is in a folder, hidden files too."""
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_all(tmp_path: Path) -> None:
+    """B-31: all results are there afterwards, in several folders, and nothing else is."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    (two / "b").write_text("old")
+    with Staging() as staging:
+        pairs = [staged(staging, one, "a", "1"), staged(staging, two, "b", "2")]
+        assert "a" not in contents_of_files(one)
+        staging.publish(pairs, overwrite=[two / "b"])
+    assert contents(one) == {"a": "1"}
+    assert contents(two) == {"b": "2"}
+
+
+def contents_of_files(folder: Path) -> set[str]:
+    """Return the names of the files in a folder."""
+    return {path.name for path in folder.iterdir() if path.is_file()}
+
+
+def test_what_is_in_the_way(tmp_path: Path) -> None:
+    """B-31: one file in the way keeps all results from their names."""
+    (tmp_path / "b").write_text("old")
+    with Staging() as staging:
+        pairs = [staged(staging, tmp_path, "a", "1"), staged(staging, tmp_path, "b", "2")]
+        with pytest.raises(FileProblem, match="exists"):
+            staging.publish(pairs)
+    assert contents(tmp_path) == {"b": "old"}
+
+
+def test_two_of_one_name(tmp_path: Path) -> None:
+    """Results that would take the place of each other are refused."""
+    with Staging() as staging:
+        pairs = [staged(staging, tmp_path, "a", "1"), staged(staging, tmp_path, "a", "2")]
+        with pytest.raises(FileProblem, match="called a"):
+            staging.publish(pairs, overwrite=[tmp_path / "a"])
+    assert contents(tmp_path) == {}
+
+
+def test_taken_back(tmp_path: Path) -> None:
+    """B-31: if one cannot be moved, those before it are taken back, and old files return."""
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "c").mkdir()  # a file cannot take the place of a folder
+    with Staging() as staging:
+        pairs = [staged(staging, tmp_path, name, "new") for name in "abc"]
+        with pytest.raises(FileProblem, match="cannot be moved"):
+            staging.publish(pairs, overwrite=[place for _, place in pairs])
+    (tmp_path / "c").rmdir()
+    assert contents(tmp_path) == {"a": "old"}
+
+
+def test_rehearsal(tmp_path: Path) -> None:
+    """A rehearsal moves nothing, and tells what would be in the way."""
+    with Staging() as staging:
+        pairs = [staged(staging, tmp_path, "a", "1")]
+        staging.publish(pairs, rehearse=True)
+        assert contents_of_files(tmp_path) == set()
+        (tmp_path / "a").write_text("old")
+        with pytest.raises(FileProblem, match="exists"):
+            staging.publish(pairs, rehearse=True)
+    assert contents(tmp_path) == {"a": "old"}
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Where nothing can be written there is an error that names the place."""
+    with Staging() as staging, pytest.raises(FileProblem) as caught:
+        staging.room_for(tmp_path / "nowhere")
+    assert caught.value.where == str(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no locks of that kind")
+def test_abandoned(tmp_path: Path) -> None:
+    """What a process left that was killed goes with the next one; that of a living one stays."""
+    script = (
+        "import os, sys; from pathlib import Path; from wheelfit.building.staging import Staging\n"
+        "room = Staging().room_for(Path(sys.argv[1])); (room / 'half').touch()\n"
+        "print(room.parent, flush=True)\n"
+        "os._exit(9) if sys.argv[2] == 'die' else sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    dead = subprocess.run([*command, "die"], capture_output=True, text=True, check=False)
+    alive = subprocess.Popen(
+        [*command, "live"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with alive:
+        assert alive.stdout is not None
+        living = Path(alive.stdout.readline().strip())
+        assert not Path(dead.stdout.strip()).exists()
+        with Staging() as staging:
+            staging.room_for(tmp_path)
+            assert (living / "1/half").exists()
+        assert alive.stdin is not None
+        alive.stdin.close()
+    with Staging() as staging:
+        staging.room_for(tmp_path)
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no locks of that kind")
+def test_abandoned_before_it_had_a_name(tmp_path: Path) -> None:
+    """What was never locked or named goes when nobody can be writing it any more."""
+    for number, age in ((1, 7200), (2, 0)):
+        folder, file = (tmp_path / f".{letter * 15}{number}.part" for letter in "ab")
+        folder.mkdir()
+        file.touch()
+        for path in (folder, file):
+            os.utime(path, (time.time() - age,) * 2)
+    with Staging() as staging:
+        staging.room_for(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {f".{'a' * 15}2.part", f".{'b' * 15}2.part"}
+
+
+INTERRUPTED = """
+import os, shutil, signal, sys
+from pathlib import Path
+from wheelfit.building.staging import Staging
+
+def disturb(event, arguments):
+    if event == sys.argv[2]:
+        signal.raise_signal(signal.SIGINT)
+
+folder = Path(sys.argv[1])
+with Staging() as staging:
+    pairs = []
+    for name in "ab":
+        result = staging.room_for(folder) / name
+        result.touch()
+        pairs.append((result, folder / name))
+    sys.addaudithook(disturb)
+    staging.publish(pairs)
+    if sys.argv[3] == "more":
+        staging.publish([])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of terminals")
+@pytest.mark.parametrize("moment", ["os.link", "shutil.rmtree", "os.remove"])
+@pytest.mark.parametrize("more", [False, True])
+def test_interrupted_at_the_end(tmp_path: Path, moment: str, *, more: bool) -> None:
+    """B-31: Ctrl-C while names are given takes nothing apart; it counts if more was to come."""
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), moment, "more" if more else ""]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    is_told = "KeyboardInterrupt" in done.stderr
+    assert is_told == (more and moment == "os.link")
+    assert (done.returncode == 0) != is_told
+    assert contents(tmp_path) == {"a": "", "b": ""}

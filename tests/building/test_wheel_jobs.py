@@ -1,0 +1,91 @@
+"""What is done to one wheel, as workers get it."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from wheelfit.building.repack.edits import Edits
+from wheelfit.building.wheel_jobs import (
+    Act,
+    Convert,
+    Make,
+    Relabel,
+    Repack,
+    Unmake,
+    WheelJob,
+    do_job,
+)
+from wheelfit.core.labels import parse_label
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.errors import InvalidWheel
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.rewrite import Writing
+
+CONTENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+DOCUMENT = write_document(read_document(CONTENT, where="document"))
+MKL = parse_label("mkl")
+ACTS: list[Act] = [
+    Make(MKL, DOCUMENT),
+    Relabel(),
+    Unmake(),
+    Convert(),
+    Repack(Edits(name="other"), MKL, DOCUMENT),
+]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Make a folder for results."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: type(act).__name__)
+def test_travels(act: Act, tmp_path: Path, out: Path) -> None:
+    """A job and what became of it can be sent to another process and back."""
+    source = build_wheel(tmp_path, "fast", "1.0", label="mkl", document=CONTENT)
+    job = WheelJob(source, act, out, Writing(epoch=0), copy_unchanged=True)
+    assert pickle.loads(pickle.dumps(job)) == job
+    done = do_job(job)
+    assert pickle.loads(pickle.dumps(done)) == done
+    assert done.is_new
+    assert done.path.parent == out
+
+
+def test_in_other_processes(tmp_path: Path, out: Path) -> None:
+    """B-39: workers write what this process writes; an error comes back as it is."""
+    wheels = [build_wheel(tmp_path / name, name, "1.0") for name in ("a", "b")]
+    here = tmp_path / "here"
+    here.mkdir()
+    act = Make(MKL, DOCUMENT)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        theirs = list(pool.map(do_job, [WheelJob(wheel, act, out) for wheel in wheels]))
+        wheels[0].write_bytes(b"no wheel")
+        failed = pool.submit(
+            do_job, WheelJob(wheels[0], act, out, writing=Writing(overwrite=True))
+        ).exception()
+    assert isinstance(failed, InvalidWheel)
+    ours = do_job(WheelJob(wheels[1], act, here))
+    assert theirs[1].path.read_bytes() == ours.path.read_bytes()
+    assert theirs[1].content_verified
+
+
+def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
+    """A wheel that needs nothing is left alone, or copied byte by byte if that is wanted."""
+    plain = build_wheel(tmp_path, "fast", "1.0")
+    for act in (Unmake(if_any=True), Convert()):
+        done = do_job(WheelJob(plain, act, out))
+        assert (done.path, done.is_new) == (plain, False)
+        done = do_job(
+            WheelJob(plain, act, out, writing=Writing(overwrite=True), copy_unchanged=True)
+        )
+        assert done.is_new
+        assert done.path.read_bytes() == plain.read_bytes()

@@ -1,0 +1,433 @@
+"""The same with many items, through executors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wheelfit.building.executors import open_workers
+from wheelfit.building.work import Outcome, may_pass, run
+from wheelfit.building.work_record import WorkRecord, digest_of
+from wheelfit.errors import (
+    EnvironmentUnavailable,
+    FileProblem,
+    InvalidLabel,
+    LinkInTheWay,
+    UnexpectedStatus,
+    Unreachable,
+    WheelfitError,
+    WorkerLost,
+    WorkFailed,
+)
+from wheelfit.testing.errands import Errand, carry_out
+
+
+def numbers(outcomes: list[Outcome[Errand, Mapping[str, object]]]) -> list[object]:
+    """Return the number that came of each, None where nothing did."""
+    return [None if one.value is None else one.value["number"] for one in outcomes]
+
+
+def here(errands: list[Errand], **options: Any) -> list[Outcome[Errand, Mapping[str, object]]]:
+    """Carry out errands in this process."""
+    with open_workers() as workers:
+        return run(carry_out, errands, executor=workers.executor, pause=lambda _: None, **options)
+
+
+class Counting(Executor):
+    """Work in threads, and remember how many items were under way at once."""
+
+    def __init__(self, threads: int) -> None:
+        self._inside = ThreadPoolExecutor(threads)
+        self.under_way = 0
+        self.most = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Begin one, and count it until its result is there."""
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        future = self._inside.submit(fn, *args, **kwargs)
+        future.add_done_callback(self._one_less)
+        return future
+
+    def _one_less(self, _: Future[Any]) -> None:
+        self.under_way -= 1
+
+
+def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
+    """Whoever is done first, results stand where their items do."""
+    errands = [Errand(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
+    with ThreadPoolExecutor(4) as executor:
+        outcomes = run(carry_out, errands, executor=executor, workers=4)
+    assert [one.item for one in outcomes] == errands
+    assert numbers(outcomes) == list(range(12))
+    assert {one.attempts for one in outcomes} == {1}
+    assert outcomes[0].seconds >= 0.05
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
+    """However many items there are, only what workers need is sent to them."""
+    executor = Counting(2)
+    errands = [Errand(n, tmp_path) for n in range(300)]
+    outcomes = run(carry_out, errands, executor=executor, workers=2, batch=batch)
+    assert numbers(outcomes) == list(range(300))
+    assert 2 <= executor.most <= 4
+
+
+def test_what_may_pass_is_tried_again(tmp_path: Path) -> None:
+    """A disk that fails twice costs two attempts."""
+    outcomes = here([Errand(0, tmp_path), Errand(1, tmp_path, "disk", times=2)])
+    assert [(one.attempts, one.error) for one in outcomes] == [(1, None), (3, None)]
+
+
+def test_what_does_not_pass_is_given_up(tmp_path: Path) -> None:
+    """A disk that fails each time is the fault of its item after three attempts."""
+    good, bad, after = here([Errand(0, tmp_path), Errand(1, tmp_path, "disk"), Errand(2, tmp_path)])
+    assert (good.error, after.error) == (None, None)
+    assert isinstance(bad.error, FileProblem)
+    assert (bad.attempts, bad.error.message) == (3, "the disk failed")
+    assert bad.error.where == str(tmp_path / "1.begun")
+
+
+def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
+    """What is wrong with the input will be wrong again."""
+    outcomes = here([Errand(0, tmp_path, "input"), Errand(1, tmp_path)])
+    assert isinstance(outcomes[0].error, InvalidLabel)
+    assert [one.attempts for one in outcomes] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "attempts", "words"),
+    [
+        ("bug", WorkFailed, 1, "ZeroDivisionError"),
+        ("unsendable", WorkFailed, 1, "pickle"),
+        ("memory", EnvironmentUnavailable, 3, "memory"),
+    ],
+)
+def test_faults_of_ours(
+    tmp_path: Path, fault: str, kind: type[WheelfitError], attempts: int, words: str
+) -> None:
+    """An error nobody thought of is the fault of one item too, and tells where it was."""
+    bad, good = here([Errand(0, tmp_path, fault), Errand(1, tmp_path)])
+    assert type(bad.error) is kind
+    assert words in bad.error.message
+    assert bad.error.where == "errand 0"
+    assert bad.attempts == attempts
+    assert good.error is None
+    if fault == "bug":
+        assert "in carry_out" in (bad.error.note or "")
+
+
+def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
+    """The work goes on in new processes, and those that were beside it are done."""
+    errands = [Errand(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]
+    with open_workers("processes", jobs=2) as workers:
+        outcomes = run(carry_out, errands, executor=workers.executor, workers=2)
+    assert numbers(outcomes) == list(range(20))
+    assert outcomes[5].attempts == 2
+    assert max(one.attempts for one in outcomes) == 2
+
+
+def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
+    """An item that kills its process each time is given up, and takes no other along."""
+    errands = [Errand(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
+    with open_workers("processes", jobs=2) as workers:
+        outcomes = run(carry_out, errands, executor=workers.executor, workers=2, batch=2)
+    assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
+    error = outcomes[3].error
+    assert isinstance(error, WorkerLost)
+    assert error.message == "the process that worked on it ended, 3 times"
+    assert error.where == "errand 3"
+    assert (tmp_path / "3.begun").read_bytes() == b"..."
+
+
+def test_processes_are_other_processes(tmp_path: Path) -> None:
+    """With several jobs nothing is done in this process; with one, all is."""
+    errands = [Errand(n, tmp_path) for n in range(4)]
+    with open_workers(jobs=2) as workers:
+        assert workers.words == "2 processes"
+        there = run(carry_out, errands, executor=workers.executor, workers=2)
+    assert os.getpid() not in {one.value["process"] for one in there if one.value}
+    assert {one.value["process"] for one in here(errands) if one.value} == {os.getpid()}
+
+
+def test_progress_and_news(tmp_path: Path) -> None:
+    """Each item counts what it weighs, once, failed or not, and is told of when it is done."""
+
+    class Told:
+        total: int | None = 0
+        count = 0
+        is_done = False
+
+        def start(self, total: int | None) -> None:
+            self.total = total
+
+        def rest_is_here(self, size: int) -> None:
+            pass
+
+        def advance(self, count: int) -> None:
+            self.count += count
+
+        def done(self) -> None:
+            self.is_done = True
+
+        def unpacking(self, total: int) -> Told:
+            del total
+            return self
+
+    told, news = Told(), list[Outcome[Errand, Mapping[str, object]]]()
+    errands = [Errand(n, tmp_path, "disk" if n == 1 else "") for n in range(4)]
+    outcomes = here(errands, progress=told, weigh=lambda one: one.number + 1, done=news.append)
+    assert (told.total, told.count, told.is_done) == (10, 10, True)
+    assert sorted(news, key=lambda one: one.item.number) == outcomes
+    assert news[-1].item.number == 1  # it was tried again when the others were done
+
+
+def test_pauses_grow(tmp_path: Path) -> None:
+    """Before something is tried again the disk gets time, and more each time."""
+    pauses: list[float] = []
+    with open_workers() as workers:
+        errands = [Errand(0, tmp_path, "disk")]
+        run(carry_out, errands, executor=workers.executor, attempts=9, pause=pauses.append)
+    assert pauses == [0.25, 0.5, 1, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (Unreachable("no answer"), True),
+        (UnexpectedStatus("no", status=503), True),
+        (UnexpectedStatus("no", status=404), False),
+        (FileNotFoundError(2, "no such file"), False),
+        (PermissionError(13, "not allowed"), False),
+        (ConnectionResetError(), True),
+        (TimeoutError(), True),
+        (ValueError(), False),
+        (InvalidLabel("no label"), False),
+    ],
+)
+def test_what_may_pass(error: Exception, passes: bool) -> None:  # noqa: FBT001 - a table
+    """Faults of networks and disks may pass, wrong input and missing files do not."""
+    assert may_pass(error) is passes
+
+
+def test_what_lies_behind_an_error_decides() -> None:
+    """An error of ours passes if the one of the system that it tells of does."""
+    for cause, passes in ((OSError(5, "I/O"), True), (OSError(2, "missing"), False)):
+        error = FileProblem("it cannot be read")
+        error.__context__ = cause  # as `raise ... from None` leaves it
+        assert may_pass(error) is passes
+
+
+# --- going on where it was ended ------------------------------------------------------------
+
+
+def _record(
+    path: Path, notes: list[str], *, purpose: str = "test", secret: str = ""
+) -> WorkRecord[Path, str]:
+    return WorkRecord(
+        path,
+        purpose=purpose,
+        sign=lambda text: digest_of(secret, text),
+        key=digest_of,
+        to_data=lambda value: {"text": value},
+        of_data=lambda data: str(data["text"]),
+        note=notes.append,
+    )
+
+
+def shout(path: Path) -> str:
+    """Return the text of a file in capitals."""
+    return path.read_text().upper()
+
+
+class Shouting:
+    """Shout files, with a record beside them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.record = folder / "state" / "record"
+        self.files = [folder / f"{n}.txt" for n in range(5)]
+        self.notes: list[str] = []
+        for n, file in enumerate(self.files):
+            file.write_text(f"text {n}")
+
+    def __call__(self, *, purpose: str = "test") -> str:
+        """Shout all; return `k` for each that was kept and `d` for each that was done."""
+        with _record(self.record, self.notes, purpose=purpose) as record, open_workers() as workers:
+            found = run(shout, self.files, executor=workers.executor, record=record)
+        assert [one.value for one in found] == [shout(file) for file in self.files]
+        return "".join("k" if one.is_kept else "d" for one in found)
+
+
+def test_done_once(tmp_path: Path) -> None:
+    """What was done in an earlier run is kept; what has other content is done again."""
+    work = Shouting(tmp_path)
+    assert work() == "ddddd"
+    assert work() == "kkkkk"
+    work.files[2].write_text("other")
+    assert work() == "kkdkk"
+    assert work() == "kkkkk"
+    assert work(purpose="another") == "ddddd"
+    assert [note.partition(": ")[2] for note in work.notes] == [
+        "it is of other work; everything is done again"
+    ]
+
+
+def test_ended_while_writing(tmp_path: Path) -> None:
+    """A line without its end is what a killed process leaves: its item is done again, no more."""
+    work = Shouting(tmp_path)
+    work()
+    whole = work.record.read_bytes()
+    work.record.write_bytes(whole[:-7])
+    assert work() == "kkkkd"
+    assert work.record.read_bytes() == whole
+    assert not work.notes
+
+
+@pytest.mark.parametrize("place", [3, 40, 200, -3])
+def test_damaged_record(tmp_path: Path, place: int) -> None:
+    """Any damage begins the record anew, with a note."""
+    work = Shouting(tmp_path)
+    work()
+    data = bytearray(work.record.read_bytes())
+    data[place] ^= 1
+    work.record.write_bytes(data)
+    assert work() == "ddddd"
+    assert [note.partition(": ")[2] for note in work.notes] == [
+        "it is damaged, or not yours; everything is done again"
+    ]
+    assert work() == "kkkkk"
+
+
+def test_record_of_somebody_else(tmp_path: Path) -> None:
+    """What came with a clone or an archive was signed by another secret, and is done again."""
+    work = Shouting(tmp_path)
+    with _record(work.record, [], secret="theirs") as record, open_workers() as workers:
+        run(shout, work.files, executor=workers.executor, record=record)
+    assert work() == "ddddd"
+    assert len(work.notes) == 1
+    assert work() == "kkkkk"
+    theirs = _record(tmp_path / "other", [], secret="theirs")
+    with theirs, open_workers() as workers:
+        run(shout, work.files[:1], executor=workers.executor, record=theirs)
+    forged = (tmp_path / "other").read_bytes().splitlines(keepends=True)[1]
+    with work.record.open("ab") as file:
+        file.write(forged)  # behind lines of our own
+    assert work() == "ddddd"
+
+
+def test_failures_are_not_kept(tmp_path: Path) -> None:
+    """What failed is done again by the next run."""
+    work = Shouting(tmp_path)
+    work.files[1].unlink()
+    with _record(work.record, []) as record, open_workers() as workers:
+        found = run(shout, work.files, executor=workers.executor, record=record)
+    assert [one.error is None for one in found] == [True, False, True, True, True]
+    work.files[1].write_text("now")
+    assert work() == "kdkkk"
+
+
+def test_value_that_does_not_hold(tmp_path: Path) -> None:
+    """A record that leads to nothing, as to a file that was removed, has its item done again."""
+    work = Shouting(tmp_path)
+    work()
+    strict = WorkRecord[Path, str](
+        work.record,
+        purpose="test",
+        key=digest_of,
+        to_data=lambda value: {"text": value},
+        of_data=lambda data: None if "3" in data["text"] else str(data["text"]),
+        sign=lambda text: digest_of("", text),
+    )
+    with strict, open_workers() as workers:
+        found = run(shout, work.files, executor=workers.executor, record=strict)
+    assert [one.is_kept for one in found] == [True, True, True, False, True]
+
+
+# --- being interrupted -------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from wheelfit.building.executors import open_workers
+from wheelfit.building.work import run
+from wheelfit.testing.errands import write_slowly
+
+if __name__ == "__main__":
+    with open_workers("processes", jobs=2) as workers:
+        items = [Path(sys.argv[1]) / f"{n}.txt" for n in range(6)]
+        try:
+            run(write_slowly, items, executor=workers.executor, workers=2)
+        except KeyboardInterrupt:
+            print("interrupted")
+            raise SystemExit(130) from None
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of terminals")
+@pytest.mark.parametrize("kill", [False, True], ids=["Ctrl-C", "killed"])
+def test_interrupted(tmp_path: Path, kill: bool) -> None:  # noqa: FBT001 - a table
+    """Ctrl-C, or the end of our process, ends the others, which take back what they write."""
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    program = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _until(lambda: len(list(tmp_path.glob("*.part"))) == 2)
+        if kill:
+            program.kill()
+        else:
+            os.killpg(program.pid, signal.SIGINT)  # as a terminal sends it, to all
+        out, err = program.communicate(timeout=30)
+    finally:
+        program.kill()
+    _until(lambda: not list(tmp_path.glob("*.part")))
+    assert not list(tmp_path.glob("*.txt"))
+    if not kill:
+        assert (program.returncode, out, err) == (130, "interrupted\n", "")
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_a_record_that_is_a_link(tmp_path: Path) -> None:
+    """A record does not go where a link leads: what is there is neither read nor overwritten."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "dist" / ".wheelfit-build"
+    path.parent.mkdir()
+    path.symlink_to(victim)
+    notes: list[str] = []
+    record = WorkRecord[int, int](
+        path,
+        purpose="test",
+        key=str,
+        to_data=lambda value: {"value": value},
+        of_data=lambda data: int(data["value"]),
+        note=notes.append,
+    )
+    assert record.value(1) is None
+    with pytest.raises(LinkInTheWay, match="link"):
+        record.add(1, 2)
+    assert notes == [f"{path} is a link, so what was done earlier is done again"]
+    assert victim.read_text() == "precious"

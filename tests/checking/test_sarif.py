@@ -1,0 +1,220 @@
+"""SARIF 2.1.0, as far as code review tools want it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking.releases import INDEX_FILE, check, document, sound_release, write
+from jsonschema import Draft202012Validator
+
+from wheelfit.checking.findings import Count, Report, Unchecked
+from wheelfit.checking.sarif import to_sarif
+from wheelfit.testing.wheels import build_wheel
+
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 1}},
+}
+ARTIFACT = {
+    "type": "object",
+    "required": ["uri"],
+    "properties": {
+        # A URI reference: no blanks, no backslashes, nothing unescaped.
+        "uri": {"type": "string", "pattern": r"^[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+$"},
+        "uriBaseId": {"type": "string"},
+    },
+    "additionalProperties": False,
+}
+LOCATION = {
+    "type": "object",
+    "required": ["physicalLocation"],
+    "properties": {
+        "physicalLocation": {
+            "type": "object",
+            "required": ["artifactLocation"],
+            "properties": {
+                "artifactLocation": ARTIFACT,
+                "region": {
+                    "type": "object",
+                    "required": ["startLine"],
+                    "properties": {"startLine": {"type": "integer", "minimum": 1}},
+                },
+            },
+        },
+        "logicalLocations": {
+            "type": "array",
+            "items": {"type": "object", "required": ["fullyQualifiedName"]},
+        },
+    },
+}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+# What the standard requires of the parts in use (sections 3.13, 3.14, 3.19, 3.20, 3.27, 3.49).
+SCHEMA = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "$schema": {"type": "string", "pattern": "sarif-2.1.0"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["tool", "results", "invocations"],
+                "properties": {
+                    "tool": {
+                        "type": "object",
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "required": ["name", "version", "rules"],
+                                "properties": {
+                                    "rules": {
+                                        "type": "array",
+                                        "uniqueItems": True,
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["id", "shortDescription", "help"],
+                                            "properties": {
+                                                "id": {"type": "string"},
+                                                "name": {"pattern": "^[A-Z][A-Za-z]+$"},
+                                                "shortDescription": TEXT,
+                                                "help": TEXT,
+                                                "defaultConfiguration": {
+                                                    "properties": {"level": LEVEL}
+                                                },
+                                            },
+                                        },
+                                    }
+                                },
+                            }
+                        },
+                    },
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "invocations": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["executionSuccessful"],
+                            "properties": {
+                                "executionSuccessful": {"type": "boolean"},
+                                "toolExecutionNotifications": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "required": ["message"],
+                                        "properties": {
+                                            "level": LEVEL,
+                                            "message": TEXT,
+                                            "locations": {"type": "array", "items": LOCATION},
+                                        },
+                                    },
+                                },
+                            },
+                        },
+                    },
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["message", "ruleId", "ruleIndex", "locations"],
+                            "properties": {
+                                "level": LEVEL,
+                                "message": TEXT,
+                                "ruleIndex": {"type": "integer", "minimum": 0},
+                                "locations": {"type": "array", "minItems": 1, "items": LOCATION},
+                                "partialFingerprints": {
+                                    "type": "object",
+                                    "additionalProperties": {"type": "string"},
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def log(report: Report, folder: Path) -> dict[str, Any]:
+    """Return the one run of a valid log."""
+    written = json.loads(json.dumps(to_sarif(report, folder=folder)))
+    Draft202012Validator(SCHEMA).validate(written)
+    (run,) = written["runs"]
+    assert isinstance(run, dict)
+    return run
+
+
+def test_findings(tmp_path: Path) -> None:
+    """F-131: each finding is a result with its rule, level, file, line and place."""
+    spoilt = document(lambda d: d["variants"]["cu128"]["nvidia"]["sm_arch"].reverse())
+    path = write(tmp_path / "a folder" / INDEX_FILE, spoilt)
+    build_wheel(tmp_path, "other", "1.0", requires=['a; "x" in variant_namespaces'])
+    report = check(tmp_path)
+    run = log(report, tmp_path)
+    rules = run["tool"]["driver"]["rules"]
+    assert len(run["results"]) == len(report.findings) == 2
+    for result, finding in zip(run["results"], report.findings, strict=True):
+        rule = rules[result["ruleIndex"]]
+        assert rule["id"] == result["ruleId"] == finding.code
+        assert finding.rule in rule["properties"]["tags"]
+        assert f"docs/reference/checks.md#{finding.code}" in rule["help"]["text"]
+        assert result["level"] == finding.severity
+        assert finding.message in result["message"]["text"]
+    (values,) = [one for one in run["results"] if one["ruleId"] == "bad-values"]
+    (location,) = values["locations"]
+    place = location["physicalLocation"]
+    assert place["artifactLocation"] == {
+        "uri": f"a%20folder/{INDEX_FILE}",
+        "uriBaseId": "%SRCROOT%",
+    }
+    assert location["logicalLocations"] == [{"fullyQualifiedName": "variants.cu128.nvidia.sm_arch"}]
+    line = path.read_text().splitlines()[place["region"]["startLine"] - 1]
+    assert '"sm_arch"' in line
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+
+
+def test_nothing_found(tmp_path: Path) -> None:
+    """A run without findings is a run all the same, so that old alerts are closed."""
+    run = log(check(sound_release(tmp_path)), tmp_path)
+    assert run["results"] == []
+    assert run["tool"]["driver"]["rules"] == []
+
+
+def test_fingerprints(tmp_path: Path) -> None:
+    """A finding that moves to another line or folder keeps its fingerprint."""
+
+    def prints(folder: Path, indent: bytes) -> list[str]:
+        spoilt = json.dumps(document(lambda d: d["variants"].update(cpu={}, gpu={}))).encode()
+        report = check(write(folder / INDEX_FILE, indent + spoilt))
+        results = log(report, folder)["results"]
+        return [one["partialFingerprints"]["wheelfit/v1"] for one in results]
+
+    first = prints(tmp_path / "a", b"")
+    assert first == prints(tmp_path / "b", b"\n\n\n")
+    assert len(set(first)) == len(first) > 2
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("dist/x.whl", {"uri": "dist/x.whl", "uriBaseId": "%SRCROOT%"}),
+        ("/root/dist/ü.whl", {"uri": "dist/%C3%BC.whl", "uriBaseId": "%SRCROOT%"}),
+        ("/elsewhere/x.whl", {"uri": "file:///elsewhere/x.whl"}),
+        ("https://index.example/x.whl", {"uri": "https://index.example/x.whl"}),
+    ],
+)
+def test_places(where: str, expected: dict[str, str]) -> None:
+    """Files of the project are named from its root, others by their URL."""
+    report = Report.of((), [Unchecked(where, "file-problem", "no")], Count())
+    run = log(report, Path("/root"))
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert not run["invocations"][0]["executionSuccessful"]
+    (location,) = notification["locations"]
+    assert location["physicalLocation"]["artifactLocation"] == expected

@@ -1,0 +1,199 @@
+"""Real virtual environments, made once a session and copied for each test."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.metadata import read_document
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.installation.apply import Applied, apply
+from wheelfit.installation.environment import Environment, open_environment
+from wheelfit.installation.plan import plan
+from wheelfit.resolution.resolution import Pin, Resolution
+from wheelfit.sources.page import File
+from wheelfit.testing.wheels import unpack_wheel
+
+if TYPE_CHECKING:
+    from wheelfit.resolution.release_choice import ReleaseChoice
+
+MakeVenv = Callable[[], Path]
+
+
+@pytest.fixture(scope="session")
+def venv_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one virtual environment without pip."""
+    folder = tmp_path_factory.mktemp("template") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def make_venv(venv_template: Path, tmp_path: Path) -> MakeVenv:
+    """Return a function that makes fresh virtual environments."""
+    count = iter(range(100))
+
+    def make() -> Path:
+        # A copy works as well as the original: its interpreter is a link, and the place of
+        # ``pyvenv.cfg`` decides about the prefix.
+        folder = tmp_path / f"venv{next(count)}"
+        shutil.copytree(venv_template, folder, symlinks=True)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def venv(make_venv: MakeVenv) -> Path:
+    """Return the folder of a fresh virtual environment."""
+    return make_venv()
+
+
+@pytest.fixture
+def environment(venv: Path) -> Environment:
+    """Return a fresh virtual environment as the installer sees it."""
+    return open_environment(str(venv), environ=os.environ)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a folder for wheels."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pip() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs the pip of another interpreter on an environment."""
+    for python in _pythons():
+        done = subprocess.run(
+            [python, "-m", "pip", "--version"], capture_output=True, check=False, text=True
+        )
+        if done.returncode == 0:
+            break
+    else:
+        pytest.skip("no interpreter with pip was found")
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, "-m", "pip", *map(str, arguments)],
+            capture_output=True,
+            check=False,
+            text=True,
+            env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull},
+        )
+
+    return run
+
+
+def _pythons() -> list[str]:
+    candidates = [sys.executable, sys._base_executable, shutil.which("python3")]  # type: ignore[attr-defined]
+    return [candidate for candidate in candidates if candidate]
+
+
+@pytest.fixture
+def read_only() -> Iterator[Callable[[Path], None]]:
+    """Return a function that makes a folder read-only, even for root."""
+    undo: list[list[str]] = []
+
+    def make(folder: Path) -> None:
+        folder.chmod(0o555)
+        undo.append(["chmod", "755", str(folder)])
+        if not os.access(folder, os.W_OK):
+            return
+        # Root may write whatever the mode says; nobody may write to an immutable folder.
+        for command, back in (
+            (["chattr", "+i", folder], ["chattr", "-i", folder]),
+            (["mount", "--bind", "-o", "ro", folder, folder], ["umount", folder]),
+        ):
+            done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
+            if done.returncode == 0:
+                undo.append(list(map(str, back)))
+                if not os.access(folder, os.W_OK):
+                    return
+        pytest.skip("this user may write everywhere, and folders cannot be made immutable")
+
+    yield make
+    for command in reversed(undo):
+        subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="session")
+def pin() -> Callable[..., Pin]:
+    """Return a function that makes the pin a resolver would make for a wheel."""
+
+    def make(path: Path, *, supported: PropertySet | None = None, **changes: Any) -> Pin:
+        filename = parse_wheel_filename(path.name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        file = File(filename.text, path.as_uri(), {"sha256": digest}, size=path.stat().st_size)
+        properties = EMPTY
+        if filename.label is not None and "properties" not in changes:
+            with zipfile.ZipFile(path) as archive:
+                (name,) = (n for n in archive.namelist() if n.endswith("/variant.json"))
+                document = read_document(archive.read(name), where=name)
+            properties = document.variants[filename.label]
+        values: dict[str, Any] = {
+            "name": filename.name,
+            "version": filename.version,
+            "file": file,
+            "filename": filename,
+            # How it was chosen is no concern of the installer.
+            "choice": cast("ReleaseChoice", None),
+            "properties": properties,
+            "supported": properties if supported is None else supported,
+            "reason": "the only wheel",
+        }
+        return Pin(**{**values, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def install(pin: Callable[..., Pin]) -> Callable[..., Applied]:
+    """Return a function that plans and applies the installation of given wheels.
+
+    Options that `apply` has go there, all others into the pins.
+    """
+
+    def run(environment: Environment, *paths: Path, **options: Any) -> Applied:
+        known = set(inspect.signature(apply).parameters)
+        chosen = {key: options.pop(key) for key in known & options.keys()}
+        reinstall = options.pop("reinstall", False)
+        pins = tuple(pin(path, **options) for path in paths)
+        found = plan(Resolution(pins), environment.installed(), reinstall=reinstall)
+        wheels = {one.name: unpack_wheel(path) for one, path in zip(pins, paths, strict=True)}
+        return apply(found, environment, wheels, **chosen)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tree() -> Callable[[Path], dict[str, str]]:
+    """Return a function that describes everything below a folder: mode and content."""
+
+    def describe(folder: Path) -> dict[str, str]:
+        found = {}
+        for path in sorted(folder.rglob("*")):
+            mode = oct(path.lstat().st_mode)
+            name = path.relative_to(folder).as_posix()
+            if path.is_symlink():
+                found[name] = f"-> {path.readlink()}"
+            elif path.is_dir():
+                found[name] = mode
+            else:
+                found[name] = f"{mode} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        return found
+
+    return describe

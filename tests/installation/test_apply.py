@@ -1,0 +1,574 @@
+"""Claims about what an installation leaves in an environment."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelfit.core.properties import PropertySet
+from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, FileConflict
+from wheelfit.installation.apply import Applied, PlanOutdated, apply
+from wheelfit.installation.journal import mark_of
+from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.plan import plan
+from wheelfit.installation.uninstall import uninstall
+from wheelfit.resolution.resolution import Pin, Resolution
+from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
+from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from wheelfit.installation.environment import Environment
+
+Install = Callable[..., Applied]
+MakePin = Callable[..., Pin]
+Pip = Callable[..., subprocess.CompletedProcess[str]]
+Tree = Callable[[Path], dict[str, str]]
+
+LEVELS = {"x86_64": {"level": ["v3", "v2"]}}
+DOCUMENT = release_document(
+    {"v2": {"x86_64": {"level": ["v2"]}}, "v3": {"x86_64": {"level": ["v3"]}}, "null": {}},
+    static=LEVELS,
+)
+
+
+def run(environment: Environment, *arguments: str) -> str:
+    """Run the interpreter of an environment, or one of its scripts."""
+    scripts = environment.schemes.scripts
+    first = scripts / (arguments[0] if arguments else "python")
+    done = subprocess.run(
+        [first, *arguments[1:]], capture_output=True, check=True, text=True, cwd=scripts
+    )
+    return done.stdout.strip()
+
+
+def check_record(environment: Environment, dist_info: str) -> dict[str, str]:
+    """Check RECORD against the files, by simple means, and return path to hash."""
+    site = environment.schemes.purelib
+    with (site / dist_info / "RECORD").open(newline="") as stream:
+        rows = list(csv.reader(stream))
+    found = {}
+    for path, digest, size in rows:
+        content = (site / path).read_bytes()
+        found[path] = digest
+        if path == f"{dist_info}/RECORD":
+            assert (digest, size) == ("", "")
+            continue
+        expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+        assert digest == "sha256=" + expected.rstrip("="), path
+        assert size == str(len(content)), path
+    return found
+
+
+class TestPlainWheel:
+    """An ordinary wheel."""
+
+    def test_files(self, environment: Environment, home: Path, install: Install) -> None:
+        """PEP 376: files are there, RECORD names each with its hash, INSTALLER names us."""
+        install(environment, build_wheel(home, "Foo.Bar", "1.0"))
+        site = environment.schemes.purelib
+        assert run(environment, "python", "-c", "import foo_bar; print(foo_bar.__version__)") == (
+            "1.0"
+        )
+        assert (site / "foo_bar-1.0.dist-info/INSTALLER").read_text() == "wheelfit\n"
+        assert set(check_record(environment, "foo_bar-1.0.dist-info")) == {
+            "foo_bar/__init__.py",
+            *(
+                f"foo_bar-1.0.dist-info/{name}"
+                for name in ("METADATA", "WHEEL", "INSTALLER", "RECORD", "wheelfit.json")
+            ),
+        }
+        assert sorted(path.name for path in site.iterdir()) == ["foo_bar", "foo_bar-1.0.dist-info"]
+
+    def test_listed(self, environment: Environment, home: Path, install: Install) -> None:
+        """It is found again, with everything that was recorded."""
+        wheel = build_wheel(home, "demo", "1.0")
+        install(environment, wheel, requested=True)
+        (entry,) = environment.installed()
+        assert (entry.name, str(entry.version), entry.label) == ("demo", "1.0", None)
+        assert entry.requested
+        assert entry.installer == "wheelfit"
+        assert entry.hashes == {"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
+
+    def test_not_requested(self, environment: Environment, home: Path, install: Install) -> None:
+        """REQUESTED is written only for what the user asked for."""
+        install(environment, build_wheel(home, "demo", "1.0"))
+        assert not environment.installed()[0].requested
+
+    def test_direct_url(self, environment: Environment, home: Path, install: Install) -> None:
+        """PEP 610: a wheel named by the user leaves direct_url.json with its hash."""
+        wheel = build_wheel(home, "demo", "1.0")
+        install(environment, wheel, is_given=True)
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        content = json.loads(
+            (environment.schemes.purelib / "demo-1.0.dist-info/direct_url.json").read_bytes()
+        )
+        assert content == {
+            "archive_info": {"hash": f"sha256={digest}", "hashes": {"sha256": digest}},
+            "url": wheel.as_uri(),
+        }
+        check_record(environment, "demo-1.0.dist-info")
+
+    def test_modes(self, environment: Environment, home: Path, install: Install) -> None:
+        """Files follow the umask; what is executable in the wheel is executable."""
+        files = {"demo/__init__.py": "", "demo/tool": "#!/bin/sh\n"}
+        install(environment, build_wheel(home, "demo", "1", files=files, executables=["demo/tool"]))
+        umask = os.umask(0)
+        os.umask(umask)
+        site = environment.schemes.purelib
+        assert stat.S_IMODE((site / "demo/__init__.py").stat().st_mode) == 0o666 & ~umask
+        assert stat.S_IMODE((site / "demo/tool").stat().st_mode) == 0o777 & ~umask
+        assert stat.S_IMODE((site / "demo").stat().st_mode) == 0o777 & ~umask
+
+    def test_many(self, environment: Environment, home: Path, install: Install, pip: Pip) -> None:
+        """Several wheels are one change; pip is content with the result."""
+        wheels = [
+            build_wheel(home, "a", "1", requires=["b>=1"]),
+            build_wheel(home, "b", "1"),
+            build_wheel(home, "c", "1", tag="py3-none-linux_x86_64"),
+        ]
+        done = install(environment, *wheels)
+        assert [one.name for one in done.installed] == ["a", "b", "c"]
+        python = environment.interpreter.executable
+        listed = json.loads(pip("--python", python, "list", "--format=json").stdout)
+        assert [(e["name"], e["version"]) for e in listed] == [("a", "1"), ("b", "1"), ("c", "1")]
+        checked = pip("--python", python, "check")
+        assert checked.returncode == 0, checked.stdout
+
+    def test_nothing_to_do(self, environment: Environment, tree: Tree, install: Install) -> None:
+        """An empty plan changes nothing at all."""
+        before = tree(environment.interpreter.prefix)
+        assert install(environment) == Applied()
+        assert tree(environment.interpreter.prefix) == before
+
+    def test_progress(self, environment: Environment, home: Path, install: Install) -> None:
+        """The bytes unpacked are reported, and add up to what was announced at least."""
+
+        class Bar:
+            total = seen = 0
+            ended = False
+
+            def start(self, total: int | None) -> None:
+                self.total = total or 0
+
+            def advance(self, count: int) -> None:
+                self.seen += count
+
+            def done(self) -> None:
+                self.ended = True
+
+        bar = Bar()
+        install(environment, build_wheel(home, "demo", "1"), progress=bar)
+        assert bar.ended
+        assert bar.seen >= bar.total > 0
+
+    def test_nested_and_odd_names(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Commas, quotes, blanks and letters of any script survive in RECORD."""
+        files = {
+            "demo/a,b.txt": "x",
+            'demo/"q".txt': "y",
+            "demo/ä/日本 語.txt": "z",
+            "demo/x/y/z.py": "",
+        }
+        install(environment, build_wheel(home, "demo", "1", files=files))
+        assert files.keys() <= check_record(environment, "demo-1.dist-info").keys()
+
+    def test_nothing_is_executed(
+        self, environment: Environment, home: Path, install: Install, tmp_path: Path
+    ) -> None:
+        """CVE-2026-6357: nothing that was installed runs, not even while compiling bytecode."""
+        trap = f"open({str(tmp_path / 'trapped')!r}, 'w').close()\n"
+        files = {
+            "demo.pth": f"import sys; {trap}",
+            "demo/__init__.py": trap,
+            "sitecustomize.py": trap,
+            "compileall.py": trap,
+            "packaging/__init__.py": trap,
+        }
+        done = install(
+            environment, build_wheel(home, "demo", "1", files=files), compile_bytecode=True
+        )
+        environment.installed()
+        assert not (tmp_path / "trapped").exists()
+        assert any("demo.pth" in note for note in done.notes)
+        assert any("sitecustomize.py" in note for note in done.notes)
+
+
+class TestVariantWheel:
+    """A wheel with a label."""
+
+    def test_label(self, environment: Environment, home: Path, install: Install, pip: Pip) -> None:
+        """F-96: label and properties are recorded and found again; pip is content."""
+        install(environment, build_wheel(home, "demo", "1.0", label="v3", document=DOCUMENT))
+        (entry,) = environment.installed()
+        assert entry.label == "v3"
+        assert entry.properties == PropertySet.from_mapping({"x86_64": {"level": ["v3"]}})
+        assert (entry.path / "variant.json").is_file()
+        assert str(entry) == "demo 1.0 (v3)"
+        check_record(environment, "demo-1.0.dist-info")
+        assert pip("--python", environment.interpreter.executable, "check").returncode == 0
+
+    def test_null(self, environment: Environment, home: Path, install: Install) -> None:
+        """F-6: the null variant is a variant."""
+        install(environment, build_wheel(home, "demo", "1.0", label="null", document=DOCUMENT))
+        assert environment.installed()[0].label == "null"
+
+    def test_markers(
+        self, environment: Environment, home: Path, install: Install, pip: Pip
+    ) -> None:
+        """F-103, F-107: variant markers are resolved, so that every tool can read METADATA."""
+        requires = [
+            'a; variant_label == "v3"',
+            'b; "x86_64 :: level :: v2" in variant_properties',
+            'c; extra == "x" and "x86_64" in variant_namespaces',
+            'd; python_version < "3" or variant_label == "other"',
+            "e>=1",
+        ]
+        wheel = build_wheel(
+            home, "demo", "1", label="v3", document=DOCUMENT, requires=requires,
+            description="Requires-Dist: in the text; variant_label stays\n",
+        )  # fmt: skip
+        others = [build_wheel(home, name, "1") for name in "ae"]
+        install(environment, wheel, *others)
+        (entry,) = (one for one in environment.installed() if one.name == "demo")
+        text = (entry.path / "METADATA").read_text()
+        head, _, body = text.partition("\n\n")
+        assert [line for line in head.splitlines() if line.startswith("Requires-Dist")] == [
+            "Requires-Dist: a",
+            'Requires-Dist: c; extra == "x"',
+            'Requires-Dist: d; python_version < "3"',
+            "Requires-Dist: e>=1",
+        ]
+        assert body == "Requires-Dist: in the text; variant_label stays\n"
+        check_record(environment, "demo-1.dist-info")
+        python = environment.interpreter.executable
+        checked = pip("--python", python, "check")
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    def test_markers_filtered(self, environment: Environment, home: Path, install: Install) -> None:
+        """F-103: only values the machine supports count."""
+        document = release_document({"fat": LEVELS}, static=LEVELS)
+        wheel = build_wheel(
+            home, "demo", "1", label="fat", document=document,
+            requires=[f'{v}; "x86_64 :: level :: {v}" in variant_properties' for v in ("v2", "v3")],
+        )  # fmt: skip
+        supported = PropertySet.from_mapping({"x86_64": {"level": ["v2"]}})
+        install(environment, wheel, supported=supported)
+        (requirement,) = environment.installed()[0].metadata().requires
+        assert requirement.name == "v2"
+
+    def test_markers_in_a_plain_wheel(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """F-104: in a plain wheel the label is empty and the sets are."""
+        requires = ['a; variant_label == ""', 'b; "x86_64" in variant_namespaces']
+        install(environment, build_wheel(home, "demo", "1", requires=requires))
+        (requirement,) = environment.installed()[0].metadata().requires
+        assert str(requirement) == "a"
+        check_record(environment, "demo-1.dist-info")
+
+    def test_another_variant(self, environment: Environment, home: Path, install: Install) -> None:
+        """Another label of the same version replaces the first as a whole."""
+        v2 = build_wheel(home, "demo", "1", label="v2", document=DOCUMENT, files={"demo/v2.py": ""})
+        v3 = build_wheel(home, "demo", "1", label="v3", document=DOCUMENT, files={"demo/v3.py": ""})
+        install(environment, v2)
+        done = install(environment, v3)
+        assert [entry.label for entry in done.removed] == ["v2"]
+        assert [entry.label for entry in environment.installed()] == ["v3"]
+        assert [path.name for path in (environment.schemes.purelib / "demo").iterdir()] == ["v3.py"]
+
+
+class TestSchemes:
+    """Where the parts of .data go."""
+
+    FILES = {  # noqa: RUF012
+        "demo.py": "def main():\n    print('hello')\n    return 3\n",
+        "demo-1.data/scripts/tool": "#!python\nprint('tool')\n",
+        "demo-1.data/scripts/shell": "#!/bin/sh\necho shell\n",
+        "demo-1.data/data/share/demo/x.txt": "x",
+        "demo-1.data/headers/demo.h": "h",
+        "demo-1.data/purelib/pure.py": "",
+        "demo-1.data/platlib/plat.py": "",
+    }
+
+    def test_places(self, environment: Environment, home: Path, install: Install) -> None:
+        """PEP 427: each part goes to its place, RECORD finds it from site-packages."""
+        executables = ["demo-1.data/scripts/tool", "demo-1.data/scripts/shell"]
+        install(
+            environment, build_wheel(home, "demo", "1", files=self.FILES, executables=executables)
+        )
+        prefix = environment.interpreter.prefix
+        headers = environment.schemes.headers / "demo" / "demo.h"
+        assert (prefix / "share/demo/x.txt").read_text() == "x"
+        assert headers.read_text() == "h"
+        for module in ("demo", "pure", "plat"):
+            assert (environment.schemes.purelib / f"{module}.py").is_file()
+        assert run(environment, "tool") == "tool"
+        assert run(environment, "shell") == "shell"
+        recorded = check_record(environment, "demo-1.dist-info")
+        assert {"../../../bin/tool", "../../../share/demo/x.txt"} <= recorded.keys()
+
+    def test_shebang(self, environment: Environment, home: Path, install: Install) -> None:
+        """PEP 427: ``#!python`` becomes the interpreter; other first lines stay."""
+        install(environment, build_wheel(home, "demo", "1", files=self.FILES))
+        scripts = environment.schemes.scripts
+        python = environment.interpreter.executable
+        assert (scripts / "tool").read_text() == f"#!{python}\nprint('tool')\n"
+        assert (scripts / "shell").read_text() == "#!/bin/sh\necho shell\n"
+
+    def test_console_script(self, environment: Environment, home: Path, install: Install) -> None:
+        """An entry point becomes a script that calls the function with its own status."""
+        wheel = build_wheel(
+            home, "demo", "1", files=self.FILES,
+            entry_points={"console_scripts": {"hello": "demo:main"}},
+        )  # fmt: skip
+        install(environment, wheel)
+        done = subprocess.run(
+            [environment.schemes.scripts / "hello"], capture_output=True, check=False, text=True
+        )
+        assert (done.stdout, done.returncode) == ("hello\n", 3)
+        assert "../../../bin/hello" in check_record(environment, "demo-1.dist-info")
+
+    def test_wrapper_in_the_wheel(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """A script in the wheel of the same name as an entry point gives way to it."""
+        wheel = build_wheel(
+            home, "demo", "1", files=self.FILES,
+            entry_points={"console_scripts": {"tool": "demo:main"}},
+        )  # fmt: skip
+        install(environment, wheel)
+        assert "from demo import main" in (environment.schemes.scripts / "tool").read_text()
+
+    def test_bytecode(self, environment: Environment, home: Path, install: Install) -> None:
+        """Compiling is optional; tracebacks name the final place."""
+        files = {"demo/__init__.py": "def f(): 1/0\n", "top.py": "", "demo/bad.py": "print 1"}
+        install(environment, build_wheel(home, "demo", "1", files=files), compile_bytecode=True)
+        site = environment.schemes.purelib
+        tag = environment.interpreter.cache_tag
+        assert (site / f"demo/__pycache__/__init__.{tag}.pyc").is_file()
+        assert (site / f"__pycache__/top.{tag}.pyc").is_file()
+        assert not list(site.glob(f"demo/__pycache__/bad.{tag}.pyc"))
+        command = "import demo; print(demo.f.__code__.co_filename, demo.__cached__)"
+        code, cached = run(environment, "python", "-B", "-c", command).split()
+        assert code == str(site / "demo/__init__.py")
+        assert Path(cached).is_file()
+        check_record(environment, "demo-1.dist-info")
+
+    def test_bytecode_in_the_wheel(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Bytecode that a wheel brings could be anything; it is left out and named."""
+        files = {"demo.py": "", "__pycache__/demo.cpython-311.pyc": "evil"}
+        done = install(environment, build_wheel(home, "demo", "1", files=files))
+        assert not (environment.schemes.purelib / "__pycache__").exists()
+        assert any("bytecode" in note for note in done.notes)
+
+
+class TestReplacement:
+    """What was there before."""
+
+    def test_upgrade(self, environment: Environment, home: Path, install: Install) -> None:
+        """An upgrade leaves nothing of the old version, its bytecode included."""
+        old = {"demo/__init__.py": "", "demo/gone.py": "", "demo/sub/x.py": "", "top.py": ""}
+        install(environment, build_wheel(home, "demo", "1", files=old), compile_bytecode=True)
+        done = install(environment, build_wheel(home, "demo", "2"))
+        assert [str(entry) for entry in done.removed] == ["demo 1"]
+        site = environment.schemes.purelib
+        assert sorted(path.name for path in site.iterdir()) == ["demo", "demo-2.dist-info"]
+        assert [path.name for path in (site / "demo").iterdir()] == ["__init__.py"]
+
+    def test_bytecode_of_the_old(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Stale bytecode in a folder that stays does not stop the new one."""
+        site = environment.schemes.purelib
+        tag = environment.interpreter.cache_tag
+        (site / "__pycache__").mkdir()
+        (site / f"__pycache__/top.{tag}.pyc").write_bytes(b"stale")
+        install(
+            environment, build_wheel(home, "demo", "1", files={"top.py": ""}), compile_bytecode=True
+        )
+        assert (site / f"__pycache__/top.{tag}.pyc").read_bytes() != b"stale"
+
+    def test_same_again(
+        self, environment: Environment, home: Path, install: Install, tree: Tree
+    ) -> None:
+        """The same wheel again is kept, unless a reinstallation is asked for."""
+        wheel = build_wheel(home, "demo", "1")
+        install(environment, wheel)
+        assert install(environment, wheel) == Applied()
+        module = environment.schemes.purelib / "demo/__init__.py"
+        before = tree(environment.interpreter.prefix)
+        module.write_text("changed")
+        assert install(environment, wheel, reinstall=True).removed
+        assert tree(environment.interpreter.prefix) == before
+
+    def test_files_of_the_user(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """A file that somebody put into a package survives an upgrade."""
+        install(environment, build_wheel(home, "demo", "1"))
+        (environment.schemes.purelib / "demo" / "mine.txt").write_text("mine")
+        install(environment, build_wheel(home, "demo", "2"))
+        assert (environment.schemes.purelib / "demo" / "mine.txt").read_text() == "mine"
+
+    def test_what_pip_installed(
+        self, environment: Environment, home: Path, install: Install, pip: Pip
+    ) -> None:
+        """What pip installed is replaced, and pip uninstalls what was installed here."""
+        old, new = build_wheel(home, "demo", "1"), build_wheel(home, "demo", "2")
+        python = environment.interpreter.executable
+        empty = sorted(environment.schemes.purelib.iterdir())
+        assert pip("--python", python, "install", "--no-index", old).returncode == 0
+        install(environment, new)
+        assert [str(entry) for entry in environment.installed()] == ["demo 2"]
+        done = pip("--python", python, "uninstall", "-y", "demo")
+        assert done.returncode == 0, done.stderr
+        assert sorted(environment.schemes.purelib.iterdir()) == empty
+
+    def test_moves_between_distributions(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """A module may move from one distribution to another in one change."""
+        install(environment, build_wheel(home, "a", "1", files={"m.py": "a"}))
+        install(
+            environment,
+            build_wheel(home, "a", "2", files={"n.py": "a"}),
+            build_wheel(home, "b", "1", files={"m.py": "b"}),
+        )
+        assert (environment.schemes.purelib / "m.py").read_text() == "b"
+
+
+class TestOtherFileSystems:
+    """Environments in file systems unlike this machine's."""
+
+    def test_case_of_a_name(self, environment: Environment, home: Path, install: Install) -> None:
+        """Where case is ignored, an upgrade may change that of a module."""
+        disk = IgnoringCase()
+        files = {"Single.py": "1", "same.py": "1"}
+        install(environment, build_wheel(home, "demo", "1", files=files), file_system=disk)
+        files = {"single.py": "2", "same.py": "2"}
+        install(environment, build_wheel(home, "demo", "2", files=files), file_system=disk)
+        site = environment.schemes.purelib
+        assert {path.name for path in site.glob("*.py")} == {"single.py", "same.py"}
+        with pytest.raises(FileConflict, match="belongs to demo 2"):
+            install(
+                environment,
+                build_wheel(home, "other", "1", files={"SAME.py": "x"}),
+                file_system=disk,
+            )
+
+    def test_without_exchange(self, environment: Environment, home: Path, install: Install) -> None:
+        """As on Windows, old and new change places in two steps."""
+        disk = LikeWindows()
+        for version in ("1", "2"):
+            install(environment, build_wheel(home, "demo", version), file_system=disk)
+        (entry,) = environment.installed()
+        assert str(entry) == "demo 2"
+        assert run(environment, "python", "-c", "import demo; print(demo.__version__)") == "2"
+
+    def test_no_room(
+        self, environment: Environment, home: Path, install: Install, tree: Tree
+    ) -> None:
+        """A disk that becomes full before the change is made leaves everything as it was."""
+        install(environment, build_wheel(home, "demo", "1"))
+        before = tree(environment.interpreter.prefix)
+        for after in range(6):
+            with pytest.raises(EnvironmentUnavailable, match="space") as caught:
+                install(environment, build_wheel(home, "demo", "2"), file_system=Full(after))
+            assert caught.value.exit_code == 6
+            assert tree(environment.interpreter.prefix) == before
+
+
+class TestOthersAtWork:
+    """Other processes that change the environment, now or before."""
+
+    def abandon(self, environment: Environment) -> Path:
+        """Leave what a process leaves that is killed while it unpacks."""
+        stage = environment.schemes.purelib / WORKPLACE / "new-abcdefgh"
+        stage.mkdir(parents=True)
+        (stage / "big.so").write_text("big")
+        stage.parent.chmod(0o700)
+        places = Places.of(environment.schemes, environment.seal)
+        with NATIVE.below([places.library]) as disk:
+            (stage.parent / mark_of(places, places.workplace, disk)).touch()
+        return stage.parent
+
+    def test_what_a_killed_process_left(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """The next installation removes what was only unpacked, and says so."""
+        left = self.abandon(environment)
+        applied = install(environment, build_wheel(home, "demo", "1"))
+        assert applied.notes == ("what an interrupted change had prepared was removed",)
+        assert not left.exists()
+
+    def test_nothing_is_removed_without_the_lock(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Where there are no locks, another process may still be filling it, and is waited for."""
+        left = self.abandon(environment)
+        (environment.schemes.purelib / LOCK_FILE).mkdir()  # so that none can be made
+        with pytest.raises(EnvironmentBusy) as caught:
+            install(environment, build_wheel(home, "demo", "1"), patience=0.1)
+        assert "wheelfit recover" in str(caught.value.hint)
+        assert (left / "new-abcdefgh" / "big.so").exists()
+
+    @pytest.mark.parametrize("change", ["appears", "goes", "is replaced", "is not kept"])
+    def test_a_plan_that_was_crossed(
+        self, change: str, environment: Environment, home: Path, install: Install, pin: MakePin
+    ) -> None:
+        """What the plan replaces, removes or relies on must be as it was; else nothing is done."""
+        old, new, rest = (build_wheel(home, *w) for w in (("a", "1"), ("a", "2"), ("b", "1")))
+        install(environment, rest, *([] if change == "appears" else [old]))
+        kept = [one.present() for one in environment.installed() if one.name == "b"]
+        made = plan(Resolution((pin(new),), kept=tuple(kept)), environment.installed())
+        if change == "goes":
+            uninstall(["a"], environment)  # type: ignore[list-item]
+        elif change == "is not kept":
+            uninstall(["b"], environment)  # type: ignore[list-item]
+        else:
+            install(environment, build_wheel(home, "a", "1.5"))
+        before = [str(entry) for entry in environment.installed()]
+        with pytest.raises(PlanOutdated, match="changed since"):
+            apply(made, environment, {made.install[0].name: unpack_wheel(new)})
+        assert [str(entry) for entry in environment.installed()] == before
+
+
+class TestOtherPythons:
+    """Environments of other interpreters."""
+
+    @pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13"])
+    def test_foreign(self, version: str, home: Path, tmp_path: Path, install: Install) -> None:
+        """A wheel installed for another Python works there, its scripts and bytecode too."""
+        from wheelfit.installation.environment import open_environment
+
+        pythons = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+        if not pythons:
+            pytest.skip(f"there is no Python {version}")
+        subprocess.run([pythons[0], "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+        environment = open_environment(str(tmp_path / "v"), environ=os.environ)
+        wheel = build_wheel(
+            home, "demo", "1", files=TestSchemes.FILES,
+            entry_points={"console_scripts": {"hello": "demo:main"}},
+        )  # fmt: skip
+        install(environment, wheel, compile_bytecode=True)
+        command = "import demo, sys; print(demo.__cached__, *sys.version_info[:2], sep='\\n')"
+        cached, major, minor = run(environment, "python", "-c", command).split("\n")
+        assert f"{major}.{minor}" == version
+        assert Path(cached).is_file()
+        with pytest.raises(subprocess.CalledProcessError, match="status 3"):
+            run(environment, "hello")

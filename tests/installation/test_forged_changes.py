@@ -1,0 +1,473 @@
+"""Attacks by what somebody left in an environment: forged changes, and links that lead out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from installation.scene import LIBRARY, change, leaving, make, places_of, tree
+
+from wheelfit.errors import LinkInTheWay, NotRecoverable, WheelfitError
+from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
+from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.seal import Seal
+from wheelfit.installation.transaction import Transaction
+from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
+from wheelfit.wheels.native_file_system import NATIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform == "win32", reason="plays with links of POSIX"),
+]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Return a small environment."""
+    return make(tmp_path / "env")
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Return a folder of the user's that is none of the environment's business."""
+    folder = tmp_path / "victim"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "thesis.txt").write_text("years of work")
+    (folder / "thesis.txt").write_text("years of work")
+    return folder
+
+
+def forged(document: dict[str, Any], signature: str = "0" * 64) -> bytes:
+    """Return a journal with a right checksum, and a signature."""
+    body = json.dumps(document).encode()
+    digest = hashlib.sha256(body).hexdigest()
+    return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
+
+
+def refused(places: Places, tmp_path: Path, match: str) -> None:
+    """Check that recovering and changing are refused, and that nothing is touched."""
+    before = tree(tmp_path)
+    with pytest.raises(NotRecoverable, match=match) as caught:
+        recover(places)
+    assert caught.value.hint
+    assert tree(tmp_path) == before
+    with pytest.raises(WheelfitError):
+        change(places)
+    assert tree(tmp_path) == before
+
+
+class TestForged:
+    """A workplace that the user's own wheelfit did not make."""
+
+    def test_workplaces_elsewhere(self, places: Places, victim: Path, tmp_path: Path) -> None:
+        """A list of workplaces empties no folder through a link, whichever way it is written."""
+        (Path(places.library) / "x").mkdir()
+        (Path(places.library) / "x" / WORKPLACE).symlink_to(victim)
+        Path(places.workplace).mkdir()
+        document = {"workplaces": [f"purelib/x/{WORKPLACE}"], "made": {}}
+        number = Path(places.workplace).stat().st_ino
+        for data in (json.dumps(document).encode(), forged({**document, "workplace": number})):
+            Path(places.workplace, FOLDERS).write_bytes(data)
+            refused(places, tmp_path, "did not begin here")
+
+    def test_made_folders(self, places: Places, tmp_path: Path) -> None:
+        """A list of folders that were made removes none of the user's."""
+        Path(places.workplace).mkdir()
+        Path(places.workplace, FOLDERS).write_bytes(
+            forged({"workplace": 1, "workplaces": [], "made": {"headers": 99}})
+        )
+        (tmp_path / "env" / "include" / "site").mkdir(parents=True)
+        refused(places, tmp_path, "did not begin here")
+
+    def test_journal(self, places: Places, victim: Path, tmp_path: Path) -> None:
+        """A journal with a right checksum moves nothing."""
+        Path(places.workplace).mkdir()
+        Path(places.workplace, "evil").write_text("evil")
+        (Path(places.library) / "out").symlink_to(victim)
+        number = Path(places.workplace).stat().st_ino
+        for place in ("purelib/out/evil", "purelib/evil"):
+            for stage in ("journal", "committed", "undone"):
+                steps: list[list[Any]] = [["take", place, f"purelib/{WORKPLACE}/evil", [], 0, 1]]
+                document = {
+                    "version": 1,
+                    "layout": dict(places.layout),
+                    "workplace": number,
+                    "changes": [],
+                    "steps": steps,
+                }
+                Path(places.workplace, stage).write_bytes(forged(document))
+                refused(places, tmp_path, "did not begin here")
+                Path(places.workplace, stage).unlink()
+
+    def test_journal_in_a_workplace_of_ours(self, places: Places, tmp_path: Path) -> None:
+        """Another journal in the place of ours is none, though all around it is ours."""
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        journal = Path(places.workplace, "journal")
+        body = journal.read_bytes().partition(b"\n")[2]
+        journal.write_bytes(forged(json.loads(body)))
+        before = tree(tmp_path)
+        with pytest.raises(NotRecoverable, match="not written by you"):
+            recover(places)
+        assert tree(tmp_path) == before
+
+    @pytest.mark.parametrize("kind", ["folder", "file", "nothing", "itself"])
+    def test_a_link(self, places: Places, victim: Path, tmp_path: Path, kind: str) -> None:
+        """A workplace that is a link is not followed, by recovery nor by the next change."""
+        to = {
+            "folder": victim,
+            "file": victim / "thesis.txt",
+            "nothing": victim / "new",
+            "itself": Path(WORKPLACE),
+        }[kind]
+        Path(places.workplace).symlink_to(to)
+        refused(places, tmp_path, "a link is in the place")
+        with pytest.raises(NotRecoverable, match="a link is in the place"):
+            recover(places, trusting=True)
+
+    def test_a_file(self, places: Places, tmp_path: Path) -> None:
+        """A file in its place is said to be one."""
+        Path(places.workplace).write_text("")
+        refused(places, tmp_path, "a file is in the place")
+
+    @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+    def test_writable(self, places: Places, tmp_path: Path, mode: int) -> None:
+        """What others can write is not followed, though the user made it."""
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        assert Path(places.workplace).stat().st_mode & 0o777 == 0o700
+        Path(places.workplace).chmod(mode)
+        refused(places, tmp_path, "others can write")
+
+    @pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+    )
+    def test_of_another_user(self, places: Places, tmp_path: Path) -> None:
+        """What another user began is reported; whoever knows of it may let it be followed."""
+        before = tree(tmp_path)
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        os.chown(places.workplace, 12345, 12345)
+        refused(places, tmp_path, "another user's")
+        os.chown(places.workplace, 0, 0)
+        os.chown(Path(places.workplace, "journal"), 12345, 12345)
+        with pytest.raises(NotRecoverable, match="not written by you"):
+            recover(places)
+        done = recover(places, trusting=True)
+        assert done is not None
+        assert done.outcome is Outcome.UNDONE
+        assert tree(tmp_path) == before
+
+    def test_another_secret(self, places: Places, tmp_path: Path) -> None:
+        """With another secret, as in another home, it is reported, and followed on consent."""
+        before = tree(tmp_path / "env")
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        other = replace(places, seal=Seal(tmp_path / "state"))
+        found = tree(tmp_path / "env")
+        with pytest.raises(NotRecoverable, match="did not begin here") as caught:
+            recover(other)
+        assert "--trust-journal" in (caught.value.hint or "")
+        assert tree(tmp_path / "env") == found
+        assert recover(other, trusting=True) is not None
+        assert tree(tmp_path / "env") == before
+
+
+@pytest.mark.parametrize("owner", [0, 1000, 65534])
+class TestWithoutOwners:
+    """Where all files belong to one user and everybody may write, as on FAT or a share."""
+
+    def test_a_change(self, places: Places, tmp_path: Path, owner: int) -> None:
+        """A change is made there, and nothing is left of it."""
+        change(places, WithoutOwners(owner))
+        assert (tmp_path / "env" / LIBRARY / "only_new.py").exists()
+        assert not Path(places.workplace).exists()
+
+    def test_recovery(self, places: Places, tmp_path: Path, owner: int) -> None:
+        """One that was interrupted is undone by who has the secret, and by nobody else."""
+        before = tree(tmp_path / "env")
+        with pytest.raises(Killed):
+            change(places, Killing(26))
+        disk = WithoutOwners(owner)
+        for mark in Path(places.workplace).glob(f"{MARK}*"):
+            mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
+        other = replace(places, seal=Seal(tmp_path / "state"))
+        with pytest.raises(NotRecoverable):
+            recover(other, disk)
+        recover(places, disk)
+        assert tree(tmp_path / "env") == before
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+)
+def test_a_workplace_that_was_exchanged(places: Places) -> None:
+    """What another user puts in the place of the one just made is refused all the same."""
+    Path(places.workplace).mkdir()
+    os.chown(places.workplace, 12345, 12345)
+    with pytest.raises(NotRecoverable, match="another user's"):
+        mark_workplace(places, places.workplace, NATIVE, made=True)
+    os.chown(places.workplace, 0, 0)
+    Path(places.workplace).chmod(0o777)
+    with pytest.raises(NotRecoverable, match="others can write"):
+        mark_workplace(places, places.workplace, NATIVE, made=True)
+    assert not list(Path(places.workplace).iterdir())
+
+
+COPIES: dict[str, Callable[[Path, Path], object]] = {
+    "cp": lambda one, other: subprocess.run(["cp", "-a", one, other], check=True),
+    "tar": lambda one, other: shutil.unpack_archive(
+        shutil.make_archive(f"{other}-packed", "tar", one), other
+    ),
+    "links": lambda one, other: subprocess.run(["cp", "-al", one, other], check=True),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("after", [4, 12, 22, 26, 36])
+def test_copies(places: Places, tmp_path: Path, way: str, after: int) -> None:
+    """An interrupted change that was copied is none, however far it was; the original still is."""
+    before = tree(tmp_path / "env")
+    with suppress(Killed):
+        change(places, Killing(after))
+    found = tree(tmp_path / "env")
+    COPIES[way](tmp_path / "env", tmp_path / "copy")
+    copied = tree(tmp_path / "copy")
+    if Path(places.workplace).exists():
+        with pytest.raises(NotRecoverable, match="copied"):
+            recover(places_of(tmp_path / "copy"))
+    assert tree(tmp_path / "copy") == copied == found
+    recover(places)
+    assert tree(tmp_path / "env") == before or "only_new.py" in str(tree(tmp_path / "env"))
+
+
+def test_git(places: Places, tmp_path: Path) -> None:
+    """What came with a clone is never the journal of a change."""
+    with pytest.raises(Killed):
+        change(places, Killing(26))
+    if shutil.which("git") is None:
+        pytest.skip("git is not here")
+    configured = ["git", "-c", "user.name=x", "-c", "user.email=x@example.invalid"]
+    for words in (["init", "-q"], ["add", "-Af"], ["commit", "-qm", "x"]):
+        subprocess.run([*configured, *words], check=True, cwd=tmp_path / "env")
+    subprocess.run(["git", "clone", "-q", tmp_path / "env", tmp_path / "clone"], check=True)
+    clone = places_of(tmp_path / "clone")
+    assert Path(clone.workplace, "journal").exists()
+    refused(clone, tmp_path / "clone" / "lib", "clone")
+
+
+def test_every_moment(tmp_path: Path) -> None:
+    """Whenever a process is killed, what it left is known again by who has the secret."""
+    refusals = 0
+    for number in range(1000):
+        places = make(tmp_path / "env")
+        try:
+            change(places, Killing(number))
+        except Killed:
+            other = replace(places, seal=Seal(tmp_path / "state"))
+            if Path(places.workplace).exists() and list(Path(places.workplace).iterdir()):
+                with pytest.raises(NotRecoverable):
+                    recover(other)
+                refusals += 1
+            recover(places)
+            assert not Path(places.workplace).exists()
+            shutil.rmtree(tmp_path / "env")
+        else:
+            break
+    assert refusals > 20
+
+
+def staged_change(places: Places, before: Callable[[str], None]) -> None:
+    """Change the environment as an installation does, which writes through open folders too."""
+    with Transaction(places, file_system=Changing(before)) as transaction:
+        stage = transaction.stage("purelib")
+        for folder in ("demo", "shared"):
+            transaction.files.make_folder(stage / folder)
+            transaction.files.write(stage / folder / "new.py", b"new")
+        transaction.switch(leaving(places), changes=["install demo 2"])
+
+
+class TestRaces:
+    """A folder gives way to a link while a change is going on."""
+
+    @pytest.mark.parametrize("name", ["shared", "demo", WORKPLACE])
+    def test_at_every_moment(self, tmp_path: Path, victim: Path, name: str) -> None:
+        """Whenever that happens, nothing is written, moved or removed outside."""
+        theirs = tree(victim)
+        swapped = 0
+        for moment in range(200):
+            root = tmp_path / f"env{moment}"
+            places = make(root)
+            left = [moment]
+            folder = root / LIBRARY / name
+
+            def swap(_: str, left: list[int] = left, folder: Path = folder) -> None:
+                left[0] -= 1
+                if left[0] == -1 and folder.exists():
+                    folder.rename(folder.with_name("away"))
+                    folder.symlink_to(victim)
+
+            with suppress(OSError, WheelfitError):
+                staged_change(places, swap)
+            assert tree(victim) == theirs, moment
+            with suppress(OSError, WheelfitError):
+                recover(places)
+            assert tree(victim) == theirs, moment
+            swapped += (root / LIBRARY / "away").exists()
+            shutil.rmtree(root)
+            if left[0] >= 0:
+                break
+        assert swapped
+
+    @pytest.mark.parametrize("name", ["shared", "demo", WORKPLACE])
+    def test_while_recovering(self, tmp_path: Path, victim: Path, name: str) -> None:
+        """Nor while a change is undone or cleared away."""
+        (victim / "journal").write_text("theirs")
+        theirs = tree(victim)
+        swapped = 0
+        for moment in range(200):
+            root = tmp_path / f"env{moment}"
+            places = make(root)
+            with pytest.raises(Killed):
+                change(places, Killing(27))
+            left = [moment]
+            folder = root / LIBRARY / name
+
+            def swap(_: str, left: list[int] = left, folder: Path = folder) -> None:
+                left[0] -= 1
+                if left[0] == -1 and folder.exists():
+                    folder.rename(folder.with_name("away"))
+                    folder.symlink_to(victim)
+
+            with suppress(OSError, WheelfitError):
+                recover(places, Changing(swap))
+            assert tree(victim) == theirs, moment
+            swapped += (root / LIBRARY / "away").exists()
+            shutil.rmtree(root)
+            if left[0] >= 0:
+                break
+        assert swapped
+
+
+class TestLinksWithin:
+    """Links within an environment are followed when a change is planned."""
+
+    def test_a_package_elsewhere_within(self, tmp_path: Path) -> None:
+        """A package that is a link to another folder of the environment is changed there."""
+        places = make(tmp_path / "env")
+        root = tmp_path / "env"
+        (root / LIBRARY / "shared").rename(root / "moved")
+        (root / LIBRARY / "shared").symlink_to("../../moved")
+        change(places)
+        assert (root / LIBRARY / "shared").is_symlink()
+        assert (root / "moved" / "new.py").read_text() == "new"
+        assert (root / "moved" / "theirs.py").exists()
+        assert not (root / "moved" / "old.py").exists()
+
+    def test_a_package_outside(self, tmp_path: Path, victim: Path) -> None:
+        """One that leads out is refused before anything is changed."""
+        places = make(tmp_path / "env")
+        shutil.rmtree(tmp_path / "env" / LIBRARY / "shared")
+        (tmp_path / "env" / LIBRARY / "shared").symlink_to(victim)
+        before = tree(tmp_path)
+        with pytest.raises(LinkInTheWay):
+            change(places)
+        assert tree(tmp_path) == before
+
+    def test_what_goes_outside(self, tmp_path: Path, victim: Path) -> None:
+        """What was recorded behind a link that leads out is not removed."""
+        places = make(tmp_path / "env")
+        (tmp_path / "env" / LIBRARY / "out").symlink_to(victim)
+        before = tree(tmp_path)
+        with pytest.raises(LinkInTheWay), Transaction(places) as transaction:
+            transaction.switch(leaving(places, f"{places.library}/out/thesis.txt"))
+        assert tree(tmp_path) == before
+
+
+class TestSeal:
+    """The secret of a user."""
+
+    def test_kept(self, tmp_path: Path) -> None:
+        """It is made once, for its user alone."""
+        folder = tmp_path / "home" / "state"
+        one = Seal(folder).of("x", 1, b"y")
+        assert Seal(folder).of("x", 1, b"y") == one
+        assert Seal(folder).is_of(one, "x", 1, b"y")
+        assert not Seal(folder).is_of(one, "x1", b"y")
+        assert not Seal(folder).is_of("\udcff", "x")
+        assert Seal(tmp_path / "other").of("x", 1, b"y") != one
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda folder: (folder / "secret").chmod(0o640),
+            lambda folder: folder.chmod(0o770),
+            lambda folder: (folder / "secret").write_bytes(b"short"),
+            lambda folder: (
+                (folder / "secret").rename(folder / "x"),
+                (folder / "secret").symlink_to("x"),
+            ),
+        ],
+        ids=["others read it", "others write the folder", "not whole", "a link"],
+    )
+    def test_not_relied_on(self, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+        """One that others may know or have made does not count; a change goes on without."""
+        one = Seal(tmp_path / "state").of("x")
+        spoil(tmp_path / "state")
+        seal = Seal(tmp_path / "state")
+        assert not seal.is_of(one, "x")
+        assert seal.flaw
+        places = replace(make(tmp_path / "env"), seal=seal)
+        change(places)
+        assert tree(tmp_path / "env")["bin/demo"] == "new"
+
+    def test_none_can_be_kept(self, tmp_path: Path) -> None:
+        """Without a place for it a change is made, and undone after an error."""
+        (tmp_path / "file").write_text("")
+        for seal in (Seal(None), Seal(tmp_path / "file" / "state")):
+            places = replace(make(tmp_path / "env"), seal=seal)
+            before = tree(tmp_path / "env")
+
+            def fail(method: str) -> None:
+                if method == "exchange":
+                    raise KeyboardInterrupt
+
+            with pytest.raises(KeyboardInterrupt):
+                change(places, Changing(fail))
+            assert seal.flaw
+            assert tree(tmp_path / "env") == before
+            shutil.rmtree(tmp_path / "env")
+
+
+def test_marks(places: Places) -> None:
+    """The mark of one workplace is not that of another."""
+    Path(places.workplace).mkdir(mode=0o700)
+    with NATIVE.below(places.roots.values()) as disk:
+        check_workplace(places, places.workplace, disk)  # an empty one is nobody's
+        Path(places.workplace, f"{MARK}{'0' * 32}").touch()
+        with pytest.raises(NotRecoverable):
+            check_workplace(places, places.workplace, disk)
+        Path(places.workplace, mark_of(places, places.workplace, disk)).touch()
+        check_workplace(places, places.workplace, disk)
+
+
+def test_nothing_is_left(places: Places, tmp_path: Path) -> None:
+    """After a change neither the lock nor a mark is there."""
+    change(places)
+    names = [path.name for path in tmp_path.rglob("*")]
+    assert not [name for name in names if name.startswith(MARK) or name in {WORKPLACE, LOCK_FILE}]

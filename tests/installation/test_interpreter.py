@@ -1,0 +1,331 @@
+"""Claims about finding an interpreter and learning what it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.tags import sys_tags
+
+from wheelfit.errors import UnusableInterpreter
+from wheelfit.installation.interpreter import DEADLINE, find_interpreter, inspect_interpreter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENVIRON = dict(os.environ)
+OTHERS = sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
+
+
+def inspect(path: Path | str | None, deadline: float = DEADLINE) -> object:
+    """Inspect with the variables of the test."""
+    return inspect_interpreter(None if path is None else Path(path), ENVIRON, deadline=deadline)
+
+
+def script(folder: Path, text: str) -> Path:
+    """Write a program that pretends to be an interpreter."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+class TestFind:
+    """The order: what was named, the active environment, the running interpreter."""
+
+    def test_running_is_the_default(self) -> None:
+        """Without anything named or active, the running interpreter is used."""
+        assert find_interpreter(None, {}) is None
+
+    def test_active_environment(self, venv: Path) -> None:
+        """VIRTUAL_ENV names the environment to use."""
+        found = find_interpreter(None, {"VIRTUAL_ENV": str(venv)})
+        assert found == venv / "bin" / "python"
+
+    def test_named_beats_active(self, make_venv: Callable[[], Path]) -> None:
+        """What is named explicitly wins over VIRTUAL_ENV."""
+        named, active = make_venv(), make_venv()
+        assert find_interpreter(str(named), {"VIRTUAL_ENV": str(active)}) == named / "bin/python"
+
+    def test_path(self, venv: Path) -> None:
+        """A path of an interpreter is taken as it is."""
+        path = venv / "bin" / "python"
+        assert find_interpreter(str(path), {}) == path
+
+    def test_name_on_path(self, venv: Path) -> None:
+        """A bare name is looked up on the PATH of the given variables."""
+        name = "my-python"
+        (venv / "bin" / name).symlink_to("python")
+        found = find_interpreter(name, {"PATH": str(venv / "bin")})
+        assert found == venv / "bin" / name
+
+    def test_version(self, venv: Path) -> None:
+        """A version stands for the command of that version."""
+        (venv / "bin" / "python3.77").symlink_to("python")
+        found = find_interpreter("3.77", {"PATH": str(venv / "bin")})
+        assert found == venv / "bin" / "python3.77"
+
+    @pytest.mark.parametrize(
+        ("python", "command"),
+        [("3.77", "python3.77"), ("python3.77", "python3.77"), ("my-python", "my-python")],
+    )
+    def test_nothing_of_the_current_folder(
+        self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, command: str
+    ) -> None:
+        """A version or a command never starts a program that lies in the current folder."""
+        if python == "my-python":
+            script(tmp_path, "exit 1").rename(tmp_path / python)
+        else:
+            (tmp_path / python / "bin").mkdir(parents=True)
+            script(tmp_path / python / "bin", "exit 1")
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UnusableInterpreter, match="on PATH") as caught:
+            find_interpreter(python, {"PATH": "/nonexistent"})
+        assert f"write ./{python}" in str(caught.value.hint)
+        assert find_interpreter(f"./{python}", {"PATH": "/nonexistent"})
+        (venv / "bin" / command).symlink_to("python")
+        found = find_interpreter(python, {"PATH": str(venv / "bin")})
+        assert found == venv / "bin" / command
+
+    def test_folder_without_a_slash(
+        self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An environment in the current folder may be called like a command, as ``env``."""
+        for name in ("env", ".venv"):
+            (tmp_path / name).symlink_to(venv)
+        monkeypatch.chdir(tmp_path)
+        for name in ("env", ".venv"):
+            assert find_interpreter(name, ENVIRON) == Path(name, "bin/python")
+        monkeypatch.chdir(tmp_path / "env")
+        assert find_interpreter(".", ENVIRON) == Path("bin/python")
+
+    def test_running_by_path(self) -> None:
+        """The path of the running interpreter means the running one: no child is needed."""
+        assert find_interpreter(sys.executable, {}) is None
+
+    def test_base_is_not_the_environment(self, venv: Path) -> None:
+        """A link that leads to the running program is still another environment."""
+        assert find_interpreter(str(venv), {}) is not None
+
+    @pytest.mark.parametrize(
+        ("python", "message"),
+        [
+            ("no-such-python", "on PATH"),
+            ("./no/such/python", "no such Python interpreter"),
+            ("9.99", "'python9.99'"),
+            ("", "no Python interpreter"),
+        ],
+    )
+    def test_missing(self, python: str, message: str) -> None:
+        """What does not exist is refused with a hint."""
+        with pytest.raises(UnusableInterpreter, match=message) as caught:
+            find_interpreter(python, {"PATH": "/nonexistent"})
+        assert caught.value.hint is not None
+
+    def test_folder_without_interpreter(self, tmp_path: Path) -> None:
+        """A folder that is no environment is refused."""
+        with pytest.raises(UnusableInterpreter, match="not a virtual environment"):
+            find_interpreter(str(tmp_path), {})
+
+    def test_active_environment_is_gone(self, tmp_path: Path) -> None:
+        """A stale VIRTUAL_ENV is named, not ignored: another environment would be changed."""
+        with pytest.raises(UnusableInterpreter, match="does not exist") as caught:
+            find_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")})
+        assert caught.value.hint is not None
+        assert "VIRTUAL_ENV" in caught.value.hint
+
+
+class TestInspect:
+    """What is learnt of an interpreter."""
+
+    def test_child_and_process_agree(self) -> None:
+        """The running interpreter says the same of itself in process and in a child."""
+        inside = inspect_interpreter(None, ENVIRON)
+        outside = inspect_interpreter(Path(sys.executable), ENVIRON)
+        assert inside.running
+        assert not outside.running
+        for name in ("version", "prefix", "virtual", "stdlib", "schemes", "prefix_schemes"):
+            assert getattr(inside, name) == getattr(outside, name), name
+        assert inside.tags == outside.tags == tuple(sys_tags())
+        assert inside.environment == outside.environment
+
+    def test_environment_of_a_virtual_environment(self, venv: Path) -> None:
+        """A virtual environment is recognised; its folders lie inside it."""
+        found = inspect_interpreter(venv / "bin" / "python", ENVIRON)
+        assert found.virtual
+        assert found.prefix == venv
+        assert found.executable == venv / "bin" / "python"
+        assert found.schemes.scripts == venv / "bin"
+        assert found.schemes.data == venv
+        assert found.schemes.purelib.is_relative_to(venv)
+        assert found.site_packages == (found.schemes.purelib,)
+        assert found.externally_managed is None
+
+    @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
+    def test_every_interpreter_here(self, python: Path) -> None:
+        """CPython from 3.9 on describes itself with our packaging; older ones are refused."""
+        version = tuple(int(part) for part in python.parts[-3].split(".")[:2])
+        if version < (3, 9):
+            with pytest.raises(UnusableInterpreter, match="too old"):
+                inspect(python)
+            return
+        found = inspect_interpreter(python, ENVIRON)
+        assert found.version[:2] == version
+        assert found.environment["python_version"] == "{}.{}".format(*version)
+        assert found.tags[0].interpreter == "cp{}{}".format(*version)
+        # The same as the interpreter's own pip would say.
+        command = "import json, sysconfig; print(json.dumps(sysconfig.get_paths()))"
+        output = subprocess.run(
+            [python, "-I", "-c", command], check=True, capture_output=True, text=True
+        ).stdout
+        paths = json.loads(output)
+        assert str(found.schemes.purelib) == paths["purelib"]
+        assert str(found.schemes.scripts) == paths["scripts"]
+
+    def test_variables_do_not_reach_it(self, venv: Path, tmp_path: Path) -> None:
+        """PYTHON* variables cannot put modules in front of the standard library's."""
+        (tmp_path / "json.py").write_text("raise SystemExit(3)\n")
+        found = inspect_interpreter(
+            venv / "bin/python", {**ENVIRON, "PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nope"}
+        )
+        assert found.prefix == venv
+
+    def test_own_packaging_is_not_used(self, venv: Path) -> None:
+        """A packaging that is installed in the environment takes no part."""
+        site = inspect_interpreter(venv / "bin/python", ENVIRON).schemes.purelib
+        (site / "packaging").mkdir()
+        (site / "packaging" / "__init__.py").write_text("raise SystemExit(3)\n")
+        assert inspect_interpreter(venv / "bin/python", ENVIRON).tags
+
+    @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
+    @pytest.mark.parametrize("options", [[], ["--system-site-packages"]], ids=["own", "system"])
+    def test_as_with_start_up_files(self, python: Path, options: list[str], tmp_path: Path) -> None:
+        """What is learnt without the start-up of the interpreter is what it would know after it."""
+        version = tuple(int(part) for part in python.parts[-3].split(".")[:2])
+        if version < (3, 9):
+            pytest.skip("nothing is learnt of such old ones")
+        place = tmp_path / "venv"
+        subprocess.run(
+            [python, "-m", "venv", "--without-pip", *options, place],
+            check=True,
+            env=ENVIRON,
+        )
+        found = inspect_interpreter(place / "bin/python", ENVIRON)
+        command = (
+            "import json, site, sys, sysconfig; print(json.dumps(["
+            "sys.prefix, sys.base_prefix, site.getsitepackages(), sysconfig.get_paths()]))"
+        )
+        output = subprocess.run(
+            [place / "bin/python", "-I", "-c", command], check=True, capture_output=True, text=True
+        ).stdout
+        prefix, base, folders, paths = json.loads(output)
+        assert (str(found.prefix), found.virtual) == (prefix, prefix != base)
+        assert list(map(str, found.site_packages)) == folders
+        assert len(folders) == (2 if options else 1)
+        for name in ("purelib", "platlib", "scripts", "data"):
+            assert str(getattr(found.schemes, name)) == paths[name]
+        assert str(found.stdlib) == paths["stdlib"]
+
+    def test_start_up_files_do_not_run(self, venv: Path, tmp_path: Path) -> None:
+        """Nothing of the environment runs while it describes itself."""
+        site = inspect_interpreter(venv / "bin/python", ENVIRON).schemes.purelib
+        mark = tmp_path / "ran"
+        trap = f"open({str(mark)!r}, 'a').write('ran')\n"
+        (site / "trap.pth").write_text(f"import sys; {trap}")
+        for name in ("sitecustomize", "usercustomize", "json", "platform"):
+            (site / f"{name}.py").write_text(trap)
+        assert inspect_interpreter(venv / "bin/python", ENVIRON).virtual
+        assert not mark.exists()
+
+    def test_chatter_is_ignored(self, venv: Path) -> None:
+        """Start-up files that print do not disturb the answer."""
+        site = inspect_interpreter(venv / "bin/python", ENVIRON).schemes.purelib
+        (site / "noise.pth").write_text("import sys; print('hello'); print('wheelfit')\n")
+        assert inspect_interpreter(venv / "bin/python", ENVIRON).prefix == venv
+
+    def test_base_packages_visible(self, tmp_path: Path) -> None:
+        """With --system-site-packages the base's folders are searched after its own."""
+        folder = tmp_path / "venv"
+        options = ["--without-pip", "--system-site-packages"]
+        subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
+        found = inspect_interpreter(folder / "bin/python", ENVIRON)
+        assert found.site_packages[0] == found.schemes.purelib
+        assert len(found.site_packages) > 1
+
+    def test_externally_managed(self, tmp_path: Path) -> None:
+        """PEP 668: the marker file is read where the standard library lies."""
+        # A relocated interpreter: the program with a folder of links as standard library.
+        base = Path(sys._base_executable)  # type: ignore[attr-defined]
+        found = inspect_interpreter(base, ENVIRON)
+        assert found.externally_managed is None or "[externally-managed]" in (
+            found.externally_managed
+        )
+        home = tmp_path / "python"
+        stdlib = home / found.stdlib.relative_to(found.prefix)
+        stdlib.mkdir(parents=True)
+        for entry in found.stdlib.iterdir():
+            if entry.name != "EXTERNALLY-MANAGED":
+                (stdlib / entry.name).symlink_to(entry)
+        (home / "bin").mkdir()
+        shutil.copy2(base.resolve(), home / "bin" / "python3")
+        (stdlib / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=Use apt.\n")
+        managed = inspect_interpreter(home / "bin" / "python3", ENVIRON)
+        if managed.stdlib != stdlib:
+            pytest.skip("this interpreter cannot be moved")
+        assert managed.externally_managed == "[externally-managed]\nError=Use apt.\n"
+
+
+class TestUnusable:
+    """Interpreters that do not do, each with its reason."""
+
+    def test_no_python(self) -> None:
+        """A program that is no interpreter is named as such."""
+        with pytest.raises(UnusableInterpreter, match="not a Python interpreter"):
+            inspect("/bin/true")
+
+    def test_no_program(self, tmp_path: Path) -> None:
+        """A file that cannot be run is refused with the system's reason."""
+        path = tmp_path / "python"
+        path.write_text("no program")
+        with pytest.raises(UnusableInterpreter, match="cannot be started"):
+            inspect(path)
+        path.chmod(0o755)
+        with pytest.raises(UnusableInterpreter, match="cannot be started"):
+            inspect(path)
+
+    def test_dangling_link(self, tmp_path: Path) -> None:
+        """An environment whose base has been removed is refused, naming the link."""
+        (tmp_path / "python").symlink_to(tmp_path / "gone")
+        with pytest.raises(UnusableInterpreter, match="cannot be started") as caught:
+            inspect(tmp_path / "python")
+        assert caught.value.where == str(tmp_path / "python")
+
+    def test_crash(self, tmp_path: Path) -> None:
+        """An interpreter that dies on start is reported with its signal."""
+        text = 'case "$*" in *isolated*) kill -SEGV $$;; esac\nexec ' + sys.executable + ' "$@"'
+        with pytest.raises(UnusableInterpreter, match="ended by signal 11"):
+            inspect(script(tmp_path, text))
+
+    def test_failure_shows_why(self, tmp_path: Path) -> None:
+        """What a failing interpreter wrote is part of the error."""
+        text = 'case "$*" in *isolated*) echo no stdlib >&2; exit 4;; esac\n'
+        text += f'exec {sys.executable} "$@"'
+        with pytest.raises(UnusableInterpreter, match="status 4") as caught:
+            inspect(script(tmp_path, text))
+        assert caught.value.note == "no stdlib"
+
+    def test_silence(self, tmp_path: Path) -> None:
+        """An interpreter that does not answer is given up after the deadline."""
+        with pytest.raises(UnusableInterpreter, match="did not answer"):
+            inspect(script(tmp_path, "exec sleep 60"), deadline=0.3)
+
+    def test_nonsense(self, tmp_path: Path) -> None:
+        """An answer of the wrong shape is no answer."""
+        with pytest.raises(UnusableInterpreter, match="not a Python interpreter"):
+            inspect(script(tmp_path, "echo 'wheelfit-interpreter:{}'"))

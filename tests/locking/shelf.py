@@ -1,0 +1,81 @@
+"""A repository that takes releases in a few words, for the tests of locking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from locking.entries import AMD, X86_64
+
+from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.wheels import SCHEMA
+from wheelfit.testing.worlds import NVIDIA
+
+ANY = "py3-none-any"
+
+
+def document(variants: Mapping[str, object], **providers: object) -> dict[str, Any]:
+    """Return the variant metadata of a release."""
+    known: dict[str, object] = {"nvidia": NVIDIA, "x86_64": X86_64, "amd": AMD, **providers}
+    used = {namespace for one in variants.values() for namespace in one}  # type: ignore[attr-defined]
+    providers = {name: known[name] for name in known if name in used} or {"nvidia": NVIDIA}
+    return {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": list(providers)},
+        "providers": providers,
+        "variants": dict(variants),
+    }
+
+
+def cuda(*majors: str) -> dict[str, object]:
+    """Return one label for each CUDA major, and the null variant."""
+    labels: dict[str, object] = {
+        f"cu{major}": {"nvidia": {"cuda_version_lower_bound": [f"{major}.0"]}} for major in majors
+    }
+    return {**labels, "null": {}}
+
+
+class Shelf(FakeRepository):
+    """A repository that takes releases in a few words."""
+
+    def add(self, *releases: str, tags: str = ANY, **more: Any) -> None:
+        """Add releases with one plain wheel each.
+
+        :param releases: ``name version``.
+        :param tags: of the wheels.
+        :param more: as for a wheel.
+        """
+        for text in releases:
+            name, version = text.split()
+            self.add_wheel(f"{name.replace('-', '_')}-{version}-{tags}.whl", **more)
+
+    def add_variants(
+        self,
+        release: str,
+        variants: Mapping[str, object],
+        requires: Mapping[str, Collection[str]] | None = None,
+        *,
+        plain: bool = True,
+        tags: str = ANY,
+        **providers: object,
+    ) -> None:
+        """Add a release with variants.
+
+        :param release: ``name version``.
+        :param variants: properties by label.
+        :param requires: needs by label; the plain wheel's under the empty text.
+        :param plain: whether it has a plain wheel too.
+        :param tags: of the wheels.
+        :param providers: further ones.
+        """
+        name, version = release.split()
+        whole = document(variants, **providers)
+        for label in (*variants, *([""] if plain else [])):
+            own = {**whole, "variants": {label: variants[label]}} if label else None
+            ending = f"-{label}" if label else ""
+            self.add_wheel(
+                f"{name.replace('-', '_')}-{version}-{tags}{ending}.whl",
+                requires=(requires or {}).get(label, ()),
+                document=own,
+            )
+        self.add_file(f"{name.replace('-', '_')}-{version}-variants.json", whole)

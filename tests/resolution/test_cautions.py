@@ -1,0 +1,90 @@
+"""Cautions about what was chosen."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.core.agreements import AGREEMENTS
+from wheelfit.core.properties import Property, PropertySet
+from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.joint_choice import Chosen, Held, held_by
+from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.wheels import release_document
+from wheelfit.testing.worlds import NVIDIA, World
+
+TPU = {
+    "requires": ["tpu-variant-provider==0.1.0"],
+    "plugin-api": "tpu_variant_provider.plugin:TpuVariantPlugin",
+}
+
+
+def cuda(*versions: str) -> PropertySet:
+    """Return the properties of a build for some CUDA versions."""
+    return PropertySet(
+        Property("nvidia", "cuda_version_lower_bound", version) for version in versions
+    )
+
+
+def held(**builds: PropertySet) -> tuple[Held, ...]:
+    """Return on what some builds agree."""
+    chosen = (
+        Chosen(canonicalize_name(name), Version("1"), None, properties)
+        for name, properties in builds.items()
+    )
+    return tuple(held_by(chosen, AGREEMENTS))
+
+
+def test_two_cuda_majors() -> None:
+    """A-47: builds for two CUDA majors in one environment are told."""
+    (caution,) = about_mixture(held(torch=cuda("13.0"), xgboost=cuda("12.0"), numpy=cuda()))
+    assert caution == (
+        "builds for different CUDA majors are mixed (CUDA 12: xgboost; CUDA 13: torch)"
+    )
+
+
+def test_one_cuda_major() -> None:
+    """A-47: minor versions of one major go together."""
+    assert not list(about_mixture(held(torch=cuda("12.8", "13.0"), xgboost=cuda("12.0"))))
+
+
+def test_two_libraries() -> None:
+    """What is mixed is told of every agreement."""
+    (caution,) = about_mixture(
+        held(
+            scipy=PropertySet([Property("blas_lapack", "provider", "mkl")]),
+            numpy=PropertySet([Property("blas_lapack", "provider", "openblas")]),
+        )
+    )
+    assert caution == "builds for different BLAS are mixed (BLAS mkl: scipy; BLAS openblas: numpy)"
+
+
+def test_an_installation_is_cautioned_first() -> None:
+    """A GPU that is there and not used heads the notes of a resolution."""
+    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    document = release_document(
+        {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
+        providers={"nvidia": NVIDIA},
+    )
+    for label in ("null", "cu129"):
+        world.repository.add_wheel(f"torch-2-py3-none-any-{label}.whl")
+    world.repository.add_file("torch-2-variants.json", document)
+    notes = world.resolve("torch").notes
+    assert notes[0].startswith("torch: nvidia hardware is present, but the chosen build (null)")
+    assert "needs CUDA driver >= 12.9, this machine has 12.4" in notes[0]
+
+
+@pytest.mark.parametrize(("present", "cautions"), [("false", 0), ("true", 1)])
+def test_hardware_whose_absence_is_an_answer(present: str, cautions: int) -> None:
+    """P-150: without a TPU nobody is told that one is not used; with one they are."""
+    world = World(machine=FixedDetector({"tpu": {"present": [present]}}))
+    document = release_document(
+        {"null": {}, "v9": {"tpu": {"present": ["true"], "generation": ["v9"]}}},
+        providers={"tpu": TPU},
+    )
+    for label in ("null", "v9"):
+        world.repository.add_wheel(f"jax-2-py3-none-any-{label}.whl")
+    world.repository.add_file("jax-2-variants.json", document)
+    notes = [note for note in world.resolve("jax").notes if "tpu hardware is present" in note]
+    assert len(notes) == cautions

@@ -1,0 +1,706 @@
+"""From a request to pins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.core.core_metadata import CoreMetadata
+from wheelfit.core.labels import Label
+from wheelfit.core.metadata import read_document
+from wheelfit.core.ordering import Preferences
+from wheelfit.core.properties import Property, PropertySet
+from wheelfit.errors import (
+    HashMismatch,
+    InvalidWheel,
+    NoCompatibleWheel,
+    NoSolution,
+    ProjectNotFound,
+    SourceOff,
+    UnknownLabel,
+    UserError,
+    WheelfitError,
+)
+from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.listing import sort_page
+from wheelfit.resolution.request import Present, Request, given_wheel
+from wheelfit.resolution.resolution import Edge
+from wheelfit.resolution.resolver import resolve
+from wheelfit.sources.page import ProjectPage, Status
+from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA, World, asked, linux_target
+
+CUDA = {
+    "null": {},
+    "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+    "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}},
+}
+
+
+def driver(*versions: str) -> FixedDetector:
+    """Return a machine whose driver supports some CUDA versions."""
+    return FixedDetector({"nvidia": {"cuda_version_lower_bound": versions}})
+
+
+def add_torch(world: World, version: str, labels: Sequence[str], *, plain: bool = False) -> None:
+    """Add a release with variants that need different things."""
+    requires = [
+        'cuda-runtime; "nvidia" in variant_namespaces',
+        'cuda-new; "nvidia :: cuda_version_lower_bound :: 12.9" in variant_properties',
+        'cpu-tools; variant_label == "null"',
+        'plain-tools; variant_label == ""',
+        "numbers",
+    ]
+    for label in labels:
+        world.repository.add_wheel(f"torch-{version}-py3-none-any-{label}.whl", requires=requires)
+    if plain:
+        world.repository.add_wheel(f"torch-{version}-py3-none-any.whl", requires=requires)
+    document = release_document(
+        {label: CUDA[label] for label in labels}, providers={"nvidia": NVIDIA}
+    )
+    world.repository.add_file(f"torch-{version}-variants.json", document)
+
+
+def numbers_on_offer() -> World:
+    """Return a world with two old releases of something, and others that limit it."""
+    world = World()
+    world.add("numbers 0.5", "numbers 1", "picky 1", "picky 2")
+    world.add("old-numbers 1", requires=["numbers<1"])
+    world.add("picky 3", requires=["numbers<2"])
+    return world
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world with torch 2.8 in three variants and a plain wheel."""
+    world = World(machine=driver("12.8", "12.7"))
+    world.add("cuda-runtime 1", "cuda-new 1", "cpu-tools 1", "plain-tools 1", "numbers 1")
+    add_torch(world, "2.8", ["null", "cu128", "cu129"], plain=True)
+    return world
+
+
+class TestMarkersOfTheChosenWheel:
+    """Dependencies are those of the wheel that was chosen (F-95, F-101)."""
+
+    def test_a_variant(self, world: World) -> None:
+        """F-103: properties are those of the label that the target supports."""
+        assert world.pins("torch") == {"torch": "2.8:cu128", "cuda-runtime": "1", "numbers": "1"}
+
+    def test_a_better_machine(self, world: World) -> None:
+        """F-95: another label of the same release has other dependencies."""
+        world.machine = driver("12.9", "12.8")
+        assert world.pins("torch") == {
+            "torch": "2.8:cu129", "cuda-runtime": "1", "cuda-new": "1", "numbers": "1",
+        }  # fmt: skip
+
+    def test_the_null_variant(self, world: World) -> None:
+        """F-104: the null variant has its label and no properties."""
+        world.machine = FixedDetector()
+        assert world.pins("torch") == {"torch": "2.8:null", "cpu-tools": "1", "numbers": "1"}
+
+    def test_versions_spelled_differently(self, world: World) -> None:
+        """F-78: files of one release may spell its version in two ways; a pin has the wheel's."""
+        world.repository.add_wheel("torch-3-py3-none-any.whl")
+        add_torch(world, "3.0", ["cu128"])
+        resolution = world.resolve("torch")
+        assert str(resolution.pins[-1]) == "torch 3.0 (cu128)"
+
+    def test_the_plain_wheel(self, world: World) -> None:
+        """F-104: a plain wheel has the empty label."""
+        world.policy = ChoicePolicy(preferences=Preferences(variants=False))
+        assert world.pins("torch") == {"torch": "2.8", "plain-tools": "1", "numbers": "1"}
+
+    def test_options_do_not_change_what_markers_see(self, world: World) -> None:
+        """F-110: what the user forbids stays in the sets, so that no dependency vanishes."""
+        code = ["80_real", "90_real"]
+        world.machine = FixedDetector({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
+        world.repository.add_wheel(
+            "gpu-1-py3-none-any-both.whl",
+            requires=['numbers; "nvidia :: sm_arch :: 90_real" in variant_properties'],
+        )
+        document = release_document(
+            {"both": {"nvidia": {"sm_arch": code}}}, providers={"nvidia": NVIDIA}
+        )
+        world.repository.add_file("gpu-1-variants.json", document)
+        pins = {"gpu": "1:both", "numbers": "1"}
+        assert world.pins("gpu") == pins
+        for value in code:  # the wheel still fits, by the other value
+            forbidden = Property("nvidia", "sm_arch", value)
+            world.policy = ChoicePolicy(preferences=Preferences(forbid=(forbidden,)))
+            assert world.pins("gpu") == pins
+
+    def test_a_pin_says_what_markers_saw(self, world: World) -> None:
+        """F-103: whoever installs the wheel resolves the same markers again."""
+        pin = world.resolve("torch").pin(canonicalize_name("torch"))
+        assert pin is not None
+        lower = PropertySet.of(Property("nvidia", "cuda_version_lower_bound", "12.8"))
+        assert (pin.label, pin.properties, pin.supported) == ("cu128", lower, lower)
+        assert pin.context.label == "cu128"
+        assert pin.reason.startswith("best fit")
+        assert pin.requested
+
+
+class TestReleasesThatDoNotFit:
+    """F-92: a release of which no wheel fits is passed over, and it is said."""
+
+    def test_the_next_release_is_taken(self, world: World) -> None:
+        """F-92, F-136: the older release is taken and a note tells the missing property."""
+        add_torch(world, "2.9", ["cu129"])
+        resolution = world.resolve("torch")
+        assert str(resolution.pins[-1]) == "torch 2.8 (cu128)"
+        (note,) = resolution.notes
+        assert note.startswith("torch 2.9 is passed over")
+        assert "needs CUDA driver >= 12.9, this machine has 12.8" in note
+
+    def test_nothing_is_left(self, world: World) -> None:
+        """F-92: the final error names every rejected label with what it misses."""
+        add_torch(world, "2.9", ["cu129"])
+        with pytest.raises(NoCompatibleWheel, match=r"torch 2\.9 has no wheel that fits") as caught:
+            world.resolve("torch>=2.9")
+        assert caught.value.note == (
+            "torch 2.9:\n"
+            "  cu129: needs CUDA driver >= 12.9, this machine has 12.8 "
+            "(nvidia :: cuda_version_lower_bound :: 12.9)"
+        )
+
+    def test_what_needs_it_backtracks(self, world: World) -> None:
+        """F-92: a project that needs the release is taken in an older version."""
+        add_torch(world, "2.9", ["cu129"])
+        world.add("app 2", requires=["torch>=2.9"])
+        world.add("app 1", requires=["torch"])
+        assert world.pins("app")["app"] == "1"
+
+    def test_a_long_proof_begins_with_the_newest_release(self, world: World) -> None:
+        """House plan: what people look for comes first, and older releases in short."""
+        for number in range(1, 12):
+            world.add(f"suite {number}", requires=[f"part=={number}"], extras=["x"])
+            world.add(f"part {number}", requires=[f"gone{number}>=1"])
+        with pytest.raises(NoSolution) as caught:
+            world.resolve("suite[x]")
+        assert str(caught.value.note).splitlines() == [
+            (
+                "because suite 11 needs part==11 and part 11 needs gone11>=1, "
+                "suite 11 needs gone11>=1"
+            ),
+            (
+                "and because no source knows a project named gone11 and you ask for suite[x], "
+                "suite 11, the newest, cannot be used"
+            ),
+            "older versions of suite are of no use either:",
+            "  - suite 10 needs part==10",
+            "  - suite 9 needs part==9",
+            "  - suite 8 needs part==8",
+            "  - suite 7 needs part==7",
+            "  - suite 6 needs part==6",
+            "  - and 5 more of the kind",
+            "  - no source knows a project named gone10",
+            "  - no source knows a project named gone9",
+            "  - no source knows a project named gone8",
+            "  - no source knows a project named gone7",
+            "  - no source knows a project named gone6",
+            "  - and 5 more of the kind",
+        ]
+
+    def test_the_proof_has_the_reasons(self, world: World) -> None:
+        """F-92: a longer proof ends with the rejected labels."""
+        add_torch(world, "2.9", ["cu129"])
+        world.add("app 2", requires=["torch>=2.9"])
+        with pytest.raises(NoSolution) as caught:
+            world.resolve("app")
+        assert (caught.value.note or "").splitlines() == [
+            (
+                "because torch 2.9 has no wheel that fits and app 2 needs torch>=2.9, "
+                "app 2 cannot be used"
+            ),
+            "and because you ask for app, your request cannot be met",
+            "torch 2.9:",
+            (
+                "  cu129: needs CUDA driver >= 12.9, this machine has 12.8 "
+                "(nvidia :: cuda_version_lower_bound :: 12.9)"
+            ),
+        ]
+
+    def test_only_sources(self, world: World) -> None:
+        """F-92: a release without wheels says that building it is off, and how to allow that."""
+        world.repository.add_file("tool-1.0.tar.gz")
+        with pytest.raises(SourceOff) as caught:
+            world.resolve("tool")
+        assert "building from source is off" in (caught.value.note or "")
+        assert "--allow-source tool builds tool-1.0.tar.gz" in (caught.value.hint or "")
+
+    def test_sources_beside_wheels_for_others(self, world: World) -> None:
+        """F-92: a release whose wheels do not fit names its source distribution with them."""
+        world.repository.add_wheel("tool-1.0-cp39-cp39-win32.whl")
+        world.repository.add_file("tool-1.0.tar.gz")
+        with pytest.raises(SourceOff) as caught:
+            world.resolve("tool")
+        assert "tool-1.0.tar.gz: building from source is off" in (caught.value.note or "")
+
+    def test_another_python(self, world: World) -> None:
+        """F-94: a wheel for another Python is out before anything is fetched."""
+        world.repository.add_wheel("tool-2-py3-none-any.whl", requires_python=">=3.13")
+        world.repository.add_wheel("tool-1-py3-none-any.whl")
+        assert world.pins("tool") == {"tool": "1"}
+        assert "metadata tool-2-py3-none-any.whl" not in world.repository.asked
+
+    def test_another_python_in_its_metadata(self, world: World) -> None:
+        """F-94: what only the metadata says counts as well."""
+        world.repository.add_wheel("tool-2-py3-none-any.whl", metadata_requires_python=">=3.13")
+        world.repository.add_wheel("tool-1-py3-none-any.whl")
+        assert world.pins("tool") == {"tool": "1"}
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("tool>=2")
+        assert "needs Python >=3.13, this is 3.11.7" in (caught.value.note or "")
+
+    def test_unsound_metadata(self, world: World) -> None:
+        """A release whose metadata cannot be read is passed over."""
+        world.repository.add_wheel("tool-2-py3-none-any.whl", requires=["== nonsense"])
+        world.repository.add_wheel("tool-1-py3-none-any.whl")
+        assert world.pins("tool") == {"tool": "1"}
+
+
+def test_what_the_source_says_of_a_project(world: World) -> None:
+    """PEP 792: that a project is archived is told of what is to be installed."""
+    world.repository.add_project("tool", notes=["the project is archived"])
+    world.add("tool 1", requires=["numbers"])
+    assert world.resolve("tool").notes == ("tool: the project is archived",)
+
+
+class TestWhatIsAsked:
+    """Errors about the request itself."""
+
+    def test_an_unknown_project(self, world: World) -> None:
+        """A project that nobody knows has its own error."""
+        with pytest.raises(ProjectNotFound, match="nope"):
+            world.resolve("nope")
+
+    def test_an_unknown_project_further_down(self, world: World) -> None:
+        """One that only another project needs is part of the proof."""
+        world.add("app 1", requires=["nope"])
+        with pytest.raises(NoSolution) as caught:
+            world.resolve("app")
+        assert "no source knows a project named nope" in (caught.value.note or "")
+
+    def test_an_unknown_version(self, world: World) -> None:
+        """A version that does not exist is told with those that do."""
+        with pytest.raises(NoSolution, match=r"there is no torch>=3 \(the newest is 2\.8\)"):
+            world.resolve("torch>=3")
+
+    def test_only_files_that_are_no_wheels(self, world: World) -> None:
+        """F-13: where every name breaks a rule, the rule is told and not that nothing is there."""
+        world.repository.add_wheel("odd-1-py3-none-any-CUDA.whl")
+        with pytest.raises(NoSolution, match="'CUDA' is not a valid label"):
+            world.resolve("odd")
+
+    def test_a_project_that_is_quarantined(self) -> None:
+        """PEP 792: that is why nothing of it is there, and is told so."""
+        status = Status("quarantined", "malware")
+        page = ProjectPage(canonicalize_name("odd"), (), "index", status=status)
+        assert sort_page(page, linux_target()).newest == "the project is quarantined: malware"
+
+    def test_an_unknown_label(self, world: World) -> None:
+        """F-91: a label that does not exist is told with those that do."""
+        world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu7")}))
+        with pytest.raises(UnknownLabel) as caught:
+            world.resolve("torch")
+        assert caught.value.note == "its labels are cu128, cu129, null"
+
+    def test_a_label_that_is_unsupported(self, world: World) -> None:
+        """F-91: asking for a label does not make it fit."""
+        world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu129")}))
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("torch")
+        assert "cu129: needs CUDA driver >= 12.9" in (caught.value.note or "")
+
+    def test_a_marker_that_does_not_match(self, world: World) -> None:
+        """F-109: markers of the request are about the target alone."""
+        resolution = world.resolve('tool; sys_platform == "win32"', "numbers")
+        assert [pin.name for pin in resolution.pins] == ["numbers"]
+        assert "its marker does not match" in resolution.details[0]
+        assert resolution.notes == ()  # nothing is wrong with it
+
+    @pytest.mark.parametrize("text", ["numbers[x]", "numbers @ https://host.invalid/n-1.whl"])
+    def test_a_constraint_that_is_none(self, world: World, text: str) -> None:
+        """A constraint is a name with versions."""
+        with pytest.raises(UserError, match="cannot be a constraint"):
+            world.resolve("torch", constraints=[text])
+
+    def test_extras(self, world: World) -> None:
+        """Extras bring what they need; one that does not exist is only noted."""
+        world.add("lib 1", requires=['cpu-tools; extra == "x"'], extras=["x"])
+        assert world.pins("lib[x]") == {"lib": "1", "cpu-tools": "1"}
+        resolution = world.resolve("lib[y]")
+        assert resolution.notes == ("lib 1 has no extra named y",)
+        assert resolution.pins[0].extras == {"y"}
+
+    def test_a_required_property(self, world: World) -> None:
+        """F-91: what is required of one project is not required of those without variants."""
+        world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
+        assert world.pins("torch")["torch"] == "2.8:cu128"
+        world.machine = FixedDetector()
+        with pytest.raises(NoCompatibleWheel):
+            world.resolve("torch")
+
+    def test_a_required_property_has_no_way_round(self, world: World) -> None:
+        """F-91: an older release without variants is no answer where a newer one has the wish."""
+        world.add("torch 2.7")
+        world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
+        assert world.pins("torch")["torch"] == "2.8:cu128"
+        world.machine = FixedDetector()
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("torch")
+        note = str(caught.value.note)
+        assert "cu128: needs nvidia :: cuda_version_lower_bound :: 12.8" in note
+        assert "torch 2.7:\n  plain wheel: nvidia is required" in note
+
+    def test_no_dependencies(self, world: World) -> None:
+        """``--no-deps`` leaves dependencies alone."""
+        assert world.pins("torch", dependencies=False) == {"torch": "2.8:cu128"}
+
+    def test_hashes(self, world: World) -> None:
+        """F-94: a list of hashes decides before variants do."""
+        world.repository.add_wheel("tool-2-py3-none-any.whl", hashes={"sha256": "22"})
+        world.repository.add_wheel("tool-1-py3-none-any.whl", hashes={"sha256": "11"})
+        name = canonicalize_name("tool")
+        world.policy = ChoicePolicy(hashes={name: frozenset([("sha256", "11")])})
+        assert world.pins("tool") == {"tool": "1"}
+
+    @pytest.mark.parametrize("others", [(), ("numbers",)])
+    def test_hashes_of_other_files(self, others: tuple[str, ...], world: World) -> None:
+        """F-94: wheels that fit but for their hashes are no lack; all digests are named."""
+        for version, digest in (("1", "11"), ("2", "22")):
+            world.repository.add_wheel(
+                f"tool-{version}-py3-none-any.whl", hashes={"sha256": digest}
+            )
+        name = canonicalize_name("tool")
+        allowed = frozenset([("sha256", "33"), ("sha256", "44")])
+        world.policy = ChoicePolicy(hashes={name: allowed})
+        with pytest.raises(HashMismatch) as caught:
+            world.resolve("tool", *others)
+        assert caught.value.exit_code == 4
+        note = caught.value.note or ""
+        assert "expected 33 or 44" in note
+        assert "22 (tool-2-py3-none-any.whl)" in note
+        assert "11 (tool-1-py3-none-any.whl)" in note
+        with pytest.raises(HashMismatch) as caught:
+            world.resolve("tool==1", *others)
+        assert "22" not in (caught.value.note or "")
+
+    def test_an_allowed_wheel_that_does_not_fit(self, world: World) -> None:
+        """Where an allowed wheel has another fault, that fault is the reason."""
+        world.repository.add_wheel("tool-1-py3-none-any.whl", hashes={"sha256": "11"})
+        world.repository.add_wheel(
+            "tool-1-2-py3-none-any.whl", hashes={"sha256": "22"}, metadata_requires_python=">=4"
+        )
+        allowed = frozenset([("sha256", "22")])
+        world.policy = ChoicePolicy(hashes={canonicalize_name("tool"): allowed})
+        with pytest.raises(NoCompatibleWheel, match="tool 1"):
+            world.resolve("tool")
+
+    def test_hashes_for_all(self, world: World) -> None:
+        """Where hashes are required, every project has some."""
+        world.add("tool 1", requires=["numbers"])
+        hashes = {canonicalize_name("tool"): frozenset([("sha256", "11")])}
+        world.policy = ChoicePolicy(hashes=hashes)
+        with pytest.raises(UserError, match="numbers has none"):
+            resolve(Request(asked("numbers"), require_hashes=True), world.candidates())
+
+
+class TestGivenWheels:
+    """F-125: a wheel named by path or URL."""
+
+    URL = "https://fake.invalid/"
+
+    def test_a_plain_one(self, world: World) -> None:
+        """F-125: without a label it is an ordinary wheel; no index is asked about it."""
+        world.repository.add_wheel("tool-3-py3-none-any.whl", requires=["numbers"], project="x")
+        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any.whl#sha256=AB")
+        resolution = world.resolve(wheels=[wheel])
+        assert [str(pin) for pin in resolution.pins] == ["numbers 1", "tool 3"]
+        pin = resolution.pins[-1]
+        assert (pin.is_given, pin.requested, pin.file.hashes) == (True, True, {"sha256": "ab"})
+        assert pin.file.url == f"{self.URL}tool-3-py3-none-any.whl"
+        assert "project tool" not in world.repository.asked
+
+    def test_a_requirement_with_a_url(self, world: World) -> None:
+        """F-125: the same as a requirement, with extras."""
+        world.repository.add_wheel(
+            "tool-3-py3-none-any.whl",
+            requires=['numbers; extra == "n"'],
+            extras=["n"],
+            project="x",
+        )
+        url = f"{self.URL}tool-3-py3-none-any.whl"
+        assert world.pins(f"tool[n] @ {url}") == {"numbers": "1", "tool": "3"}
+
+    def test_a_variant(self, world: World) -> None:
+        """F-125: the metadata is read from the wheel, the markers see its properties."""
+        document = release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA})
+        world.repository.add_wheel(
+            "tool-3-py3-none-any-cu128.whl",
+            document=document,
+            requires=['numbers; "nvidia" in variant_namespaces'],
+            project="x",
+        )
+        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
+        assert world.pins(wheels=[wheel]) == {"numbers": "1", "tool": "3:cu128"}
+
+    def test_a_variant_that_does_not_fit(self, world: World) -> None:
+        """F-125: it stops with the missing properties; nothing else is tried."""
+        document = release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA})
+        world.repository.add_wheel(
+            "torch-2.8-py3-none-any-cu129.whl", document=document, project="x"
+        )
+        wheel = given_wheel(f"{self.URL}torch-2.8-py3-none-any-cu129.whl")
+        with pytest.raises(NoCompatibleWheel, match="does not fit this machine") as caught:
+            world.resolve(wheels=[wheel])
+        assert "needs CUDA driver >= 12.9" in (caught.value.note or "")
+
+    def test_behind_a_server_without_ranges(self, world: World, tmp_path: Path) -> None:
+        """F-125: what the user named is fetched as a whole where there is no other way."""
+        document = release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA})
+        path = build_wheel(tmp_path, "tool", "3", label="cu128", document=document)
+        world.repository.ranges = False
+        world.repository.add_wheel(path.name, data=path.read_bytes(), project="x")
+        assert world.pins(wheels=[given_wheel(f"{self.URL}{path.name}")]) == {"tool": "3:cu128"}
+
+    def test_one_that_is_not_sound(self, world: World) -> None:
+        """F-27, F-125: a variant without its document is an error, not a choice that is empty."""
+        world.repository.add_wheel("tool-3-py3-none-any-cu128.whl", project="x")
+        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
+        with pytest.raises(InvalidWheel, match=r"has no variant\.json"):
+            world.resolve(wheels=[wheel])
+
+    def test_other_tags(self, world: World) -> None:
+        """F-125: tags come first."""
+        world.repository.add_wheel("tool-3-cp38-cp38-win32.whl", project="x")
+        with pytest.raises(NoCompatibleWheel):
+            world.resolve(wheels=[given_wheel(f"{self.URL}tool-3-cp38-cp38-win32.whl")])
+
+    def test_no_wheel(self) -> None:
+        """Only wheels can be given."""
+        with pytest.raises(UserError, match="is not the name of a wheel"):
+            given_wheel("https://fake.invalid/tool-3.tar.gz")
+
+    def test_two_versions(self, world: World) -> None:
+        """Two given versions of one project contradict each other."""
+        wheels = [given_wheel(f"{self.URL}tool-{n}-py3-none-any.whl") for n in (1, 2)]
+        with pytest.raises(UserError, match="different versions of tool"):
+            world.resolve(wheels=wheels)
+
+    def test_the_wrong_project(self, world: World) -> None:
+        """The wheel behind a URL must belong to the project that is named."""
+        with pytest.raises(UserError, match="belongs to tool"):
+            world.resolve(f"other @ {self.URL}tool-1-py3-none-any.whl")
+
+    def test_nobody_else_may_name_a_url(self, world: World) -> None:
+        """What a dependency takes from a URL is not taken; the credentials are not told."""
+        world.add("app 1", requires=["tool @ https://me:secret@host.invalid/t-1-py3-none-any.whl"])
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("app")
+        assert "only you may ask for a URL" in (caught.value.note or "")
+        assert "secret" not in (caught.value.note or "")
+
+
+def present(text: str, requires: Sequence[str] = (), **more: Any) -> Present:
+    """Return an installed distribution."""
+    name, version = text.split()
+    core = CoreMetadata(canonicalize_name(name), Version(version), requires_texts=tuple(requires))
+    return Present(core.name, core.version, lambda: core, **more)
+
+
+class TestInstalled:
+    """F-96: what is installed stays if it will do."""
+
+    def test_it_stays(self, world: World) -> None:
+        """F-96: what satisfies is not looked up, and is no pin."""
+        resolution = world.resolve("numbers", installed=[present("numbers 0.5")])
+        assert resolution.pins == ()
+        assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
+        assert world.repository.asked == []
+
+    def test_its_needs_count(self, world: World) -> None:
+        """What stays needs what it needs."""
+        resolution = world.resolve("app", installed=[present("app 1", ["cpu-tools"])])
+        assert [str(pin) for pin in resolution.pins] == ["cpu-tools 1"]
+        assert Edge(canonicalize_name("app"), canonicalize_name("cpu-tools")) in resolution.edges
+
+    def test_upgrading(self, world: World) -> None:
+        """``--upgrade`` looks up what is asked for, not what that needs."""
+        installed = [present("torch 2.7"), present("numbers 0.5")]
+        resolution = world.resolve("torch", installed=installed, upgrade=True)
+        assert {str(pin) for pin in resolution.pins} == {"torch 2.8 (cu128)", "cuda-runtime 1"}
+        assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
+
+    @pytest.mark.parametrize(
+        ("there", "words", "pins"),
+        [
+            ("numbers 9.0", ["numbers"], {}),
+            ("numbers 9.0", ["numbers>=1"], {}),
+            ("numbers 9.0rc1", ["numbers"], {}),
+            ("numbers 9.0.dev3", ["numbers"], {}),
+            ("numbers 1.0+local", ["numbers"], {}),
+            ("numbers 9.0", ["numbers<9"], {"numbers": "1"}),
+            ("numbers 9.0", ["numbers==0.5"], {"numbers": "0.5"}),
+            ("numbers 9.0", ["numbers", "old-numbers"], {"numbers": "0.5", "old-numbers": "1"}),
+            ("numbers 0.5", ["numbers"], {"numbers": "1"}),
+        ],
+    )
+    def test_an_upgrade_never_goes_back(
+        self, there: str, words: list[str], pins: dict[str, str]
+    ) -> None:
+        """What is older than what is there is taken only where what is asked for demands it."""
+        world = numbers_on_offer()
+        assert world.pins(*words, installed=[present(there)], upgrade=True) == pins
+        resolution = world.resolve(*words, installed=[present(there)], upgrade=True)
+        assert [str(kept) for kept in resolution.kept] == ([] if pins else [there])
+        said = f"{there} stays: it is newer than numbers 1, the newest on offer"
+        assert any(note.startswith(said) for note in resolution.notes) is (not pins)
+
+    @pytest.mark.parametrize("order", [["numbers", "picky"], ["picky", "numbers"]])
+    def test_an_upgrade_goes_back_for_no_other_upgrade(self, order: list[str]) -> None:
+        """Of what is named together, one does not get newer at the cost of the other."""
+        world = numbers_on_offer()
+        installed = [present("numbers 9.0"), present("picky 1")]
+        assert world.pins(*order, installed=installed, upgrade=True) == {"picky": "2"}
+
+    @pytest.mark.parametrize(("supported", "stays"), [("12.9", True), ("12.8", False)])
+    def test_a_variant_that_fits(self, world: World, supported: str, *, stays: bool) -> None:
+        """F-96: an installed variant that no longer fits is exchanged, with the reason."""
+        world.machine = driver(supported)
+        document = read_document(
+            release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA}), where="here"
+        )
+        installed = present(
+            "torch 2.8",
+            label=Label("cu129"),
+            properties=document.variants[Label("cu129")],
+            document=document,
+        )
+        resolution = world.resolve("torch", installed=[installed])
+        assert bool(resolution.kept) is stays
+        assert any("needs CUDA driver >= 12.9" in note for note in resolution.notes) is not stays
+
+    def test_the_markers_of_a_variant(self, world: World) -> None:
+        """F-103: markers of what stays see the supported properties, as on installation."""
+        variants = {"cu": {"nvidia": {"cuda_version_lower_bound": ["12.8", "13.0"]}}}
+        document = read_document(
+            release_document(variants, providers={"nvidia": NVIDIA}), where="here"
+        )
+        marker = '"nvidia :: cuda_version_lower_bound :: {}" in variant_properties'
+        installed = present(
+            "app 1",
+            [f"numbers; {marker.format('12.8')}", f"cpu-tools; {marker.format('13.0')}"],
+            label=Label("cu"),
+            properties=document.variants[Label("cu")],
+            document=document,
+        )
+        assert world.pins("app", installed=[installed]) == {"numbers": "1"}
+
+    def test_another_label_is_asked_for(self, world: World) -> None:
+        """F-96: asking for a label exchanges an installed variant."""
+        world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("null")}))
+        installed = present("torch 2.8", label=Label("cu128"))
+        resolution = world.resolve("torch", installed=[installed])
+        assert "torch 2.8 (null)" in [str(pin) for pin in resolution.pins]
+
+    def test_unreadable(self, world: World) -> None:
+        """An installation whose metadata cannot be read is exchanged."""
+
+        def fail() -> CoreMetadata:
+            raise WheelfitError("the metadata is missing")
+
+        broken = Present(canonicalize_name("numbers"), Version("0.5"), fail)
+        resolution = world.resolve("numbers", installed=[broken])
+        assert [str(pin) for pin in resolution.pins] == ["numbers 1"]
+        assert "the metadata is missing" in resolution.notes[0]
+
+
+class TestOrder:
+    """What others need is installed first."""
+
+    def test_needed_first(self, world: World) -> None:
+        """A pin comes after everything it needs."""
+        world.add("a 1", requires=["b", "c"])
+        world.add("b 1", requires=["c"])
+        world.add("c 1")
+        assert [pin.name for pin in world.resolve("a").pins] == ["c", "b", "a"]
+
+    def test_circles(self, world: World) -> None:
+        """A circle of needs has an order too, always the same."""
+        world.add("a 1", requires=["b"])
+        world.add("b 1", requires=["a", "c"])
+        world.add("c 1")
+        assert [pin.name for pin in world.resolve("a").pins] == ["c", "b", "a"]
+
+
+class TestAskingAgain:
+    """F-93: a wheel that turns out wrong is rejected and the next one is taken."""
+
+    def test_the_next_candidate(self, world: World) -> None:
+        """F-93: after a rejection the next best wheel of the release is taken."""
+        candidates = world.candidates()
+        first = world.resolve("torch", candidates=candidates).pins[-1]
+        world.repository.asked.clear()
+        candidates.reject(first.filename, "the wheel is not what was promised")
+        second = world.resolve("torch", candidates=candidates).pins[-1]
+        assert (first.label, second.label) == ("cu128", "null")
+        assert world.repository.asked == [
+            "metadata torch-2.8-py3-none-any-null.whl",
+            "project cpu-tools",
+            "metadata cpu_tools-1-py3-none-any.whl",
+        ]
+
+    def test_confirming(self, world: World) -> None:
+        """F-93: the wheel's own document must say what drove the choice."""
+        candidates = world.candidates()
+        choice = world.resolve("torch", candidates=candidates).pins[-1].choice
+
+        def inside(variants: dict[str, Any]) -> str | None:
+            import json
+
+            document = release_document(variants, providers={"nvidia": NVIDIA})
+            return candidates.confirm(choice, json.dumps(document).encode())
+
+        assert inside({"cu128": CUDA["cu128"]}) is None
+        assert "differ" in (inside({"cu128": CUDA["cu129"]}) or "")
+        assert candidates.confirm(choice, None) == "the wheel has no variant.json"
+        assert "cannot be used" in (candidates.confirm(choice, b"{") or "")
+
+    def test_a_plain_wheel_needs_no_document(self, world: World) -> None:
+        """F-10: whatever a plain wheel contains, nothing is compared."""
+        candidates = world.candidates()
+        choice = world.resolve("numbers", candidates=candidates).pins[0].choice
+        assert candidates.confirm(choice, b"{") is None
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_asking_ahead_changes_nothing(threads: int) -> None:
+    """Questions that travel at the same time have the answers they would have had."""
+    world = World()
+    for index in range(40):
+        for version in (1, 2, 3):
+            needs = [f"p{other}>={version - 1}" for other in range(index + 1, min(index + 4, 40))]
+            world.add(f"p{index} {version}", requires=needs)
+    expected = world.resolve("p0")
+    found = world.resolve("p0", threads=threads)
+    assert [str(pin) for pin in found.pins] == [str(pin) for pin in expected.pins]
+    assert found.edges == expected.edges
+
+
+def test_a_folder_that_hides_the_index() -> None:
+    """F-126: when a folder has no version that fits, the error names the folder and its effect."""
+    world = World()
+    world.repository.name = "/some/wheels"
+    world.repository.add_wheel("torch-2.8-py3-none-any.whl")
+    with pytest.raises(NoSolution) as caught:
+        world.resolve("torch>=99")
+    assert caught.value.where == "/some/wheels"
+    assert caught.value.hint is not None
+    assert "--find-links" in caught.value.hint
