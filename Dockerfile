@@ -4,7 +4,7 @@ FROM python:3.13-slim AS build
 WORKDIR /source
 COPY . .
 RUN python -m venv /opt/wheelfit \
-    && /opt/wheelfit/bin/python -m pip install --no-cache-dir '.[server]'
+    && /opt/wheelfit/bin/python -m pip install --no-cache-dir ./runtime '.[server]'
 
 FROM python:3.13-slim
 COPY --from=build /opt/wheelfit /opt/wheelfit

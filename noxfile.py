@@ -19,7 +19,7 @@ def prepare(session: nox.Session, *groups: str) -> None:
     session.install("--upgrade", "pip>=25.1")  # the first pip that knows --group
     chosen = [word for group in groups for word in ("--group", group)]
     # Most of what comes along is never imported, so it is compiled where it is.
-    session.install("--no-compile", "--editable", ".", *chosen)
+    session.install("--no-compile", "--editable", "runtime", "--editable", ".", *chosen)
 
 
 def look(session: nox.Session) -> None:
@@ -69,10 +69,11 @@ for _python in nox.project.python_versions(nox.project.load_toml("pyproject.toml
 
 @nox.session(default=False)
 def build(session: nox.Session) -> None:
-    """Build what is published into ``dist``, and check it."""
+    """Build both distributions into ``dist``, and check them."""
     shutil.rmtree("dist", ignore_errors=True)
-    session.install("--no-compile", ".", "twine")
-    session.run("python", "-m", "build")
+    session.install("--no-compile", "./runtime", ".", "twine")
+    for project in ("runtime", "."):
+        session.run("python", "-m", "build", project, "--outdir", "dist")
     session.run("twine", "check", "--strict", "dist/*")
     session.run("wheelfit", "check", "--full", "--strict", "dist")
 

@@ -19,8 +19,8 @@ import tracemalloc
 from contextlib import suppress
 
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import InvalidDocument
 from wheelfit.testing.wheels import release_document
+from wheelfit_runtime.errors import InvalidDocument
 
 SOUND = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}

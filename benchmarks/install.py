@@ -313,9 +313,10 @@ def tool_program(tool: str, asked: Path | None, folder: Path) -> Path:
         return asked.absolute()
     place = folder / (f"{tool}-{VERSIONS[tool]}" if tool in VERSIONS else tool)
     if not place.exists():
-        package = f"{tool}=={VERSIONS[tool]}" if tool in VERSIONS else str(CHECKOUT)
+        own = [str(CHECKOUT / "runtime"), str(CHECKOUT)]
+        packages = [f"{tool}=={VERSIONS[tool]}"] if tool in VERSIONS else own
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        words = ["-m", "pip", "install", "--quiet", package]
+        words = ["-m", "pip", "install", "--quiet", *packages]
         subprocess.run([place / "bin" / "python", *words], check=True)
     return place / "bin" / tool
 

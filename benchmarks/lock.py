@@ -256,6 +256,8 @@ def prepare(folder: Path, tools: Iterable[str]) -> dict[str, Path]:
         place = folder / f"tool-{tool}"
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         words = ["-m", "pip", "install", "--quiet", PACKAGES[tool]]
+        if tool == "wheelfit":
+            words.append(str(CHECKOUT / "runtime"))
         subprocess.run([str(place / "bin" / "python"), *words], check=True)
         found[tool] = place / "bin" / tool
     template = [sys.executable, "-m", "venv", "--without-pip", str(folder / "template")]

@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 
 NOTHING = "pass"
-DISCOVERY = "import wheelfit.platforms.discovery"
+DISCOVERY = "import wheelfit_runtime.platforms.discovery"
 PROBE = """
-import wheelfit.platforms.discovery as discovery
+import wheelfit_runtime.platforms.discovery as discovery
 machine = discovery.Machine()
 machine.overrides_in_effect()
 for namespace in machine.namespaces:
@@ -37,7 +37,7 @@ INSIDE = """
 import sys, time
 start = time.perf_counter()
 def probe():
-    import wheelfit.platforms.discovery as discovery
+    import wheelfit_runtime.platforms.discovery as discovery
     machine = discovery.Machine()
     machine.overrides_in_effect()
     return [machine.detect(namespace) for namespace in machine.namespaces]
@@ -51,12 +51,12 @@ for _ in range(20):
 print(first, sorted(times)[10], *(f"{one.namespace}={one.seconds:.6f}" for one in found))
 """
 X86_64 = """
-import wheelfit.platforms.discovery as discovery
+import wheelfit_runtime.platforms.discovery as discovery
 discovery.Machine().detect("x86_64")
 """
 VARIANTLIB = """
 from variantlib.plugins.loader import DictPluginLoader
-with DictPluginLoader({"x86_64": "wheelfit.platforms.families.x86_64.provider"}) as loader:
+with DictPluginLoader({"x86_64": "wheelfit_runtime.platforms.families.x86_64.provider"}) as loader:
     assert loader.get_supported_configs()
 """
 PLUGIN = """
@@ -69,7 +69,7 @@ def seconds(*command: str) -> float:
     """Return how long a program takes; one that fails ends the measurement."""
     start = time.perf_counter()
     # variantlib runs plugins in a child process that must find ours.
-    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "runtime" / "src")}
     done = subprocess.run(
         command,
         stdout=subprocess.DEVNULL,

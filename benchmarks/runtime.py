@@ -1,4 +1,4 @@
-"""Print what `wheelfit.runtime` costs a program that imports it.
+"""Print what `wheelfit_runtime` costs a program that imports it.
 
     python benchmarks/runtime.py               21 processes for each row
     python benchmarks/runtime.py --runs 41     more, on a busy machine
@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent.parent / "src"
+SOURCES = Path(__file__).resolve().parent.parent / "runtime" / "src"
 FOLDER = "wheelfit_implementations"
 NEEDS = {
     "cu12": ["nvidia :: cuda_version_lower_bound :: 12.0"],
@@ -42,14 +42,14 @@ def step(name, start, calls=1):
     print(name, (wall - start[0]) * 1e3 / calls, (processor - start[1]) * 1e3 / calls, sep="|")
 
 start = clock()
-import wheelfit.runtime
-step("import wheelfit.runtime", start)
+import wheelfit_runtime
+step("import wheelfit_runtime", start)
 start = clock()
 import json, re, threading, typing
 step("modules of the standard library", start)
 start = clock()
-import wheelfit.runtime.loading, wheelfit.runtime.process
-from wheelfit.runtime.declarations import scan
+import wheelfit_runtime.loader.loading, wheelfit_runtime.loader.process
+from wheelfit_runtime.loader.declarations import scan
 step("modules of ours", start)
 start = clock()
 scan(sys.path)
@@ -61,11 +61,11 @@ step("scan, again", start, 100)
 import warnings
 warnings.simplefilter("ignore")
 start = clock()
-wheelfit.runtime.load("spam")
+wheelfit_runtime.load("spam")
 step("first load", start)
 start = clock()
 for _ in range({CALLS}):
-    wheelfit.runtime.load("spam")
+    wheelfit_runtime.load("spam")
 step("later load", start, {CALLS})
 """
 
@@ -88,7 +88,7 @@ if len(sys.argv) > 2:
     step("ctypes and dlopen alone", start)
     sys.exit()
 start = clock()
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 cuda = initialize_cuda("12")
 step("initialize_cuda, later start", start)
 start = clock()
@@ -128,9 +128,9 @@ def _times(text: str) -> dict[str, tuple[float, float]]:
 def fill_store(folder: Path) -> dict[str, str]:
     """Bring small CUDA libraries into a store, and return the environment that has it."""
     sys.path.insert(0, str(SOURCES))
-    from wheelfit.runtime.libraries.bringing import prepare
     from wheelfit.testing.index import RecordingIndex
     from wheelfit.testing.libraries import build_cuda_wheels
+    from wheelfit_runtime.libraries.bringing import prepare
 
     build_cuda_wheels(folder / "wheels", machine=os.uname().machine)
     store = str(folder / "store")
@@ -158,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=21, help="processes; default: 21")
     runs = parser.parse_args().runs
-    compileall.compile_dir(str(SOURCES / "wheelfit"), quiet=1)
+    compileall.compile_dir(str(SOURCES / "wheelfit_runtime"), quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         build_site(Path(folder))
         run(Path(folder))

@@ -79,15 +79,15 @@ def prepare(folder: Path) -> Bench:
     """Install the three tools."""
     commands = {}
     packages = {
-        "wheelfit": str(CHECKOUT),
-        "pip": f"pip=={PIP_VERSION}",
-        "uv": f"uv=={UV_VERSION}",
+        "wheelfit": [str(CHECKOUT / "runtime"), str(CHECKOUT)],
+        "pip": [f"pip=={PIP_VERSION}"],
+        "uv": [f"uv=={UV_VERSION}"],
     }
     for tool in TOOLS:
         place = folder / f"tool-{tool}"
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         subprocess.run(
-            [place / "bin" / "python", "-m", "pip", "install", "--quiet", packages[tool]],
+            [place / "bin" / "python", "-m", "pip", "install", "--quiet", *packages[tool]],
             check=True,
         )
         commands[tool] = [str(place / "bin" / tool)]

@@ -128,7 +128,7 @@ def once(command: list[str]) -> tuple[float, float]:
 
 def commands(folder: Path, index: str, *, tools: bool) -> list[Row]:
     """Return everything that is measured; what needs a warm cache has one."""
-    wheelfit = make_environment(folder / "wheelfit", str(CHECKOUT))
+    wheelfit = make_environment(folder / "wheelfit", str(CHECKOUT / "runtime"), str(CHECKOUT))
     bare = make_environment(folder / "bare")
     target = make_environment(folder / "target") / "python"
     own, cache = str(wheelfit / "wheelfit"), str(folder / "cache")

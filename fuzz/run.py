@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 SLOWEST = 1.0
 """Seconds of processor time, instrumentation included, that no input may take."""
-INSTRUMENTED = ["wheelfit", "packaging", "elftools"]
+INSTRUMENTED = ["wheelfit", "wheelfit_runtime", "packaging", "elftools"]
 
 
 def load(target: str) -> tuple[Callable[[bytes], None], int]:

@@ -7,16 +7,19 @@ import pickle
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import wheelfit
+import wheelfit_runtime
 from wheelfit import errors
-from wheelfit.errors import (
+from wheelfit.errors import InvalidMarker
+from wheelfit_runtime import errors as base
+from wheelfit_runtime.errors import (
     Fault,
     HashMismatch,
     InvalidDocument,
-    InvalidMarker,
     NoImplementation,
     UnexpectedStatus,
     WheelfitError,
@@ -28,16 +31,19 @@ REFERENCE = REPOSITORY / "docs" / "reference"
 
 def family() -> list[type[WheelfitError]]:
     """Return every error class of the distribution, after importing all of it."""
-    for module in pkgutil.walk_packages(wheelfit.__path__, "wheelfit."):
-        if "isolated" not in module.name and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for package in (wheelfit, wheelfit_runtime):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__") and "isolated" not in module.name:
+                importlib.import_module(module.name)
     found: list[type[WheelfitError]] = []
     pending = [WheelfitError]
     while pending:
         kind = pending.pop()
         found.append(kind)
         pending.extend(kind.__subclasses__())
-    return [kind for kind in found if kind.__module__.startswith("wheelfit.")]
+    return [
+        kind for kind in found if kind.__module__.startswith(("wheelfit.", "wheelfit_runtime."))
+    ]
 
 
 def test_every_reference_is_explained() -> None:
@@ -61,13 +67,17 @@ def test_every_exit_code_is_explained() -> None:
     assert {str(kind.exit_code) for kind in family()} <= set(codes)
 
 
-def test_the_tree_on_top_is_true() -> None:
-    """The tree drawn in the module's docstring names exactly the public classes."""
-    drawn = set(
-        re.findall(r"[─ ]([A-Z]\w+)\s+(?:exit|[a-z-]+$)", errors.__doc__ or "", re.MULTILINE)
-    )
-    public = {name for name in errors.__all__ if name not in ("Fault", "WheelfitError")}
-    assert drawn == public
+def drawn_in(module: ModuleType) -> set[str]:
+    """Return the public classes that the docstring of a module draws."""
+    text = module.__doc__ or ""
+    return set(re.findall(r"[─ ]([A-Z]\w+)\s+(?:exit|[a-z-]+$)", text, re.MULTILINE))
+
+
+def test_the_trees_on_top_are_true() -> None:
+    """The trees drawn in both modules' docstrings name exactly the public classes."""
+    below = set(base.__all__) - {"Fault", "WheelfitError"}
+    assert drawn_in(base) == below
+    assert drawn_in(errors) == below | set(errors.__all__)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 
 def test_as_compiled_at_once() -> None:

@@ -19,11 +19,14 @@ import pytest
 from ruamel.yaml import YAML
 from server.running import clean_environ
 
+import wheelfit
+import wheelfit_runtime
 from wheelfit.testing.wheels import build_wheel
 
 REPOSITORY = Path(__file__).parent.parent
 GITHUB = REPOSITORY / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+RUNTIME = tomllib.loads((REPOSITORY / "runtime/pyproject.toml").read_text("utf-8"))["project"]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 COMMANDS = Path(sys.executable).parent
 BASH = shutil.which("bash")
@@ -127,6 +130,17 @@ def test_workflows_run_sessions_that_exist() -> None:
     assert {"lint", "build"} < asked <= sessions
 
 
+def test_both_distributions_belong_together() -> None:
+    """The command needs wheelfit-runtime in its own version, which needs nothing."""
+    assert wheelfit.__version__ == wheelfit_runtime.__version__ == PROJECT["version"]
+    assert RUNTIME["version"] == PROJECT["version"]
+    assert f"wheelfit-runtime=={PROJECT['version']}" in PROJECT["dependencies"]
+    assert RUNTIME["dependencies"] == []
+    for name in ("requires-python", "license"):
+        assert RUNTIME[name] == PROJECT[name]
+    assert (REPOSITORY / "runtime/LICENSE").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
+
+
 @NEEDS_BASH
 def test_release_of_another_version(tmp_path: Path) -> None:
     """A tag that is not the version of the project publishes nothing."""
@@ -220,7 +234,7 @@ def test_hooks_find_faults(tmp_path: Path) -> None:
     """Hooks get the files that they are for, and fail for faults only."""
     hooks = [{**hook, "language": "system"} for hook in read(REPOSITORY / ".pre-commit-hooks.yaml")]
     for hook in hooks:
-        del hook["language_version"]
+        del hook["language_version"], hook["additional_dependencies"]
     (tmp_path / ".pre-commit-config.yaml").write_text(
         json.dumps({"repos": [{"repo": "local", "hooks": hooks}]})
     )
@@ -321,5 +335,5 @@ def test_image_has_what_the_wheel_is_built_of() -> None:
     ]
     assert ignored == "*"
     assert sorted(line.removeprefix("!") for line in kept) == sorted(
-        ["src", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]]
+        ["src", "runtime", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]]
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import doctest
 
-from wheelfit import wording
-from wheelfit.wording import count_of, listed
+from wheelfit_runtime import wording
+from wheelfit_runtime.wording import count_of, listed
 
 
 def test_lists() -> None:

@@ -61,9 +61,9 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.support import support_for
 from wheelfit.core.target import Target
-from wheelfit.errors import NoFit, WheelfitError
 from wheelfit.locking.document import read_lock
 from wheelfit.locking.selection import LockCandidates
+from wheelfit_runtime.errors import NoFit, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ import array
 import ctypes
 import sys
 
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 
 SOURCE = b"""
 extern "C" __global__ void saxpy(float a, const float *x, float *y, int count)

@@ -19,7 +19,7 @@ from wheelfit.core.metadata import (
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import Limits, load
-from wheelfit.errors import InvalidDocument
+from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument

@@ -12,12 +12,12 @@ import tomli_w
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.properties import is_name, is_value
-from wheelfit.platforms import families, probes
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.recording import RecordedProcesses
-from wheelfit.platforms.scrubbing import Scrubber
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms import families, probes
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.recording import RecordedProcesses
+from wheelfit_runtime.platforms.scrubbing import Scrubber
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename, InvalidPage
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import last_segment, origin, split_userinfo
+from wheelfit_runtime.errors import InvalidPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

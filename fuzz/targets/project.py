@@ -11,8 +11,9 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.toml_lines import lines_of
-from wheelfit.errors import FileProblem, InvalidProject
+from wheelfit.errors import InvalidProject
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

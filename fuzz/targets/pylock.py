@@ -10,8 +10,8 @@ from typing import Any
 from packaging.pylock import Pylock, PylockValidationError
 
 from wheelfit.core.strict_toml import Limits
-from wheelfit.errors import Fault, InvalidLock
 from wheelfit.locking.document import Lock, LockedPackage, read_lock, write_lock
+from wheelfit_runtime.errors import Fault, InvalidLock
 
 LONGEST = 4096
 """Bytes of an input."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
 if TYPE_CHECKING:
-    from wheelfit.errors import WheelfitError
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.documents import read_variants_json
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.resolve import ResolveRequest, resolve
     from wheelfit.operations.select import SelectRequest, select
     from wheelfit.operations.sync import SyncRequest, sync
+    from wheelfit_runtime import __version__
+    from wheelfit_runtime.errors import WheelfitError
 
 __all__ = [
     "ChangeReport",
@@ -28,6 +29,7 @@ __all__ = [
     "SelectRequest",
     "SyncRequest",
     "WheelfitError",
+    "__version__",
     "install",
     "read_variants_json",
     "resolve",
@@ -35,9 +37,8 @@ __all__ = [
     "sync",
 ]
 
-__version__ = "0.1.0"
-
 _HOMES = {
+    "__version__": "wheelfit_runtime",
     "ChangeReport": "wheelfit.operations.change_reports",
     "Context": "wheelfit.operations.context",
     "Host": "wheelfit.operations.hosts",
@@ -56,7 +57,7 @@ _HOMES = {
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return __all__
 
 
 def __getattr__(name: str) -> object:

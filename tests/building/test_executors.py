@@ -19,17 +19,10 @@ from wheelfit.building.variant_wheel import make_variant
 from wheelfit.building.work import run
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import (
-    FileProblem,
-    InvalidLabel,
-    NeedsExtra,
-    UnfitWorkers,
-    Unreachable,
-    UsageError,
-    WorkerLost,
-)
+from wheelfit.errors import InvalidLabel, NeedsExtra, UnfitWorkers, UsageError, WorkerLost
 from wheelfit.testing.errands import Errand, carry_out
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import FileProblem, Unreachable
 
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}

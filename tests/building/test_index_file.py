@@ -11,9 +11,10 @@ import pytest
 
 from wheelfit.building.index_file import read_wheel_document, write_index_files
 from wheelfit.core.metadata import check_document
-from wheelfit.errors import FileProblem, InconsistentDocuments, InvalidWheel
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.building.staging import Staging
-from wheelfit.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem
 
 
 def staged(staging: Staging, folder: Path, name: str, text: str) -> tuple[Path, Path]:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from wheelfit.building.table_editing import TableEdits, edited
 from wheelfit.core.labels import Label, writer_faults
 from wheelfit.core.project_table import read_project_table
-from wheelfit.errors import InvalidDocument, InvalidProject
+from wheelfit.errors import InvalidProject
+from wheelfit_runtime.errors import InvalidDocument
 
 pytest.importorskip("tomlkit", reason="needs the extra `build`")
 

@@ -17,16 +17,11 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import check_document, read_document, write_document
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import (
-    FileProblem,
-    InvalidDocument,
-    InvalidFilename,
-    InvalidRequirement,
-    InvalidWheel,
-)
+from wheelfit.errors import InvalidFilename, InvalidRequirement
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
 DOCUMENT = read_document(
     release_document(

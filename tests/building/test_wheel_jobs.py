@@ -22,9 +22,9 @@ from wheelfit.building.wheel_jobs import (
 )
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
-from wheelfit.errors import InvalidWheel
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.rewrite import Writing
+from wheelfit_runtime.errors import InvalidWheel
 
 CONTENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}

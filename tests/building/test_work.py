@@ -18,18 +18,15 @@ import pytest
 from wheelfit.building.executors import open_workers
 from wheelfit.building.work import Outcome, may_pass, run
 from wheelfit.building.work_record import WorkRecord, digest_of
-from wheelfit.errors import (
+from wheelfit.errors import InvalidLabel, LinkInTheWay, WorkerLost, WorkFailed
+from wheelfit.testing.errands import Errand, carry_out
+from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
     FileProblem,
-    InvalidLabel,
-    LinkInTheWay,
     UnexpectedStatus,
     Unreachable,
     WheelfitError,
-    WorkerLost,
-    WorkFailed,
 )
-from wheelfit.testing.errands import Errand, carry_out
 
 
 def numbers(outcomes: list[Outcome[Errand, Mapping[str, object]]]) -> list[object]:

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.wheels import check_wheel
-from wheelfit.runtime.declarations import FOLDER, scan
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.loader.declarations import FOLDER, scan
 
 CU12 = {
     "schema": 1,
@@ -238,7 +238,7 @@ def test_other_wheels_pay_nothing(tmp_path: Path) -> None:
     path = build_wheel(tmp_path, "spam", "1.0")
     program = (
         "import sys; from pathlib import Path; from wheelfit.checking.local import check_paths\n"
-        "check_paths([Path(sys.argv[1])]); print('wheelfit.runtime' in sys.modules)"
+        "check_paths([Path(sys.argv[1])]); print('wheelfit_runtime.loader' in sys.modules)"
     )
     command = [sys.executable, "-c", program, os.fspath(path)]
     assert subprocess.check_output(command, text=True) == "False\n"

@@ -35,7 +35,6 @@ from wheelfit.checking.wheels import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import support_for
-from wheelfit.runtime.declarations import FOLDER
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import (
     add_member,
@@ -43,6 +42,7 @@ from wheelfit.testing.wheels import (
     build_wheel,
     release_document,
 )
+from wheelfit_runtime.loader.declarations import FOLDER
 
 Edit = Callable[[dict[str, Any]], object]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.checking.vocabulary import VOCABULARIES
-from wheelfit.platforms.families import every, namespaces
-from wheelfit.platforms.family import Family
+from wheelfit_runtime.platforms.families import every, namespaces
+from wheelfit_runtime.platforms.family import Family
 
 
 @pytest.mark.parametrize("family", every(), ids=namespaces())

@@ -27,8 +27,9 @@ from wheelfit.cli.main import Command, make_parser, module_of
 from wheelfit.cli.options.option import ProjectMay
 from wheelfit.cli.options.settings import SETTINGS
 from wheelfit.core.provider_table import EmulatedPlugin
-from wheelfit.errors import InvalidConfiguration, UsageError, UserError
+from wheelfit.errors import UsageError
 from wheelfit.operations.user_folders import configuration_file, site_folder
+from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 TEXT = """
 strict = true

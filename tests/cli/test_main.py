@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from cli.running import Runner
 
-from wheelfit import __version__
 from wheelfit.cli.main import COMMANDS, every_command, main, module_of
+from wheelfit_runtime import __version__
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

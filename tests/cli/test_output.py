@@ -11,14 +11,8 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.cli.output import Output
-from wheelfit.errors import (
-    Fault,
-    InvalidDocument,
-    InvalidRequirement,
-    NoSolution,
-    UserError,
-    WheelfitError,
-)
+from wheelfit.errors import InvalidRequirement, NoSolution
+from wheelfit_runtime.errors import Fault, InvalidDocument, UserError, WheelfitError
 
 
 class Terminal(io.StringIO):

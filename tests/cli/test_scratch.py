@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import FileProblem
 from wheelfit.operations.scratch import clear_abandoned, scratch_folder
+from wheelfit_runtime.errors import FileProblem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be locked there")
 

@@ -66,8 +66,9 @@ VARIED = {
 }  # fmt: skip
 """What is needed where there are variants, or where something goes."""
 DETECTING = {
-    "wheelfit.platforms.families.nvidia.provider", "wheelfit.platforms.families.nvidia.library",
-    "wheelfit.platforms.families.nvidia.tables", "wheelfit.platforms.facts",
+    "wheelfit_runtime.platforms.families.nvidia.provider",
+    "wheelfit_runtime.platforms.families.nvidia.library",
+    "wheelfit_runtime.platforms.families.nvidia.tables", "wheelfit_runtime.platforms.facts",
 }  # fmt: skip
 """What only finds out about hardware."""
 
@@ -101,7 +102,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def modules(folder: Path, *words: str | Path) -> set[str]:
     """Return what a command has imported, in a process of its own without ``.pth`` files."""
-    paths = [sysconfig.get_path("purelib"), str(Path(__file__).parents[2] / "src")]
+    repository = Path(__file__).parents[2]
+    own = [str(repository / "src"), str(repository / "runtime" / "src")]
+    paths = [sysconfig.get_path("purelib"), *own]
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -149,7 +152,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     ),
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
-        NEVER | CHANGING | {"wheelfit.platforms.families.nvidia.provider"},
+        NEVER | CHANGING | {"wheelfit_runtime.platforms.families.nvidia.provider"},
         187,
     ),
 }

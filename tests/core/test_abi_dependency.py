@@ -28,8 +28,8 @@ from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.support import Support, support_for
-from wheelfit.platforms.features import Status
 from wheelfit.testing.wheels import SCHEMA
+from wheelfit_runtime.platforms.features import Status
 
 ABI = frozenset(["abi"])
 NUMBERS = st.integers(min_value=0, max_value=3)

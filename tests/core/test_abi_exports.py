@@ -11,7 +11,7 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
 from wheelfit.core.project_table import read_project_table, wheel_document
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import InvalidDocument
+from wheelfit_runtime.errors import InvalidDocument
 
 
 def pyproject(exports: object, **more: Any) -> dict[str, Any]:

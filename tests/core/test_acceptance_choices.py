@@ -18,10 +18,10 @@ from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Selection, select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.testing.detectors import FixedDetector, supported
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

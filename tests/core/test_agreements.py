@@ -19,7 +19,7 @@ from wheelfit.core.agreements import (
 )
 from wheelfit.core.properties import PropertySet, parse_feature, parse_property
 from wheelfit.core.static_families import STATIC_FAMILIES
-from wheelfit.errors import InvalidProperty
+from wheelfit_runtime.errors import InvalidProperty
 
 BY_NAME = {one.name: one for one in AGREEMENTS}
 

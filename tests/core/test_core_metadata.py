@@ -13,7 +13,8 @@ from wheelfit.core.core_metadata import (
 )
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import InvalidRequirement, InvalidWheel
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import InvalidWheel
 
 CU128 = VariantContext(
     "cu128", PropertySet.from_mapping({"nvidia": {"sm_arch": ["80_real", "90_real"]}})

@@ -10,7 +10,7 @@ from packaging.version import Version
 from wheelfit.core.compatible_tags import linux_platforms
 from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.target import Target
-from wheelfit.platforms.features import (
+from wheelfit_runtime.platforms.features import (
     Detection,
     DeviceValues,
     Evidence,

@@ -17,7 +17,7 @@ from wheelfit.core.host_file import HostFile, HostInterpreter, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import InvalidHostFile
-from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
+from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 UV_FILE = """
 [metadata]

@@ -13,8 +13,9 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
-from wheelfit.errors import InconsistentDocuments, InvalidDocument, InvalidWheel
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit.errors import InconsistentDocuments
+from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 X = PluginProvider(("x-plugin>=1",))
 Y = StaticProvider((FeatureConfig("b", ("1", "2")),))

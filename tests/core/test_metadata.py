@@ -32,8 +32,8 @@ from wheelfit.core.providers import (
     StaticProvider,
 )
 from wheelfit.core.strict_json import Limits
-from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 NVIDIA = PluginProvider(("nvidia-variant-provider>=0.0.1,<1",), "a.b:C")
 BLAS = StaticProvider(

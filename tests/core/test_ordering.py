@@ -12,9 +12,9 @@ from wheelfit.core.ordering import Choice, Preferences, Ranking, order_labels, p
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.support import Support, support_for
-from wheelfit.errors import InvalidProperty
-from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 from wheelfit.testing.detectors import supported
+from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 NO_PREFERENCES = Preferences()
 

@@ -5,12 +5,12 @@ import pytest
 from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
 from wheelfit.core.support import Support
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.words import PACKAGE_LIST, named
 from wheelfit.testing.detectors import supported
-from wheelfit.wording import listed
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, named
+from wheelfit_runtime.wording import listed
 
 DRIVER_12_4 = nvidia.supported(
     NvidiaDriver(cuda_version=Capability(12, 4), gpus=(NvidiaGpu(0, "Tesla T4", Capability(7, 5)),))

@@ -7,7 +7,7 @@ import pytest
 from wheelfit.core.labels import Label
 from wheelfit.core.plugin_answer import PluginAnswer, read_report, vocabulary_faults
 from wheelfit.core.properties import PropertySet
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 
 def config(name: object, *values: object, multi: object = False) -> dict[str, object]:

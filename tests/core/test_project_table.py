@@ -21,8 +21,9 @@ from wheelfit.core.project_table import (
 )
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
-from wheelfit.errors import InvalidDocument, UnsupportedSchema
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit.errors import UnsupportedSchema
+from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 HOST = "https://variants-schema.wheelnext.dev"
 EXAMPLE = """

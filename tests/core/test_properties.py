@@ -15,7 +15,7 @@ from wheelfit.core.properties import (
     parse_namespace,
     parse_property,
 )
-from wheelfit.errors import InvalidProperty
+from wheelfit_runtime.errors import InvalidProperty
 
 SM = Property("nvidia", "sm_arch", "90_real")
 

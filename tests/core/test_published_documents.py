@@ -21,7 +21,7 @@ from wheelfit.core.providers import (
     recognise,
 )
 from wheelfit.errors import InconsistentDocuments
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,8 +27,8 @@ from wheelfit.core.shorthands import (
 )
 from wheelfit.core.support import Support
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit.platforms.families import namespaces
 from wheelfit.testing.detectors import supported
+from wheelfit_runtime.platforms.families import namespaces
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "variant-shorthands.md"
 

@@ -20,9 +20,9 @@ from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.static_families import STATIC_FAMILIES, StaticFamily
 from wheelfit.core.support import support_for
-from wheelfit.platforms.families import by_namespace
-from wheelfit.platforms.features import FeatureConfig
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.platforms.families import by_namespace
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "static-families.md"
 

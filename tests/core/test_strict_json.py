@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wheelfit.core.strict_json import Limits, check_limits, load, path_of, shown
-from wheelfit.errors import InvalidDocument
+from wheelfit_runtime.errors import InvalidDocument
 
 
 def refused(data: bytes, limits: Limits | None = None) -> InvalidDocument:

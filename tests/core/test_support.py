@@ -22,9 +22,9 @@ from wheelfit.core.providers import (
     StaticProvider,
 )
 from wheelfit.core.support import Support, namespaces_used, support_for
-from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit.testing.wheels import release_document
+from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.tables import FaultList, FirstFault, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import Fault, InvalidConfiguration
+from wheelfit_runtime.errors import Fault, InvalidConfiguration
 
 MATRIX = ("tool", "wheelfit", "matrix")
 

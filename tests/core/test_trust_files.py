@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.trust import PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.trust_files import format_trust, read_policy, read_trust
-from wheelfit.errors import InvalidConfiguration, UnusablePolicy, WheelfitError
+from wheelfit.errors import UnusablePolicy
+from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 DIGEST = "0123456789abcdef" * 4
 FILE = f'{{ filename = "acme_provider-1.2-py3-none-any.whl", sha256 = "{DIGEST}" }}'

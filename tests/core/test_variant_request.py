@@ -7,7 +7,8 @@ import pytest
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.variant_request import VariantRequest, choose_variant, read_settings
-from wheelfit.errors import InvalidConfiguration, InvalidLabel, InvalidProperty
+from wheelfit.errors import InvalidLabel
+from wheelfit_runtime.errors import InvalidConfiguration, InvalidProperty
 
 V3 = PropertySet.from_mapping({"x86_64": {"level": ["v3"]}})
 V4 = PropertySet.from_mapping({"x86_64": {"level": ["v4"]}})

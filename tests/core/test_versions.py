@@ -11,7 +11,8 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import is_endless, parse_specifiers, parse_version
-from wheelfit.errors import InvalidFilename, InvalidRequirement, InvalidWheel
+from wheelfit.errors import InvalidFilename, InvalidRequirement
+from wheelfit_runtime.errors import InvalidWheel
 
 LONG = "9" * 5000
 """More digits than Python reads as a number."""

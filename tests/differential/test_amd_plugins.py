@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms import recording
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.amd import kfd, tables
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.amd import kfd, tables
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.network
 

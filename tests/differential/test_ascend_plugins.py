@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Detection, Status
 
 pytestmark = pytest.mark.network
 

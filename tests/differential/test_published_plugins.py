@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms import recording
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import Cpu
-from wheelfit.platforms.families.aarch64 import auxv
-from wheelfit.platforms.families.aarch64 import provider as arm_provider
-from wheelfit.platforms.families.aarch64 import tables as aarch64
-from wheelfit.platforms.families.x86_64 import cpuid
-from wheelfit.platforms.families.x86_64 import tables as x86_64
-from wheelfit.platforms.probes import proc_cpuinfo
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.families.aarch64 import auxv
+from wheelfit_runtime.platforms.families.aarch64 import provider as arm_provider
+from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.families.x86_64 import cpuid
+from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
+from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.network
 

@@ -17,14 +17,14 @@ import pytest
 from differential.releases import PROVIDERS, Release, Shelves, Wheel
 from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 
-from wheelfit.platforms.baseline import Baseline
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.aarch64.tables import VERSIONS
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.x86_64 import provider as x86_64
-from wheelfit.platforms.families.x86_64.tables import LEVELS
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
+from wheelfit_runtime.platforms.baseline import Baseline
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.aarch64.tables import VERSIONS
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.families.x86_64.tables import LEVELS
 
 pytestmark = pytest.mark.network
 

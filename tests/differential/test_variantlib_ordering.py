@@ -20,8 +20,8 @@ from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.support import support_for
-from wheelfit.errors import InvalidDocument
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.errors import InvalidDocument
 
 ORACLE = Path(__file__).parents[1] / "oracles" / "variantlib_order.py"
 AT_ONCE = 2_500

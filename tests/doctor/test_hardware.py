@@ -10,10 +10,10 @@ from doctor.patient import Patient
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.hardware import Hardware
 from wheelfit.doctor.packages import about_hardware
-from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.recording import open_recorded
 from wheelfit.testing.detectors import supported
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

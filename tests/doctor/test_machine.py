@@ -15,12 +15,12 @@ from wheelfit.doctor.machine import (
     is_translated,
     read_nvidia_files,
 )
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.recording import open_recorded
-from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.detectors import supported
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.recording import open_recorded
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

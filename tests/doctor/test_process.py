@@ -14,9 +14,9 @@ import pytest
 
 from wheelfit.checking.findings import Severity
 from wheelfit.doctor.process import Process, about_process, examine_process
-from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is loaded")
 

@@ -11,10 +11,10 @@ from doctor.patient import Patient
 from wheelfit.checking.findings import Finding
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.settings import about_settings, read_settings
-from wheelfit.platforms.children import Answer, Ending, Question
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.detectors import supported
+from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 NO_GPU = Detection("nvidia", status=Status.NOTHING)
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from wheelfit.doctor.timing import Asked, TimedProcesses
-from wheelfit.platforms.children import Answer, Ending, Question, RealProcesses
+from wheelfit_runtime.platforms.children import Answer, Ending, Question, RealProcesses
 
 
 def test_answers_pass_through() -> None:

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import wheelfit
+import wheelfit_runtime
 
 __all__ = ["make_home", "required", "site_of"]
 
@@ -46,24 +47,27 @@ def make_home(place: Path) -> Path:
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     site = site_of(place)
-    for found in required().values():
-        _copy(found, site)
-    shutil.copytree(
-        Path(wheelfit.__file__).parent,
-        site / "wheelfit",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    info = site / "wheelfit-0.1.0.dist-info"
+    for name, found in required().items():
+        if name != "wheelfit-runtime":
+            _copy(found, site)
+    _install("wheelfit", Path(wheelfit.__file__).parent, site)
+    _install("wheelfit-runtime", Path(wheelfit_runtime.__file__).parent, site)
+    return place
+
+
+def _install(name: str, package: Path, site: Path) -> None:
+    folder = site / package.name
+    shutil.copytree(package, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    info = site / f"{package.name}-0.1.0.dist-info"
     info.mkdir()
-    needs = [text for text in distribution("wheelfit").requires or () if "extra ==" not in text]
+    needs = [text for text in distribution(name).requires or () if "extra ==" not in text]
     (info / "METADATA").write_text(
-        "Metadata-Version: 2.4\nName: wheelfit\nVersion: 0.1.0\n"
+        f"Metadata-Version: 2.4\nName: {name}\nVersion: 0.1.0\n"
         + "".join(f"Requires-Dist: {text}\n" for text in needs)
     )
-    files = [path.relative_to(site) for path in (site / "wheelfit").rglob("*.py")]
+    files = [path.relative_to(site) for path in folder.rglob("*.py")]
     rows = [f"{path},," for path in (*files, info.relative_to(site) / "METADATA")]
     (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
-    return place
 
 
 def _copy(found: Distribution, site: Path) -> None:

@@ -13,11 +13,11 @@ from end_to_end.decisions import Decisions
 
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import to_mapping
-from wheelfit.platforms.discovery import Machine
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.platforms.discovery import Machine
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 

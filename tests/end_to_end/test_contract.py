@@ -15,9 +15,9 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from wheelfit.platforms.families import namespaces
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.platforms.families import namespaces
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMAS = {

@@ -10,8 +10,8 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.provider_steps import DevicePolicy, ProviderPolicy
 from wheelfit.core.support import support_for
-from wheelfit.platforms import recording
-from wheelfit.platforms.discovery import Machine
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.discovery import Machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}

@@ -24,11 +24,11 @@ from server.uploading import DOCUMENT
 from wheelfit.building.publishing.acts import publish_as_one
 from wheelfit.building.publishing.outgoing import collect
 from wheelfit.building.publishing.wire import WireSender
-from wheelfit.errors import NetworkError
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
+from wheelfit_runtime.errors import NetworkError
 
 pytest.importorskip("twine", reason="needs the extra `publish`")
 pytest.importorskip("uvicorn", reason="needs the extra `server`")

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from server.running import RunningIndex
 
-from wheelfit.platforms.discovery import Machine
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
+from wheelfit_runtime.platforms.discovery import Machine
 
 pytestmark = [pytest.mark.network]
 

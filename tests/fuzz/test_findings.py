@@ -15,11 +15,12 @@ from wheelfit.core.marker_grammar import Comparison, Literal, Variable
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import Feature
-from wheelfit.errors import InvalidFilename, InvalidLock, InvalidMarker, InvalidPage
+from wheelfit.errors import InvalidFilename, InvalidMarker
 from wheelfit.locking.document import Lock, read_lock
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.sources.urls import origin
+from wheelfit_runtime.errors import InvalidLock, InvalidPage
 
 HOST = "https://variants-schema.wheelnext.dev"
 DRAFTS = ["peps/9999/v0.2.0.json", "peps/825/v0.1.0.json", "v0.0.3.json", "v0.0.2.json"]

@@ -21,9 +21,9 @@ from wheelfit.core.metadata import check_document, read_document, write_document
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.strict_json import Limits, load
 from wheelfit.core.versions import is_endless
-from wheelfit.errors import WheelfitError
 from wheelfit.locking.document import Lock
 from wheelfit.sources.simple_api import parse_links
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from wheelfit.platforms.plugin_process import ask
+from wheelfit_runtime.platforms.plugin_process import ask
 
 
 def main() -> None:

@@ -25,9 +25,9 @@ import pytest
 from hostile import asking, without
 
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
-from wheelfit.platforms.features import FeatureConfig
-from wheelfit.platforms.plugin_process import PluginReport, ask
 from wheelfit.testing.plugins import HOSTILE, fictional_hw, hostile
+from wheelfit_runtime.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.plugin_process import PluginReport, ask
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="plugins are asked so on POSIX only")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux enforces")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, FileConflict
+from wheelfit.errors import EnvironmentBusy, FileConflict
 from wheelfit.installation.apply import Applied, PlanOutdated, apply
 from wheelfit.installation.journal import mark_of
 from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
@@ -26,6 +26,7 @@ from wheelfit.resolution.resolution import Pin, Resolution
 from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment

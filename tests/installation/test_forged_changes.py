@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from installation.scene import LIBRARY, change, leaving, make, places_of, tree
 
-from wheelfit.errors import LinkInTheWay, NotRecoverable, WheelfitError
+from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
 from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.recovery import Outcome, recover
@@ -24,6 +24,7 @@ from wheelfit.installation.seal import Seal
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

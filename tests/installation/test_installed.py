@@ -10,10 +10,10 @@ import pytest
 
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.errors import FileProblem
 from wheelfit.installation.choice import Choice, Circumstances, format_choice, parse_choice
 from wheelfit.installation.installed import Installed, scan
 from wheelfit.testing.wheels import release_document, single_label_document
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,14 +17,10 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import (
     EnvironmentBusy,
     EnvironmentReadOnly,
-    EnvironmentUnavailable,
     ExternallyManaged,
     FileConflict,
-    IntegrityError,
-    InvalidWheel,
     MetadataDisagreement,
     NotRemovable,
-    WheelfitError,
 )
 from wheelfit.installation.apply import Applied, apply
 from wheelfit.installation.environment import Environment, open_environment
@@ -34,6 +30,12 @@ from wheelfit.resolution.resolution import Pin
 from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.wheels import add_member, build_wheel, release_document, unpack_wheel
 from wheelfit.wheels.record import format_record, parse_record, row_for
+from wheelfit_runtime.errors import (
+    EnvironmentUnavailable,
+    IntegrityError,
+    InvalidWheel,
+    WheelfitError,
+)
 
 Install = Callable[..., Applied]
 Tree = Callable[[Path], dict[str, str]]

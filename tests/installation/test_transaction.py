@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from installation.scene import LIBRARY, by_folder, change, files, leaving, make, places_of, tree
 
-from wheelfit.errors import (
-    EnvironmentBusy,
-    EnvironmentReadOnly,
-    EnvironmentUnavailable,
-    FileConflict,
-)
+from wheelfit.errors import EnvironmentBusy, EnvironmentReadOnly, FileConflict
 from wheelfit.installation.places import WORKPLACE
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.transaction import Transaction, environment_error
@@ -33,6 +28,7 @@ from wheelfit.testing.file_systems import (
 )
 from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

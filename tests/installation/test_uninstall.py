@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import (
-    EnvironmentReadOnly,
-    ExternallyManaged,
-    NotInstalled,
-    NotRemovable,
-)
+from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, NotInstalled, NotRemovable
 from wheelfit.installation.apply import Applied
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.installed import Installed

@@ -15,8 +15,8 @@ from packaging.pylock import Pylock, PylockValidationError
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_toml import Limits
-from wheelfit.errors import InvalidLock, UserError
 from wheelfit.locking.document import Lock, is_lock_name, lock_name, read_lock, write_lock
+from wheelfit_runtime.errors import InvalidLock, UserError
 
 # The example of the format rules, with hashes.
 EXAMPLE = """\

@@ -10,7 +10,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import NoFit
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.hosts import HostLock, NamedMachine, lock_for_hosts
@@ -20,6 +19,7 @@ from wheelfit.locking.solving import Solver
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.sources.repository import Repository
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.errors import NoFit
 
 Features = Mapping[str, Mapping[str, Sequence[str]]]
 CUDA_12: Features = {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}

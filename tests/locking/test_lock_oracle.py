@@ -11,7 +11,6 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.provider_steps import Detector
 from wheelfit.core.requirements import Requirement, parse_requirement
-from wheelfit.errors import NoFit
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.locking import Locked, lock_everywhere
 from wheelfit.locking.request import LockRequest, Root
@@ -19,6 +18,7 @@ from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.errors import NoFit
 
 pytestmark = pytest.mark.integration
 

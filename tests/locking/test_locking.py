@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import NoConsistentSet, NoFit
+from wheelfit.errors import NoConsistentSet
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.locking import Locked, lock_everywhere
@@ -22,6 +22,7 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import Asked
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit_runtime.errors import NoFit
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
 

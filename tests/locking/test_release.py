@@ -32,19 +32,20 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.target import Target
-from wheelfit.errors import BadMetadata, InvalidDocument, NoCompatibleWheel
+from wheelfit.errors import BadMetadata
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.writing import new_lock
-from wheelfit.platforms.recording import open_recorded
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import obtain
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.errors import InvalidDocument, NoCompatibleWheel
+from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 NEXT_PYTHON = linux_target("3.12.1")
@@ -72,7 +73,7 @@ from locking.entries import lock_world
 from wheelfit.locking.document import write_lock
 sys.stdout.buffer.write(write_lock(lock_world()))
 assert not [n for n in sys.modules if "platforms.probes" in n or n.endswith(".provider")]
-from wheelfit.platforms.discovery import Machine
+from wheelfit_runtime.platforms.discovery import Machine
 print(Machine().detect("nvidia").status, file=sys.stderr)
 """
 

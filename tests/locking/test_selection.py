@@ -28,7 +28,14 @@ from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_steps import Detector
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
-from wheelfit.errors import (
+from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.selection import LockCandidates, LockSelection, applicable
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.explain import explain_choice, explain_release
+from wheelfit.testing.detectors import FixedDetector, supported
+from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.errors import (
     FileProblem,
     InvalidLock,
     NoCompatibleWheel,
@@ -36,14 +43,7 @@ from wheelfit.errors import (
     Unreachable,
     UserError,
 )
-from wheelfit.locking.document import Lock, read_lock, write_lock
-from wheelfit.locking.selection import LockCandidates, LockSelection, applicable
-from wheelfit.platforms.recording import open_recorded
-from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.explain import explain_choice, explain_release
-from wheelfit.testing.detectors import FixedDetector, supported
-from wheelfit.testing.repositories import FakeRepository
-from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 CPU = FixedDetector({"x86_64": {"level": ["v3", "v2", "v1"]}})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import FileProblem
 from wheelfit.operations.files import write_atomically
+from wheelfit_runtime.errors import FileProblem
 
 
 def test_written_like_any_other_file(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file
-from wheelfit.errors import FileProblem, InvalidHostFile, InvalidPreset, UnknownHost
+from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.hosts import host_text, hosts_folder, open_host, own_hosts, preset_host
-from wheelfit.platforms.features import Evidence, FeatureConfig
-from wheelfit.platforms.presets import compose
+from wheelfit_runtime.errors import FileProblem, InvalidPreset, UnknownHost
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.presets import compose
 
 FILE = "[metadata]\nversion = '0.1'\norigin = 'a test'\n"
 PRESET = "cuda-12.8-sm90"

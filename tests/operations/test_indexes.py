@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.operations.context import Context
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.resolution.requirements_file import RequirementsFile
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
+from wheelfit_runtime.errors import InvalidConfiguration
 
 HERE = "https://pip.example/simple"
 THERE = "https://option.example/simple"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from server.uploading import upload
 
-from wheelfit.errors import FileProblem, NoConsent
+from wheelfit.errors import NoConsent
 from wheelfit.operations.context import Context
 from wheelfit.operations.index_files import (
     DeleteRequest,
@@ -35,6 +35,7 @@ from wheelfit.operations.index_tokens import (
 from wheelfit.operations.live_index import LiveIndexRequest
 from wheelfit.server.store.opening import open_store
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import FileProblem
 
 FILE = "some-1.0-py3-none-any.whl"
 

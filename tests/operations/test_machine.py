@@ -10,16 +10,17 @@ import pytest
 from operations.remarks import Remarks
 
 from wheelfit.core.provider_steps import ProviderPolicy
-from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.context import Context
 from wheelfit.operations.hosts import load_host_file
 from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.requests import MachineOptions
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families import namespaces
-from wheelfit.platforms.features import Status
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.features import Status
 
 HOST = """
 [metadata]

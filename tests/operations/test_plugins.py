@@ -10,10 +10,10 @@ import pytest
 from operations.remarks import Remarks
 
 from wheelfit.core.trust import NO_POLICY, PluginRules, PolicyFile, SitePolicy
-from wheelfit.errors import PolicyRefusal
 from wheelfit.operations.context import Context
 from wheelfit.operations.plugins import plugin_folder, read_rules_about_plugins
 from wheelfit.operations.requests import CacheOptions, MachineOptions
+from wheelfit_runtime.errors import PolicyRefusal
 
 
 def rules(

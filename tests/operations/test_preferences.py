@@ -8,9 +8,10 @@ import pytest
 
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Feature, Property
-from wheelfit.errors import InvalidLabel, InvalidProperty, UsageError, WheelfitError
+from wheelfit.errors import InvalidLabel, UsageError
 from wheelfit.operations.preferences import read_preferences
 from wheelfit.operations.requests import VariantOptions
+from wheelfit_runtime.errors import InvalidProperty, WheelfitError
 
 
 def preferences(**wishes: Any) -> Preferences:

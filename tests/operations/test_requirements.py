@@ -7,16 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import (
-    FileProblem,
-    InvalidRequirement,
-    UsageError,
-    UserError,
-    WheelfitError,
-)
+from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.requests import RequirementOptions
 from wheelfit.operations.requirements import Wanted, read_wanted
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 
 
 def wanted(

@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.trust import NO_TRUST, Trust, TrustedFile, TrustEntry
-from wheelfit.errors import FileProblem, InvalidConfiguration, UnusablePolicy
+from wheelfit.errors import UnusablePolicy
 from wheelfit.operations.trust_store import (
     change_trust,
     policy_file,
@@ -22,6 +22,7 @@ from wheelfit.operations.trust_store import (
     read_trust_file,
     trust_file,
 )
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 DIGEST = "0" * 64
 ENTRY = (

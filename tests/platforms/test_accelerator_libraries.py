@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.accelerator_libraries import identify
 
 
 @pytest.mark.parametrize(

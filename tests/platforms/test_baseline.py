@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from wheelfit.platforms.baseline import Baseline
-from wheelfit.platforms.features import FeatureConfig, Status
+from wheelfit_runtime.platforms.baseline import Baseline
+from wheelfit_runtime.platforms.features import FeatureConfig, Status
 
 
 @pytest.mark.parametrize(

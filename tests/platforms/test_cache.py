@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.cache import RememberingProcesses, circumstances
-from wheelfit.platforms.children import Answer, Ending, Question
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
+from wheelfit_runtime.platforms.cache import RememberingProcesses, circumstances
+from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -390,10 +390,10 @@ def test_what_another_machine_left_long_ago_is_swept(tmp_path: Path) -> None:
 _PROGRAM = """
 import os, sys
 from dataclasses import replace
-from wheelfit.platforms.cache import RememberingProcesses
-from wheelfit.platforms.children import RealProcesses
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 class Booted(Surroundings):  # also where the kernel does not tell of its boot
     def read_text(self, name):

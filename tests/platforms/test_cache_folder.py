@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.cache_folder import (
+from wheelfit_runtime.libraries.settings import store_folder
+from wheelfit_runtime.platforms.cache_folder import (
     cache_folder_of,
     default_cache_folder,
     default_state_folder,
     state_folder_of,
 )
-from wheelfit.runtime.libraries.settings import store_folder
 
 
 @pytest.mark.parametrize(

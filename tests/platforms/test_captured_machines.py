@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.recording import as_expected, open_recorded
+from wheelfit_runtime.platforms.recording import as_expected, open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms import children
-from wheelfit.platforms.children import Ending
+from wheelfit_runtime.platforms import children
+from wheelfit_runtime.platforms.children import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,7 @@ def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> 
     """P-37: who leaves a child behind exits at once, without a word, warnings as errors."""
     program = (
         "import subprocess, gc\n"
-        "from wheelfit.platforms import children\n"
+        "from wheelfit_runtime.platforms import children\n"
         "child = subprocess.Popen(['sleep', '20'], stdout=-3, stderr=-3)\n"
         "print(child.pid, flush=True)\n"
         "children.abandon(child)\n"
@@ -149,7 +149,7 @@ def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
     sleeper = "import os, time; os.setsid(); time.sleep(20)"
     program = (
         "import sys\n"
-        "from wheelfit.platforms import children\n"
+        "from wheelfit_runtime.platforms import children\n"
         f"script = [sys.executable, '-c', {sleeper!r}]\n"
         "nested = 'import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()'\n"
         "arguments = [sys.executable, '-c', nested, *script]\n"

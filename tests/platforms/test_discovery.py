@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families import every, namespaces
-from wheelfit.platforms.features import Status
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families import every, namespaces
+from wheelfit_runtime.platforms.features import Status
 
 PROVIDERS = {family.plugin_api for family in every()}
 
@@ -32,25 +32,25 @@ def _modules_after(statement: str) -> set[str]:
 def test_discovery_needs_nothing_but_the_standard_library() -> None:
     """House plan: whoever imports discovery gets no third-party module."""
     statements = "; ".join(
-        f"import {name}" for name in ("wheelfit.platforms.discovery", *PROVIDERS)
+        f"import {name}" for name in ("wheelfit_runtime.platforms.discovery", *PROVIDERS)
     )
     top_level = {name.partition(".")[0] for name in _modules_after(statements)}
-    assert top_level - set(sys.stdlib_module_names) == {"wheelfit"}
+    assert top_level - set(sys.stdlib_module_names) == {"wheelfit_runtime"}
 
 
 def test_discovery_imports_no_provider_before_it_is_asked() -> None:
     """P-22: importing discovery costs neither ctypes nor a provider nor child processes."""
-    loaded = _modules_after("import wheelfit.platforms.discovery")
+    loaded = _modules_after("import wheelfit_runtime.platforms.discovery")
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib", *PROVIDERS}
 
 
 def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
     """P-22: detection is lazy, namespace by namespace."""
     loaded = _modules_after(
-        "from wheelfit.platforms.discovery import Machine; Machine().detect('x86_64')"
+        "from wheelfit_runtime.platforms.discovery import Machine; Machine().detect('x86_64')"
     )
     assert "subprocess" not in loaded
-    assert "wheelfit.platforms.families.nvidia.provider" not in loaded
+    assert "wheelfit_runtime.platforms.families.nvidia.provider" not in loaded
 
 
 @pytest.mark.parametrize("namespace", sorted(set(namespaces()) - {"aarch64", "x86_64"}))
@@ -59,17 +59,17 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
 ) -> None:
     """P-96: where files tell of no accelerator, looking for one costs a few look-ups."""
     loaded = _modules_after(
-        "from wheelfit.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
         f"Machine({str(tmp_path)!r}, {{}}, system='Linux').detect({namespace!r})"
     )
-    assert f"wheelfit.platforms.families.{namespace}.provider" in loaded
+    assert f"wheelfit_runtime.platforms.families.{namespace}.provider" in loaded
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
 
 
 def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None:
     """P-73: the names of the variables alone tell that there is none."""
     loaded = _modules_after(
-        "from wheelfit.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
         "Machine(environ={}).overrides_in_effect()"
     )
     assert not loaded & PROVIDERS
@@ -108,7 +108,7 @@ def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespac
     """P-22, P-133, P-151: laptops with nothing installed for their GPU pay for no child."""
     root = Path(__file__).parents[1] / "machines" / name / "root"
     loaded = _modules_after(
-        "from wheelfit.platforms.discovery import Machine\n"
+        "from wheelfit_runtime.platforms.discovery import Machine\n"
         f"found = Machine({str(root)!r}, {{}}, system='Linux').detect({namespace!r})\n"
         "assert len(found.evidence) > 1"
     )

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.platforms.elf import SharedObject, read_shared_object, read_soname
 from wheelfit.testing.drivers import find_compiler
+from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object, read_soname
 
 
 def elf(*, wide: bool, order: str, soname: bytes = b"libx.so.1") -> bytes:

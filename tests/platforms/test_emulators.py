@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-import wheelfit
-from wheelfit.platforms.discovery import Machine
+import wheelfit_runtime
+from wheelfit_runtime.platforms.discovery import Machine
 
 LEVELS = ("v1", "v2", "v3", "v4")
 
 ASK = f"""
 import sys
-sys.path.insert(0, {str(Path(wheelfit.__file__).parents[1])!r})
-from wheelfit.platforms.discovery import Machine
+sys.path.insert(0, {str(Path(wheelfit_runtime.__file__).parents[1])!r})
+from wheelfit_runtime.platforms.discovery import Machine
 detection = Machine(environ={{}}).detect("x86_64")
 print(detection.features[0].values[0], *detection.warnings)
 """

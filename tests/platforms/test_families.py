@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 import wheelfit
-from wheelfit.platforms import families
-from wheelfit.platforms.family import Family
+import wheelfit_runtime
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.family import Family
 
-PACKAGE = Path(wheelfit.__file__).parent
+PACKAGE = Path(wheelfit_runtime.__file__).parent
+WHOLE = Path(wheelfit.__file__).parent
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "add-hardware.md"
 BLOCK = re.compile(r'```python title="(\w+\.py)"\n(.*?)```', re.DOTALL)
 VARIABLES = {
@@ -33,7 +35,7 @@ VARIABLES = {
 
 def linked_package(folder: Path) -> Path:
     """Make the package anew of links to what it has, and return its folder of families."""
-    target, source = folder / "wheelfit", PACKAGE
+    target, source = folder / PACKAGE.name, PACKAGE
     for inside in ("platforms", "families", ""):
         target.mkdir()
         for entry in source.iterdir():
@@ -68,12 +70,12 @@ from wheelfit.core.shorthands import NAMES, find_shorthand
 from wheelfit.doctor.hardware import Hardware
 from wheelfit.doctor.settings import read_settings
 from wheelfit.doctor.variables import variables_in
-from wheelfit.platforms import families
-from wheelfit.platforms.accelerator_libraries import identify
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.presets import compose, preset_lines
-from wheelfit.platforms.recording import _DEVICE
-from wheelfit.platforms.scrubbing import concerns_detection
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.presets import compose, preset_lines
+from wheelfit_runtime.platforms.recording import _DEVICE
+from wheelfit_runtime.platforms.scrubbing import concerns_detection
 from wheelfit.server.site.machines import group_of
 
 root, variables = sys.argv[1], json.loads(sys.argv[2])
@@ -231,7 +233,7 @@ def test_it_is_found_in_an_archive_too(grown: Path, tmp_path: Path) -> None:
         for folder, _, names in os.walk(grown, followlinks=True):
             for path in (Path(folder) / name for name in names if name.endswith(".py")):
                 target.write(path, path.relative_to(grown))
-    code = "from wheelfit.platforms import families; print(*families.namespaces())"
+    code = "from wheelfit_runtime.platforms import families; print(*families.namespaces())"
     assert run(archive, "-c", code).split() == [*families.namespaces(), "abacus"]
 
 
@@ -267,20 +269,20 @@ def test_what_is_no_family_is_none() -> None:
 def test_the_remains_of_a_folder_are_no_family(tmp_path: Path) -> None:
     """A folder with nothing but compiled modules stays behind where another version was."""
     (linked_package(tmp_path) / "gone" / "__pycache__").mkdir(parents=True)
-    code = "from wheelfit.platforms import families; print(*families.namespaces())"
+    code = "from wheelfit_runtime.platforms import families; print(*families.namespaces())"
     assert run(tmp_path, "-c", code).split() == list(families.namespaces())
 
 
 def test_one_record_imports_no_other() -> None:
     """P-22: who asks about one family imports neither the others nor any provider."""
     code = (
-        "import sys; from wheelfit.platforms import families\n"
+        "import sys; from wheelfit_runtime.platforms import families\n"
         "families.by_namespace('ascend')\n"
-        "print(*(name for name in sys.modules if name.startswith('wheelfit.platforms.families.')))"
+        "print(*(n for n in sys.modules if n.startswith('wheelfit_runtime.platforms.families.')))"
     )
     assert run(PACKAGE.parent, "-c", code, PYTHONPYCACHEPREFIX="").split() == [
-        "wheelfit.platforms.families.ascend",
-        "wheelfit.platforms.families.ascend.record",
+        "wheelfit_runtime.platforms.families.ascend",
+        "wheelfit_runtime.platforms.families.ascend.record",
     ]
 
 
@@ -297,19 +299,19 @@ EXCEPTIONS = {
     "build/publishing/matrix_gaps.py": "macOS's tags for Intel's processors",
     "check/platform_claims.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
-    "platforms/tables/platforms.py": "macOS on Intel's processors",
+    "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
     "core/static_families.py": "an OpenMP run-time library",
-    "platforms/tables/libraries.py": "an OpenMP run-time library",
-    "platforms/scrubbing.py": "how tools of several makers write identifiers",
+    "wheelfit_runtime/platforms/tables/libraries.py": "an OpenMP run-time library",
+    "wheelfit_runtime/platforms/scrubbing.py": "how tools of several makers write identifiers",
     # A process of its own, in which nothing of ours can be imported.
-    "platforms/isolated/confinement.py": "what a confined plugin may read",
+    "wheelfit_runtime/platforms/isolated/confinement.py": "what a confined plugin may read",
     # An option that belongs to one provider, on its way from the command line.
     "operations/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/variants.py": "examples of shorthands",
     "cli/options/table/hardware.py": "options of `host new` for three families",
     "operations/new_host.py": "options of `host new` for three families",
-    "platforms/recording.py": "--rocm-compat, --tpu-generation",
+    "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
     "check/profile.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
@@ -325,13 +327,13 @@ EXCEPTIONS = {
     "doctor/packages.py": "versions of CUDA and ROCm of installed packages",
     "doctor/process.py": "versions of CUDA and ROCm of installed packages",
     "doctor/settings.py": "diagnoses of NVIDIA's tools",
-    "runtime/cases.py": "CUDA in this process",
-    "runtime/evidence.py": "CUDA in this process",
-    "runtime/planning.py": "CUDA in this process",
-    "runtime/process.py": "CUDA in this process",
-    "runtime/libraries/families/cuda.py": "wheels with CUDA's libraries",
-    "runtime/libraries/families/oneapi.py": "wheels with oneAPI's libraries",
-    "runtime/libraries/folders.py": "wheels with CUDA's libraries",
+    "wheelfit_runtime/loader/cases.py": "CUDA in this process",
+    "wheelfit_runtime/loader/evidence.py": "CUDA in this process",
+    "wheelfit_runtime/loader/planning.py": "CUDA in this process",
+    "wheelfit_runtime/loader/process.py": "CUDA in this process",
+    "wheelfit_runtime/libraries/families/cuda.py": "wheels with CUDA's libraries",
+    "wheelfit_runtime/libraries/families/oneapi.py": "wheels with oneAPI's libraries",
+    "wheelfit_runtime/libraries/folders.py": "wheels with CUDA's libraries",
 }
 """Modules that name hardware outside of its folder, each with its reason."""
 
@@ -339,9 +341,11 @@ EXCEPTIONS = {
 def _naming() -> set[str]:
     """Return the modules that name hardware in a text that is no documentation."""
     found = set()
-    for path in PACKAGE.rglob("*.py"):
-        name = path.relative_to(PACKAGE).as_posix()
-        if name.startswith(("platforms/families/", "testing/")):
+    own = [(path, path.relative_to(WHOLE)) for path in WHOLE.rglob("*.py")]
+    below = [(path, path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*.py")]
+    for path, place in [*own, *below]:
+        name = place.as_posix()
+        if name.startswith(("wheelfit_runtime/platforms/families/", "testing/")):
             continue
         text = path.read_text("utf-8")
         if not NAMED.search(text):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families import namespaces
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.override_names import names_in, strays_in
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.override_names import names_in, strays_in
 
 if TYPE_CHECKING:
     from pathlib import Path

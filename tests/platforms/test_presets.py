@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import InvalidPreset, UnknownHost, WheelfitError
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import Cpu
-from wheelfit.platforms.families import namespaces
-from wheelfit.platforms.families.aarch64.tables import VERSIONS
-from wheelfit.platforms.families.amd import presets as amd_presets
-from wheelfit.platforms.families.amd import provider as amd
-from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
-from wheelfit.platforms.families.ascend import provider as ascend
-from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
-from wheelfit.platforms.families.intel import provider as intel
-from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
-from wheelfit.platforms.families.nvidia import presets as nvidia_presets
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia import tables as nvidia_tables
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.families.tpu import provider as tpu
-from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
-from wheelfit.platforms.families.x86_64 import provider as x86_64
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.platforms.preset_parts import PresetLine
-from wheelfit.platforms.presets import compose, is_preset, preset_lines
-from wheelfit.platforms.recording import open_recorded
+from wheelfit_runtime.errors import InvalidPreset, UnknownHost, WheelfitError
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.families.aarch64.tables import VERSIONS
+from wheelfit_runtime.platforms.families.amd import presets as amd_presets
+from wheelfit_runtime.platforms.families.amd import provider as amd
+from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.families.ascend import provider as ascend
+from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.families.intel import provider as intel
+from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.nvidia import presets as nvidia_presets
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia import tables as nvidia_tables
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.families.tpu import provider as tpu
+from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.preset_parts import PresetLine
+from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
+from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

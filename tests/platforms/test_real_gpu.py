@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.cache import RememberingProcesses
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.recording import open_recorded, record
+from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.recording import open_recorded, record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.platforms.children import Answer, Question
+    from wheelfit_runtime.platforms.children import Answer, Question
 
 pytestmark = pytest.mark.gpu
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.children import Answer, Ending, Question
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.recording import (
+from wheelfit.testing.drivers import FakeDriver
+from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.recording import (
     RecordedProcesses,
     RecordingProcesses,
     as_expected,
@@ -18,7 +19,6 @@ from wheelfit.platforms.recording import (
     open_recorded,
     record,
 )
-from wheelfit.testing.drivers import FakeDriver
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

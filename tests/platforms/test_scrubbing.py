@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 
 @pytest.mark.parametrize(

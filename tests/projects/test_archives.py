@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import FileProblem, InvalidSource
+from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.testing.projects import write_archive
+from wheelfit_runtime.errors import FileProblem
 
 Files = Mapping[str, bytes | str | tarfile.TarInfo]
 

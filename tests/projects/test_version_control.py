@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import CheckoutFailed, UserError
+from wheelfit.errors import CheckoutFailed
 from wheelfit.projects.version_control import RepositoryUrl, check_out, parse_repository_url
 from wheelfit.testing.projects import commit_all, write_project
+from wheelfit_runtime.errors import UserError
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, Provider, StaticProvider
 from wheelfit.core.support import Support
 from wheelfit.core.target import TagPreference
-from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 __all__ = [
     "CHOICES",

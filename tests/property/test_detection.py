@@ -8,22 +8,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.families.aarch64 import auxv, midr
-from wheelfit.platforms.families.aarch64 import macos as arm_macos
-from wheelfit.platforms.families.nvidia import cuda_values, tables
-from wheelfit.platforms.families.nvidia import files as nvidia_files
-from wheelfit.platforms.families.nvidia import library as nvidia_library
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia import smi as nvidia_smi
-from wheelfit.platforms.families.nvidia.facts import (
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.families.aarch64 import auxv, midr
+from wheelfit_runtime.platforms.families.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.families.nvidia import cuda_values, tables
+from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia import smi as nvidia_smi
+from wheelfit_runtime.platforms.families.nvidia.facts import (
     Capability,
     NvidiaDriver,
     NvidiaFiles,
     NvidiaGpu,
 )
-from wheelfit.platforms.families.x86_64 import macos as x86_macos
-from wheelfit.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.families.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.probes import proc_cpuinfo
 
 CAPABILITIES = st.builds(Capability, st.integers(3, 14), st.integers(0, 9))
 VERSIONS = st.builds(Capability, st.integers(9, 18), st.integers(0, 30))

@@ -25,7 +25,8 @@ from wheelfit.core.providers import (
     BuiltinProvider,
 )
 from wheelfit.core.strict_json import Limits, check_limits, load
-from wheelfit.errors import InconsistentDocuments, InvalidDocument
+from wheelfit.errors import InconsistentDocuments
+from wheelfit_runtime.errors import InvalidDocument
 
 
 @given(written_documents())

@@ -15,7 +15,13 @@ from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.hosts import host_text
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import (
+    Detection,
+    DeviceValues,
+    Evidence,
+    FeatureConfig,
+    Status,
+)
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,4}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9_.]{1,4}", fullmatch=True)

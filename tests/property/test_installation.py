@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileConflict, NotInstalled, WheelfitError
+from wheelfit.errors import FileConflict, NotInstalled
 from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plan import plan
@@ -21,6 +21,7 @@ from wheelfit.installation.uninstall import uninstall
 from wheelfit.resolution.resolution import Pin, Resolution
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment

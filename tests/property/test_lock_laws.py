@@ -18,7 +18,6 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document, to_mapping
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
-from wheelfit.errors import InvalidLock, WheelfitError
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.repository import LockedRepository
@@ -27,6 +26,7 @@ from wheelfit.resolution.candidates import Candidates
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit.testing.worlds import NVIDIA, linux_target
+from wheelfit_runtime.errors import InvalidLock, WheelfitError
 
 TARGET = linux_target()
 NAMES = ["a", "b-c", "d"]

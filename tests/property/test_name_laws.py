@@ -28,7 +28,8 @@ from wheelfit.core.properties import (
     parse_feature,
     parse_property,
 )
-from wheelfit.errors import InvalidFilename, InvalidProperty
+from wheelfit.errors import InvalidFilename
+from wheelfit_runtime.errors import InvalidProperty
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,6}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9_.]{1,6}", fullmatch=True)

@@ -15,10 +15,10 @@ from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
 from wheelfit.core.provider_steps import Detector
 from wheelfit.core.support import Support, support_for
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.recording import open_recorded
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

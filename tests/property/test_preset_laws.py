@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit.errors import InvalidPreset, UnknownHost
-from wheelfit.platforms.presets import Preset, compose, is_preset, preset_lines
+from wheelfit_runtime.errors import InvalidPreset, UnknownHost
+from wheelfit_runtime.platforms.presets import Preset, compose, is_preset, preset_lines
 
 PARTS = st.sampled_from([line.example for line in preset_lines()])
 NUMBERS = st.integers(0, 20)

@@ -12,8 +12,8 @@ from wheelfit.core.metadata import check_document, write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
 from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_document
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 HOST = "https://variants-schema.wheelnext.dev"
 DAY = dt.date(2026, 1, 1)

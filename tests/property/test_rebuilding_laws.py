@@ -11,9 +11,9 @@ from dataclasses import replace as replace_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.rebuilding import Plan, Rebuilt, make_plan, read_directory
+from wheelfit_runtime.errors import InvalidWheel
 
 NAMES = [f"{folder}/{name}" for folder in ("some", "some-1.0.dist-info") for name in "abcdé"]
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidPage, UnexpectedStatus
 from wheelfit.sources.body import read_body
 from wheelfit.sources.cache import Store
 from wheelfit.sources.client import Answer
@@ -23,6 +22,7 @@ from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import join, origin, redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,13 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.provider_steps import ProviderPolicy
-from wheelfit.errors import NoCompatibleWheel, NoSolution
+from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import Present, given_wheel
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
+from wheelfit_runtime.errors import NoCompatibleWheel
 
 ABI = {"abi": {"builtin": "abi_dependency"}}
 Features = Mapping[str, Sequence[str]]

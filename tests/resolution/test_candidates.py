@@ -9,15 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.properties import EMPTY
-from wheelfit.errors import (
-    BadMetadata,
-    HashMismatch,
-    IntegrityError,
-    InvalidWheel,
-    UnexpectedStatus,
-    Unreachable,
-    WheelfitError,
-)
+from wheelfit.errors import BadMetadata
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.listing import NO_SOURCES
 from wheelfit.resolution.release_choice import ReleaseChoice
@@ -26,6 +18,14 @@ from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import World, linux_target
+from wheelfit_runtime.errors import (
+    HashMismatch,
+    IntegrityError,
+    InvalidWheel,
+    UnexpectedStatus,
+    Unreachable,
+    WheelfitError,
+)
 
 VARIANTS: dict[str, dict[str, dict[str, list[str]]]] = {
     "null": {},

@@ -10,13 +10,14 @@ from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import NoSolution, ProjectNotFound
-from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.explain import Explanation, explain_project, explain_release
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, World
+from wheelfit_runtime.errors import ProjectNotFound
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 
 CUDA = release_document(
     {

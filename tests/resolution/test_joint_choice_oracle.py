@@ -18,12 +18,13 @@ from wheelfit.core.core_metadata import CoreMetadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import parse_feature
-from wheelfit.errors import NoConsistentSet, NoFit
+from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import Present
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
+from wheelfit_runtime.errors import NoFit
 
 pytestmark = pytest.mark.integration
 

@@ -8,13 +8,14 @@ from packaging.version import Version
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import NoSolution, ProjectNotFound
+from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.overview import Onlooker, Overview, newest_release, overview
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, linux_target
+from wheelfit_runtime.errors import ProjectNotFound
 
 DOCUMENT = release_document(
     {

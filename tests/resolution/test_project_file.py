@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import FileProblem, InvalidProject
+from wheelfit.errors import InvalidProject
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
+from wheelfit_runtime.errors import FileProblem
 
 WHERE = "pyproject.toml"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.errors import NoCompatibleWheel, NoSolution, UserError
+from wheelfit.errors import NoSolution
 from wheelfit.resolution.request import given_wheel
 from wheelfit.testing.worlds import World
+from wheelfit_runtime.errors import NoCompatibleWheel, UserError
 
 
 @pytest.fixture

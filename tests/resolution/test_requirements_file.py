@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.errors import FileProblem, InvalidRequirement, UserError
+from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.requirements_file import (
     RequirementLine,
     RequirementsFile,
     read_requirements_file,
 )
+from wheelfit_runtime.errors import FileProblem, UserError
 
 
 def reading(**files: str) -> RequirementsFile:

@@ -15,17 +15,7 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.errors import (
-    HashMismatch,
-    InvalidWheel,
-    NoCompatibleWheel,
-    NoSolution,
-    ProjectNotFound,
-    SourceOff,
-    UnknownLabel,
-    UserError,
-    WheelfitError,
-)
+from wheelfit.errors import NoSolution, SourceOff, UnknownLabel
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.request import Present, Request, given_wheel
@@ -35,6 +25,14 @@ from wheelfit.sources.page import ProjectPage, Status
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA, World, asked, linux_target
+from wheelfit_runtime.errors import (
+    HashMismatch,
+    InvalidWheel,
+    NoCompatibleWheel,
+    ProjectNotFound,
+    UserError,
+    WheelfitError,
+)
 
 CUDA = {
     "null": {},

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import wheelfit
+import wheelfit_runtime
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SOURCE = Path(wheelfit.__file__).parents[1]
+SOURCE = Path(wheelfit_runtime.__file__).parents[1]
 BUILDS = ("generic", "avx2", "avx512")
 BACKEND = ("setuptools==80.9.0",)
 

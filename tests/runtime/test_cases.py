@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.runtime.cases import Cases, select
+from wheelfit_runtime.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
+from wheelfit_runtime.loader.cases import Cases, select
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 V2, V3, V4 = (f"x86_64 :: level :: v{number}" for number in (2, 3, 4))
 HOPPER, AMPERE = (f"nvidia :: sm_arch :: {arch}_real" for arch in (90, 80))
@@ -169,7 +169,7 @@ def test_what_the_environment_says_later(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_this_machine_once() -> None:
     """The machine is looked at once in a process: a later call opens no file."""
     code = (
-        "import sys\nfrom wheelfit.runtime import select\n"
+        "import sys\nfrom wheelfit_runtime import select\n"
         f"table = {{{V3!r}: 1, {HOPPER!r}: 2}}\nselect(table, default=0)\n"
         "opened = []\n"
         "sys.addaudithook(lambda event, args: opened.append(args) if event == 'open' else None)\n"

@@ -1,4 +1,4 @@
-"""``python -m wheelfit.runtime`` says what it has to say, wherever that goes."""
+"""``python -m wheelfit_runtime`` says what it has to say, wherever that goes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import types
 
 import pytest
 
-from wheelfit.runtime import __main__ as command
+from wheelfit_runtime import __main__ as command
 
 GROUP = "wheelfit-test-of-the-command"
 

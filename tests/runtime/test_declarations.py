@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.runtime.declarations import (
+from wheelfit_runtime.loader.declarations import (
     FOLDER,
     Feature,
     Implementation,

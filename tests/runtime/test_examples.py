@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from runtime.example_builds import BUILDS, EXAMPLES, SOURCE, clean_environment
 
-from wheelfit.platforms.surroundings import architecture_of_this_process
 from wheelfit.testing.drivers import find_compiler
+from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
 
 _ASK = """
 import array, json, sys, warnings
@@ -84,7 +84,7 @@ def test_flags_matter(example_wheels: Path, tmp_path: Path) -> None:
 def test_the_best_is_taken(everything: Path) -> None:
     """Of all that are installed the best of this very processor is imported, and nothing else."""
     answer = _ask(everything)
-    told = json.loads(_run(everything, "-m", "wheelfit.runtime", "explain", "--json").stdout)
+    told = json.loads(_run(everything, "-m", "wheelfit_runtime", "explain", "--json").stdout)
     level = told["machine"]["x86_64"]["supported"]["level"][0]
     best = {"v4": "AVX-512", "v3": "AVX2"}.get(level, "any processor")
     assert answer["built for"] == best

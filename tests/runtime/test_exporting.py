@@ -16,14 +16,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from wheelfit.errors import NoImplementation
-from wheelfit.runtime import VariantWarning
-from wheelfit.runtime.declarations import FOLDER
-from wheelfit.runtime.evidence import Sources
-from wheelfit.runtime.exporting import export, offer_submodules
-from wheelfit.runtime.loading import Loader
-from wheelfit.runtime.process import Process
-from wheelfit.runtime.telling import warn
+from wheelfit_runtime import VariantWarning
+from wheelfit_runtime.errors import NoImplementation
+from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.evidence import Sources
+from wheelfit_runtime.loader.exporting import export, offer_submodules
+from wheelfit_runtime.loader.loading import Loader
+from wheelfit_runtime.loader.process import Process
+from wheelfit_runtime.loader.telling import warn
 
 IMPLEMENTATION = {
     "eggs_fast/__init__.py": '"""Fast eggs."""\nboil = "fast"\nfry = "fast"\n_secret = 1\n'

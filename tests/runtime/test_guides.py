@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from runtime.example_builds import EXAMPLES, SOURCE
 
-from wheelfit.platforms.surroundings import architecture_of_this_process
-from wheelfit.runtime.declarations import FOLDER, scan
+from wheelfit_runtime.loader.declarations import FOLDER, scan
+from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
 
 SPLIT = EXAMPLES.parent / "docs" / "how-to" / "split-a-package.md"
 TEMPLATE = EXAMPLES / "loader-c-extension"
@@ -55,7 +55,7 @@ def test_two_lines(tmp_path: Path) -> None:
         (tmp_path / FOLDER / f"{number}.json").write_text(block)
     assert _run(tmp_path, "import spam; print(spam.dot())", "v3,v2,v1") == "avx2"
     refused = _run(tmp_path, "import spam", "v2,v1")
-    shown = refused[refused.index("wheelfit.errors.NoImplementation") :]
+    shown = refused[refused.index("wheelfit_runtime.errors.NoImplementation") :]
     assert f"```\n{shown}\n```" in SPLIT.read_text()
 
 

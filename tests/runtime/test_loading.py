@@ -12,13 +12,13 @@ from types import ModuleType
 
 import pytest
 
-from wheelfit.errors import NoFit, NoImplementation
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.runtime.declarations import FOLDER
-from wheelfit.runtime.evidence import Sources, variable_of
-from wheelfit.runtime.loading import Loader
-from wheelfit.runtime.planning import Held
-from wheelfit.runtime.process import Process
+from wheelfit_runtime.errors import NoFit, NoImplementation
+from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.evidence import Sources, variable_of
+from wheelfit_runtime.loader.loading import Loader
+from wheelfit_runtime.loader.planning import Held
+from wheelfit_runtime.loader.process import Process
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 DRIVER = ("12.4", "12.0", "11.8", "11.0")
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
-import wheelfit
-from wheelfit.platforms.surroundings import architecture_of_this_process
-from wheelfit.runtime.declarations import FOLDER
+import wheelfit_runtime
 from wheelfit.testing.projects import write_project
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"
-SOURCE = Path(wheelfit.__file__).parents[1]
+SOURCE = Path(wheelfit_runtime.__file__).parents[1]
 CU12 = "nvidia :: cuda_version_lower_bound :: 12.0"
 ARCHITECTURES = ["nvidia :: sm_arch :: 70_real", "nvidia :: sm_arch :: 90_real"]
 NEEDS = {"cu12": [CU12, *ARCHITECTURES], "avx2": ["x86_64 :: level :: v3"], "generic": []}
@@ -34,7 +34,7 @@ LEVEL = "WHEELFIT_OVERRIDE_X86_64_LEVEL"
 WHICH = "import spam; print(spam.which)"
 _BACKEND = """
 def build_wheel(folder, config_settings=None, metadata_directory=None):
-    lines = "from wheelfit.runtime import load\\nload(__name__, into=__name__)\\n"
+    lines = "from wheelfit_runtime import load\\nload(__name__, into=__name__)\\n"
     return write(folder, STEM + "-py3-none-any.whl", {"spam/__init__.py": lines, **records()})
 """
 

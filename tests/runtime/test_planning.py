@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
-from wheelfit.runtime.declarations import Feature, Implementation, Property
-from wheelfit.runtime.planning import Held, Judged, judge, plan
+from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
+from wheelfit_runtime.loader.planning import Held, Judged, judge, plan
+from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 
 def machine(**features: str) -> dict[str, Detection]:

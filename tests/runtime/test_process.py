@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaGpu
-from wheelfit.platforms.probes.mapped_libraries import MappedFile
-from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
-from wheelfit.runtime.process import held_by, look, visible, without_initialising
 from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
+from wheelfit_runtime.loader.process import held_by, look, visible, without_initialising
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaGpu
+from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
+from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
 
 H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")
 H100_TOO = NvidiaGpu(1, "H100", Capability(9, 0), "GPU-abbb")
@@ -23,8 +23,8 @@ T4 = NvidiaGpu(2, "T4", Capability(7, 5), "GPU-cccc")
 
 _ASK = """
 import json, os, sys
-from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.runtime.process import without_initialising
+from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.loader.process import without_initialising
 found = without_initialising(Surroundings(root=sys.argv[1]), devices=bool(sys.argv[2:]))
 ready, go = os.pipe()
 child = os.fork()
@@ -199,8 +199,8 @@ _FROZEN = """
 import json, os, sys
 sys.frozen = True
 sys.executable = sys.argv[2]
-from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.runtime.process import surroundings_of, without_initialising
+from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.loader.process import surroundings_of, without_initialising
 here = surroundings_of(os.environ)
 assert here.interpreter is None
 found = without_initialising(Surroundings(root=sys.argv[1]), devices=True)
@@ -239,10 +239,10 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
 
 _JUDGE = """
 import json, sys
-from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.runtime.declarations import Feature, Implementation, Property
-from wheelfit.runtime.planning import judge
-from wheelfit.runtime.process import look
+from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
+from wheelfit_runtime.loader.planning import judge
+from wheelfit_runtime.loader.process import look
 
 def needs(name, bound):
     told = Property(Feature("nvidia", "cuda_version_lower_bound"), (bound,))

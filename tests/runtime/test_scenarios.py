@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import pytest
 
-import wheelfit
-from wheelfit.runtime.declarations import FOLDER
+import wheelfit_runtime
 from wheelfit.testing.drivers import FakeDriver, find_compiler
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.loader.declarations import FOLDER
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux"),
 ]
 
-SOURCES = Path(wheelfit.__file__).parents[1]
-TWO_LINES = "from wheelfit.runtime import load\nload(__name__, into=__name__, submodules=True)\n"
+SOURCES = Path(wheelfit_runtime.__file__).parents[1]
+TWO_LINES = "from wheelfit_runtime import load\nload(__name__, into=__name__, submodules=True)\n"
 NEEDS = {
     "cu13": ["nvidia :: cuda_version_lower_bound :: 13.0"],
     "cu12": ["nvidia :: cuda_version_lower_bound :: 12.0"],
@@ -230,7 +230,7 @@ class TestMachines:
     def test_warnings_as_errors(self, site: Site) -> None:
         """Who makes errors of these warnings gets one, by its category."""
         code = (
-            "import warnings, wheelfit.runtime as r\n"
+            "import warnings, wheelfit_runtime as r\n"
             "warnings.simplefilter('error', r.VariantWarning)\n"
             "try:\n    import spam\n"
             "except r.VariantWarning: print('refused')"
@@ -254,7 +254,7 @@ class TestMachines:
         assert done.returncode == 1
         assert "installed are avx2, avx512, cu11, cu12, generic" in done.stderr
         told = site.run(
-            "-m", "wheelfit.runtime", "explain", environ={"SPAM_IMPLEMENTATION": "cu99"}
+            "-m", "wheelfit_runtime", "explain", environ={"SPAM_IMPLEMENTATION": "cu99"}
         )
         assert told.returncode == 3
         assert told.stdout.splitlines()[1] == "  SPAM_IMPLEMENTATION=cu99 is set, which is none"
@@ -276,7 +276,7 @@ class TestMachines:
         """A forked worker has what its parent has."""
         code = (
             "import multiprocessing as m, spam\n"
-            "def which(_):\n    import spam, wheelfit.runtime as r\n"
+            "def which(_):\n    import spam, wheelfit_runtime as r\n"
             "    return spam.which + r.load('spam').which\n"
             "with m.get_context('fork').Pool(2) as pool: print(*pool.map(which, range(4)))"
         )
@@ -400,11 +400,11 @@ class TestOtherPackages:
 
 
 class TestCommand:
-    """``python -m wheelfit.runtime``."""
+    """``python -m wheelfit_runtime``."""
 
     def test_explain(self, site: Site) -> None:
         """People read what would be taken, and why not the others."""
-        done = site.run("-m", "wheelfit.runtime", "explain", "spam", cuda="11.8")
+        done = site.run("-m", "wheelfit_runtime", "explain", "spam", cuda="11.8")
         assert done.returncode == 0
         lines = done.stdout.splitlines()
         assert lines[:4] == [
@@ -424,7 +424,7 @@ class TestCommand:
 
     def test_explain_to_programs(self, site: Site) -> None:
         """Programs get the same as JSON."""
-        done = site.run("-m", "wheelfit.runtime", "explain", "--json", cuda="12.4")
+        done = site.run("-m", "wheelfit_runtime", "explain", "--json", cuda="12.4")
         told = json.loads(done.stdout)
         assert [one["chosen"] for one in told["groups"]] == ["cu12"]
         assert told["machine"]["x86_64"]["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v3,v2,v1"]
@@ -432,12 +432,12 @@ class TestCommand:
     def test_explain_a_wrong_override(self, site: Site) -> None:
         """An override that cannot be used is shown as it was written."""
         wrong = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "garbage;"}
-        done = site.run("-m", "wheelfit.runtime", "explain", "spam", environ=wrong)
+        done = site.run("-m", "wheelfit_runtime", "explain", "spam", environ=wrong)
         assert "  WHEELFIT_OVERRIDE_X86_64_LEVEL=garbage;\n" in done.stdout
 
     def test_explain_what_is_not_there(self, site: Site) -> None:
         """A group without an implementation is no success."""
-        done = site.run("-m", "wheelfit.runtime", "explain", "ham")
+        done = site.run("-m", "wheelfit_runtime", "explain", "ham")
         assert (done.returncode, done.stdout.splitlines()[0]) == (
             3,
             "ham: no implementation is installed",
@@ -445,16 +445,16 @@ class TestCommand:
 
     def test_table(self, site: Site) -> None:
         """The declarations can be had as a module."""
-        done = site.run("-m", "wheelfit.runtime", "table")
+        done = site.run("-m", "wheelfit_runtime", "table")
         scope: dict[str, dict[str, object]] = {}
         exec(done.stdout, scope)
         assert "spam-cu12.json" in scope["TABLE"]
 
     def test_usage(self, site: Site) -> None:
         """What is no subcommand is answered with those there are."""
-        assert site.run("-m", "wheelfit.runtime", "--help").returncode == 0
+        assert site.run("-m", "wheelfit_runtime", "--help").returncode == 0
         for wrong in ([], ["choose"]):
-            done = site.run("-m", "wheelfit.runtime", *wrong)
+            done = site.run("-m", "wheelfit_runtime", *wrong)
             assert done.returncode == 2
             assert "explain" in done.stderr
 

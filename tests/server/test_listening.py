@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 from server.running import raw
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.listening import listen_at, listen_on, origin_of
+from wheelfit_runtime.errors import InvalidConfiguration
 
 pytestmark = pytest.mark.integration
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from wheelfit.errors import Unreachable
 from wheelfit.sources.arriving import ArrivingFile
+from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

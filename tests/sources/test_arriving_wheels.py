@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.errors import HashMismatch, InvalidWheel, TooLarge, WheelfitError
+from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
@@ -17,6 +17,7 @@ from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.segments import LARGE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import HashMismatch, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.body import read_body
+from wheelfit_runtime.errors import UnexpectedStatus
 
 
 @dataclass

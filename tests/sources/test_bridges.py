@@ -11,13 +11,13 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, HashMismatch, UserError
 from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.merged import FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
 CUPY = "cupy_cuda13x-14.2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
 SELECTOR = "cupy-14.2.0-cp313-cp313-manylinux_2_28_x86_64-cuda13.whl"

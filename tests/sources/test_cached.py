@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from wheelfit.errors import Unreachable
 from wheelfit.sources.cache import Store
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.urllib3_transport import Urllib3Transport
+from wheelfit_runtime.errors import Unreachable
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 

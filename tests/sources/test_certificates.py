@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import truststore
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.certificates import checking_context, trusting_context
+from wheelfit_runtime.errors import InvalidConfiguration
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 AUTHORITY = str(CERTIFICATES / "authority.pem")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit import __version__
-from wheelfit.errors import UnexpectedStatus, Unreachable
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, Login, NetrcEntries
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.transport import Interrupted
 from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,6 @@ import pytest
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from wheelfit.errors import FileProblem
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
@@ -17,6 +16,7 @@ from wheelfit.sources.reading import AllFiles
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.errors import (
-    HashMismatch,
-    IntegrityError,
-    TooLarge,
-    UnexpectedStatus,
-    Unreachable,
-)
+from wheelfit.errors import TooLarge
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
+from wheelfit_runtime.errors import HashMismatch, IntegrityError, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

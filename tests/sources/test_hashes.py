@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.errors import HashMismatch, IntegrityError
 from wheelfit.sources.hashes import Check, check_bytes, check_file
+from wheelfit_runtime.errors import HashMismatch, IntegrityError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
+from wheelfit_runtime.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from pathlib import Path

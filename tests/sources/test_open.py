@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidConfiguration, UnexpectedStatus, Unreachable
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import InvalidConfiguration, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidPage
 from wheelfit.sources.cache import Store
 from wheelfit.sources.client import Answer
 from wheelfit.sources.page import OtherPages
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.simple_api import parse_page
+from wheelfit_runtime.errors import InvalidPage
 
 if TYPE_CHECKING:
     from pathlib import Path

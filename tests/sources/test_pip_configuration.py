@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.pip_configuration import (
     ConfigurationFile,
     InstallRules,
@@ -22,6 +21,7 @@ from wheelfit.sources.pip_configuration import (
     settings_from,
 )
 from wheelfit.sources.settings import SourceSettings
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

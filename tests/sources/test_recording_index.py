@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import HashMismatch, UnexpectedStatus, Unreachable
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.repository import TooCostly
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import Faults, RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
 
-from wheelfit.errors import (
+from wheelfit.sources.cache import Store
+from wheelfit.sources.page import File
+from wheelfit.sources.remote_files import RemoteFiles
+from wheelfit.sources.repository import TooCostly
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import (
     FileProblem,
     HashMismatch,
     InvalidWheel,
     UnexpectedStatus,
     Unreachable,
 )
-from wheelfit.sources.cache import Store
-from wheelfit.sources.page import File
-from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.repository import TooCostly
-from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

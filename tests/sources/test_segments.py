@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
 
-from wheelfit.errors import (
-    HashMismatch,
-    IntegrityError,
-    InvalidWheel,
-    TooLarge,
-    UnexpectedStatus,
-    Unreachable,
-)
+from wheelfit.errors import TooLarge
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.lines import Lines
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
 from wheelfit.sources.segments import LARGE, Pace
+from wheelfit_runtime.errors import (
+    HashMismatch,
+    IntegrityError,
+    InvalidWheel,
+    UnexpectedStatus,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

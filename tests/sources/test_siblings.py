@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel, TooLarge
+from wheelfit.errors import TooLarge
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
@@ -30,6 +30,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported
 from wheelfit.wheels.unpacked import UnpackedWheel
 from wheelfit.wheels.unpacking import unpack
+from wheelfit_runtime.errors import InvalidWheel
 
 SIZE = 5 << 20
 NOISE = random.Random(1).randbytes(SIZE)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidPage
 from wheelfit.sources.page import File, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
+from wheelfit_runtime.errors import InvalidPage
 
 URL = "https://index.example/simple/a/"
 A = canonicalize_name("a")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.errors import Unreachable
 from wheelfit.sources.certificates import checking_context, trusting_context
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urllib3_transport import Urllib3Transport
+from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, HashMismatch, InvalidWheel
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
@@ -24,6 +23,7 @@ from wheelfit.testing.wheels import add_member, build_wheel
 from wheelfit.wheels.file_system import AnyPath
 from wheelfit.wheels.native_file_system import NativeFileSystem
 from wheelfit.wheels.unpacked import MANIFEST, UnpackedWheel
+from wheelfit_runtime.errors import FileProblem, HashMismatch, InvalidWheel
 
 
 class Place:

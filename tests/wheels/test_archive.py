@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
+from wheelfit.errors import InvalidFilename
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

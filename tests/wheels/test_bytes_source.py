@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import ByteSource, LocalFile, Memory, SeekableFile, open_local
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 DATA = bytes(range(256)) * 40
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import InvalidDocument, InvalidFilename, InvalidWheel
+from wheelfit.errors import InvalidFilename
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
+from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 OLD: dict[str, Any] = {
     "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from installer.utils import parse_entrypoints
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.entry_points import (
     Command,
     is_interpreter_name,
     parse_commands,
 )
+from wheelfit_runtime.errors import InvalidWheel
 
 
 def parse(text: str) -> tuple[Command, ...]:

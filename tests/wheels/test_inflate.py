@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
+from wheelfit_runtime.errors import InvalidWheel
 
 TEXT = b"".join(b"import module_%d\n" % (number * number) for number in range(6000))
 NOISE = random.Random(5).randbytes(90_000)

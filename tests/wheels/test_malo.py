@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.zip_archive import ZipArchive
+from wheelfit_runtime.errors import InvalidWheel
 
 VARIABLE = "WHEELFIT_MALO"
 HARMLESS = {

@@ -7,7 +7,6 @@ import hashlib
 
 import pytest
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.record import (
     DIGEST_SIZES,
     Record,
@@ -17,6 +16,7 @@ from wheelfit.wheels.record import (
     parse_record,
     row_for,
 )
+from wheelfit_runtime.errors import InvalidWheel
 
 
 def test_missing_final_newline() -> None:

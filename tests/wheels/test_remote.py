@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel, UnexpectedStatus
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
 from wheelfit.wheels.remote import (
@@ -24,6 +23,7 @@ from wheelfit.wheels.remote import (
     announced_extent,
     read_members,
 )
+from wheelfit_runtime.errors import InvalidWheel, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

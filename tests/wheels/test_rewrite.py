@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, copy_wheel, rewrite
 from wheelfit.wheels.zip_directory import Member
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -340,7 +340,7 @@ class TestFiles:
         script = (
             "import resource, signal, sys\n"
             "from pathlib import Path\n"
-            "from wheelfit.errors import FileProblem\n"
+            "from wheelfit_runtime.errors import FileProblem\n"
             "from wheelfit.wheels.rewrite import rewrite\n"
             "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))\n"

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel
 from wheelfit.testing.wheels import add_member, build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
@@ -24,6 +23,7 @@ from wheelfit.wheels.record import RecordRow, format_record, parse_record, row_f
 from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacked, write_manifest
 from wheelfit.wheels.unpacking import KnownFile, unpack
 from wheelfit.wheels.zip_directory import Member
+from wheelfit_runtime.errors import InvalidWheel
 
 NOISE = random.Random(5).randbytes(3 << 20)
 GOOD_ROW = "a.py,sha256=a4ayc_80_OGda4BO_1o_V0etpOqiLx1JwB5S3beHW0s,1"

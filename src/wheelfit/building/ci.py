@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.matrix import ANY, PLATFORMS, Job
 from wheelfit.core.labels import NULL
-from wheelfit.errors import Fault, InvalidProject, UsageError
+from wheelfit.errors import InvalidProject, UsageError
+from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -21,15 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from wheelfit import __version__
-from wheelfit.errors import (
-    FileProblem,
-    NeedsExtra,
-    UnfitWorkers,
-    Unreachable,
-    UsageError,
-    WorkerLost,
-)
+from wheelfit.errors import NeedsExtra, UnfitWorkers, UsageError, WorkerLost
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import FileProblem, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -9,16 +9,10 @@ from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import (
-    FileProblem,
-    InconsistentDocuments,
-    InvalidDocument,
-    InvalidFilename,
-    InvalidWheel,
-    WheelfitError,
-)
+from wheelfit.errors import InconsistentDocuments, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.orders import BuildOrder
     from wheelfit.building.matrix import Job
-    from wheelfit.errors import WheelfitError
+    from wheelfit_runtime.errors import WheelfitError
 
 _DECIDING = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
 """Variables that decide what compilers do, ..."""

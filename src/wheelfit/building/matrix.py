@@ -19,7 +19,7 @@ from wheelfit.core.labels import NULL, Label
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table, section
 from wheelfit.errors import InvalidProject
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -22,8 +22,8 @@ from wheelfit.core.providers import (
     effective_endpoint,
     required_packages,
 )
-from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.platforms.plugin_process import ask
+from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.platforms.plugin_process import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.core.properties import PropertySet
-    from wheelfit.platforms.plugin_process import Method
+    from wheelfit_runtime.platforms.plugin_process import Method
 
 _BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
 """What `check` warns of and a build refuses: nobody should publish it (B-25)."""

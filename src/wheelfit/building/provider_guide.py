@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import ABI_DEPENDENCY, default_endpoint
 from wheelfit.core.static_families import STATIC_FAMILIES
-from wheelfit.platforms import families
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,8 +17,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem
 from wheelfit.wheels.durable import give_name
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core import strict_toml
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.toml_lines import headers_of
-from wheelfit.errors import Fault, InvalidProject, NeedsExtra
-from wheelfit.patterns import pattern
+from wheelfit.errors import InvalidProject, NeedsExtra
+from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

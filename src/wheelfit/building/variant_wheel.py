@@ -13,9 +13,10 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLabel
+from wheelfit.errors import InvalidFilename, InvalidLabel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,19 +20,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from wheelfit import __version__
-from wheelfit.errors import (
-    EnvironmentBusy,
+from wheelfit.errors import EnvironmentBusy, UnfitWorkers, WorkerLost, WorkFailed
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
     FileProblem,
     UnexpectedStatus,
-    UnfitWorkers,
     Unreachable,
     WheelfitError,
-    WorkerLost,
-    WorkFailed,
 )
-from wheelfit.sources.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

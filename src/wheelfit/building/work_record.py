@@ -15,9 +15,10 @@ import os
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from wheelfit import __version__
-from wheelfit.errors import FileProblem, LinkInTheWay
+from wheelfit.errors import LinkInTheWay
 from wheelfit.wheels.rooted_folder import RootedFolder
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

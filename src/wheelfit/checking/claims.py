@@ -15,13 +15,13 @@ from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.platform_claims import platform_findings
 from wheelfit.core.versions import parse_version
-from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.levels import is_below
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
-from wheelfit.wording import listed
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

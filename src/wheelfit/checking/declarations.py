@@ -15,16 +15,24 @@ from wheelfit.checking import checks
 from wheelfit.checking.lines import with_lines
 from wheelfit.checking.vocabulary import VOCABULARIES
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import InvalidRequirement, InvalidWheel
-from wheelfit.runtime.declarations import FOLDER, LARGEST, MOST_FILES, Implementation, Unfit, read
+from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.loader.declarations import (
+    FOLDER,
+    LARGEST,
+    MOST_FILES,
+    Implementation,
+    Unfit,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from wheelfit.checking.findings import Finding, Place
-    from wheelfit.runtime.declarations import Known, Property
     from wheelfit.wheels.archive import WheelArchive
+    from wheelfit_runtime.loader.declarations import Known, Property
 
 _DEEPEST = 21
 """Names of the longest module that a declaration may name."""

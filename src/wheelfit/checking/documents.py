@@ -29,8 +29,9 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InvalidDocument, InvalidRequirement
-from wheelfit.wording import listed
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
-    from wheelfit.errors import Fault
+    from wheelfit_runtime.errors import Fault
 
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from wheelfit.checking.releases import wrong_hash
 from wheelfit.checking.wheels import WheelFacts, check_wheel
-from wheelfit.errors import FileProblem, IntegrityError
 from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit_runtime.errors import FileProblem, IntegrityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.profile import Profile
-    from wheelfit.errors import WheelfitError
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
+    from wheelfit_runtime.errors import WheelfitError
 
 _MOST_THREADS = 8
 _LARGE = 1 << 20

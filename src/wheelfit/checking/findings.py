@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.errors import WheelfitError
+    from wheelfit_runtime.errors import WheelfitError
 
 
 class Severity(StrEnum):

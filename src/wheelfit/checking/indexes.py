@@ -17,8 +17,8 @@ from wheelfit.checking.pins import pin_findings, pins_of
 from wheelfit.checking.reach import reach_findings
 from wheelfit.checking.remote import check_project
 from wheelfit.core.index_metadata import combine, contradictions
-from wheelfit.errors import WheelfitError
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namesp
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.support import namespaces_used
-from wheelfit.platforms.features import Status
+from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -25,17 +25,12 @@ from wheelfit.checking.releases import (
 from wheelfit.checking.wheels import WheelFacts
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import (
-    FileProblem,
-    IntegrityError,
-    InvalidFilename,
-    InvalidPage,
-    WheelfitError,
-)
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.hashes import check_bytes
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
+from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidPage, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Unchecked
 from wheelfit.checking.listings import sdist_release
-from wheelfit.errors import FileProblem
 from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from wheelfit.checking.listings import Release

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
 from wheelfit.wheels.binaries.facts import Format
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

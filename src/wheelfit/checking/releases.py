@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.wheels import WheelFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
-    from wheelfit.errors import IntegrityError
+    from wheelfit_runtime.errors import IntegrityError
 
 
 @dataclass(frozen=True, slots=True)

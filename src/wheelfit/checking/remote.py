@@ -24,15 +24,6 @@ from wheelfit.checking.releases import (
 )
 from wheelfit.checking.wheels import WheelFacts, check_parts, check_wheel
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import (
-    FileProblem,
-    IntegrityError,
-    InvalidWheel,
-    ProjectNotFound,
-    UnexpectedStatus,
-    Unreachable,
-    WheelfitError,
-)
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import TooCostly
@@ -43,6 +34,15 @@ from wheelfit.sources.urls import (
     redact,
     split_userinfo,
     without_fragment,
+)
+from wheelfit_runtime.errors import (
+    FileProblem,
+    IntegrityError,
+    InvalidWheel,
+    ProjectNotFound,
+    UnexpectedStatus,
+    Unreachable,
+    WheelfitError,
 )
 
 if TYPE_CHECKING:

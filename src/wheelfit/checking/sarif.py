@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from wheelfit import __version__
 from wheelfit.checking.checks import CHECKS
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Check, Finding, Report, Unchecked

@@ -13,7 +13,7 @@ from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.profile import Profile
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidFilename, InvalidWheel
+from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
@@ -23,6 +23,7 @@ from wheelfit.wheels.reserved_files import (
     why_reserved_in_prefix,
     why_reserved_in_scripts,
 )
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.errors import Fault
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.bytes_source import ByteSource
+    from wheelfit_runtime.errors import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def _check_of(fault: Fault) -> Check:
 _STARTUP = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
 _DATA_DESCRIPTOR = 0x0008
 _DECLARATIONS = "wheelfit_implementations"
-"""`wheelfit.runtime.declarations.FOLDER`, which is imported for wheels that have it only."""
+"""`wheelfit_runtime.loader.declarations.FOLDER`, which is imported for wheels that have it only."""
 
 
 def _member_findings(

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
 from wheelfit.cli.options.values import Place, unknown_setting
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.operations.user_folders import (
     VARIABLE,
     configuration_file,
@@ -27,6 +26,7 @@ from wheelfit.operations.user_folders import (
     refuse_pipe,
     site_folder,
 )
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     import os

@@ -14,8 +14,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from wheelfit import __version__
-from wheelfit.errors import FileProblem, UsageError, WheelfitError
+from wheelfit.errors import UsageError
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -290,7 +291,7 @@ def _overview() -> str:
             *_table(COMMANDS),
             "",
             "wheelfit COMMAND --help shows the options of a command; --version the version.",
-            "python -m wheelfit.runtime tells what running programs choose, and what they fetch.",
+            "python -m wheelfit_runtime tells what running programs choose, and what they fetch.",
             "",
         ]
     )

@@ -13,14 +13,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-from wheelfit.errors import FileProblem
 from wheelfit.operations.context import Reporter
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from wheelfit.cli.progress import Bar, Bars
-    from wheelfit.errors import WheelfitError
+    from wheelfit_runtime.errors import WheelfitError
 
 Style = Literal["plain", "good", "bad", "warning", "dim", "strong"]
 

@@ -22,10 +22,10 @@ from packaging.version import InvalidVersion
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
-from wheelfit.patterns import pattern
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
-from wheelfit.platforms.words import named
-from wheelfit.wording import listed
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.words import named
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -12,14 +12,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.core.tables import FaultList, Table
-from wheelfit.errors import InvalidDocument
+from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from packaging.version import Version
 
-    from wheelfit.errors import Fault
+    from wheelfit_runtime.errors import Fault
 
 KEY = "abi-exports"
 """Name of the table inside ``[variant]``."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property
-from wheelfit.platforms import families
+from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

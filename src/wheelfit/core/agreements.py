@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.properties import Feature, feature_of, parse_feature
-from wheelfit.errors import InvalidProperty
-from wheelfit.patterns import pattern
-from wheelfit.platforms import agreements as tables
-from wheelfit.wording import listed
+from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms import agreements as tables
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,7 +22,8 @@ from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import Fault, InvalidBridge
+from wheelfit.errors import InvalidBridge
+from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

@@ -19,8 +19,8 @@ from packaging.version import InvalidVersion
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
-from wheelfit.errors import InvalidWheel
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     import re

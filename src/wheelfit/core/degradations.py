@@ -10,7 +10,7 @@ from wheelfit.core.strict_json import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.errors import Fault
+    from wheelfit_runtime.errors import Fault
 
 
 Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = pattern(r"([0-9]{1,6})([smhdw])", re.ASCII)

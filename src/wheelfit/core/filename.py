@@ -19,8 +19,8 @@ from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
-from wheelfit.patterns import pattern
-from wheelfit.wording import count_of
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from packaging.utils import BuildTag

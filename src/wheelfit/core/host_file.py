@@ -24,7 +24,13 @@ from wheelfit.core.compatible_tags import (
 )
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import (
+    Detection,
+    DeviceValues,
+    Evidence,
+    FeatureConfig,
+    Status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

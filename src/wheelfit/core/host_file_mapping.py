@@ -23,8 +23,9 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import Fault, InvalidHostFile, InvalidRequirement
-from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
+from wheelfit.errors import InvalidHostFile, InvalidRequirement
+from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

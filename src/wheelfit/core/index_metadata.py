@@ -16,12 +16,8 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
-from wheelfit.errors import (
-    InconsistentDocuments,
-    InvalidDocument,
-    InvalidRequirement,
-    InvalidWheel,
-)
+from wheelfit.errors import InconsistentDocuments, InvalidRequirement
+from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core import abi_dependency
 from wheelfit.core.phrases import wish
 from wheelfit.core.providers import StaticProvider
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

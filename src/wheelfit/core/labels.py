@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NewType
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import InvalidLabel
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidMarker
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from wheelfit.core.layouts import DEFAULT_REGISTRY, Detected, Registry, detect, 
 from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
-from wheelfit.errors import Fault, InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from wheelfit.core.layouts.layout import Parts

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.support import Support
-    from wheelfit.platforms.features import DeviceValues
+    from wheelfit_runtime.platforms.features import DeviceValues
 
 Choice: TypeAlias = str | Feature | Property
 """What a preference speaks of: a namespace, a feature or a property."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.platforms import families
-from wheelfit.platforms.features import Status
-from wheelfit.platforms.words import (
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.words import (
     THIS_MACHINE,
     Words,
     named,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wheelfit.core.properties import Feature
-    from wheelfit.platforms.features import Detection
+    from wheelfit_runtime.platforms.features import Detection
 
 
 def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
@@ -47,7 +47,7 @@ def missing(
     """Say why features of one namespace are missing, without a final full stop.
 
     >>> from wheelfit.core.properties import Feature
-    >>> from wheelfit.platforms.features import Detection, FeatureConfig, Status
+    >>> from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
     >>> found = Detection("x86_64", (FeatureConfig("level", ("v3", "v2", "v1")),), Status.SUPPORTED)
     >>> missing([(Feature("x86_64", "level"), ("v4",))], found)
     'needs x86-64-v4, this CPU is v3 (x86_64 :: level :: v4)'

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -23,7 +23,7 @@ from wheelfit.core.plugin_answer import vocabulary_faults
 from wheelfit.core.properties import Feature
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.plugin_answer import PluginAnswer
     from wheelfit.core.properties import PropertySet
-    from wheelfit.platforms.features import FeatureConfig
+    from wheelfit_runtime.platforms.features import FeatureConfig
 
 TABLE = "variant"
 """Where it stands in pyproject.toml."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from wheelfit.errors import InvalidProperty
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -32,8 +32,8 @@ from wheelfit.core.providers import (
     required_packages,
 )
 from wheelfit.errors import InvalidMarker
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.words import PACKAGE_LIST
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.words import PACKAGE_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

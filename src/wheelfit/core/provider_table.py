@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wheelfit.platforms import families
+from wheelfit_runtime.platforms import families
 
 TABLE_DATE = "2026-11"
 """When the rows were compared with the published packages (P-64)."""

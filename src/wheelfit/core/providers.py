@@ -16,14 +16,14 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.requirements import Requirement
-    from wheelfit.platforms.features import FeatureConfig
+    from wheelfit_runtime.platforms.features import FeatureConfig
 
 ABI_DEPENDENCY = "abi_dependency"
 """The only built-in provider there is (P-8), and its namespace in old documents (F-54)."""

@@ -19,7 +19,7 @@ from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

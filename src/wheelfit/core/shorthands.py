@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit.platforms import families
+from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.ordering import Choice, Preferences
-    from wheelfit.platforms.family import Family
-    from wheelfit.platforms.family import Shorthand as BuildsRow
+    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.family import Shorthand as BuildsRow
 
 DATA_VERSION: Final = "2026-11"
 """When the rows were last compared with the names that other tools and users have."""

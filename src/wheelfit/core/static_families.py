@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.providers import StaticProvider
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn, cast
 
-from wheelfit.errors import Fault, InvalidDocument
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.patterns import pattern
 
 
 @dataclass(frozen=True, slots=True)

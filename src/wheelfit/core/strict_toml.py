@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from wheelfit.core.strict_json import path_of
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 
 @dataclass(frozen=True, slots=True)

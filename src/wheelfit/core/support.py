@@ -23,8 +23,8 @@ from wheelfit.core.provider_steps import (
     ProviderPolicy,
     Steps,
 )
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.words import THIS_MACHINE
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.words import THIS_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Property
-    from wheelfit.platforms.features import DeviceValues
+    from wheelfit_runtime.platforms.features import DeviceValues
 
 _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
 """A feature that is not met, the values of which one would do, and the device that has

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import path_of, shortened, shown
-from wheelfit.errors import Fault, WheelfitError
+from wheelfit_runtime.errors import Fault, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.words import natural
-from wheelfit.wording import listed
+from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

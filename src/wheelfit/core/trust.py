@@ -15,7 +15,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -23,10 +23,11 @@ from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolicy
+from wheelfit.errors import InvalidFilename, UnusablePolicy
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from wheelfit.errors import WheelfitError
+    from wheelfit_runtime.errors import WheelfitError
 
 FILE_VERSION = 1
 """Version of either format."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from wheelfit.core.labels import NULL, Label, derive_label, parse_label
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
-from wheelfit.errors import InvalidConfiguration, InvalidLabel
+from wheelfit.errors import InvalidLabel
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

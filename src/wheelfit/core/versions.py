@@ -10,7 +10,7 @@ from __future__ import annotations
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 # Python's own limit is 4300 digits, and can be set as low as 640.
 _ENDLESS = pattern(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.installation.choice import CHOICE_FILE, Circumstances, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
+from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -11,14 +11,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.accelerator_libraries import identify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.doctor.contents import OwnedFile, Package
-    from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
+    from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
 
 _What = TypeVar("_What", int, str)
 

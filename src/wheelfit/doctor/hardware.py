@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import families
-from wheelfit.platforms.families.nvidia.facts import Capability
-from wheelfit.platforms.features import Status
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.platforms.features import Detection
+    from wheelfit_runtime.platforms.features import Detection
 
 ACCELERATORS: Mapping[str, str] = {
     family.namespace: family.presence for family in families.accelerators() if family.presence

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
-from wheelfit.platforms.families.nvidia import files as nvidia_files
-from wheelfit.platforms.features import Status
-from wheelfit.platforms.override_names import strays_in
-from wheelfit.platforms.probes import sysctl
+from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.override_names import strays_in
+from wheelfit_runtime.platforms.probes import sysctl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
-    from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
-    from wheelfit.platforms.features import Detection
-    from wheelfit.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidPage
 from wheelfit.installation.isolated.interpreter import marker_values
-from wheelfit.patterns import pattern
-from wheelfit.runtime.libraries.versions import (
+from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.libraries.versions import (
     Requirement,
     parse_requirement,
     parse_version,
     satisfies,
 )
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

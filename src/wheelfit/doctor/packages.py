@@ -16,10 +16,10 @@ from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.installation.installed import by_name
-from wheelfit.platforms import families
-from wheelfit.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit.resolution.joint_choice import Chosen, held_by
-from wheelfit.wording import listed
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
     from wheelfit.installation.installed import Installed
-    from wheelfit.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
 _EDITED = frozenset({"cacert.pem"})

@@ -23,10 +23,10 @@ from wheelfit.doctor import diagnoses
 from wheelfit.doctor.contents import read_packages
 from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.installation.installed import scan
-from wheelfit.platforms.accelerator_libraries import identify
-from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
-from wheelfit.platforms.probes import mapped_libraries
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR
+from wheelfit_runtime.platforms.probes import mapped_libraries
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.families import OwnedLibrary
-    from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
-    from wheelfit.platforms.probes.mapped_libraries import MappedFile, MappedFiles
+    from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
+    from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile, MappedFiles
 
 _LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 _TOOLKIT = re.compile(r"(/usr/local/cuda(?:-[0-9.]+)?|/opt/rocm(?:-[0-9.]+)?)/")

@@ -16,19 +16,19 @@ from wheelfit.checking.findings import Place
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
-from wheelfit.platforms import families
-from wheelfit.platforms.accelerator_libraries import identify
-from wheelfit.platforms.children import Ending, Question
-from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
-from wheelfit.platforms.features import Status
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.children import Ending, Question
+from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel
+from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.checking.findings import Finding
     from wheelfit.doctor.families import OwnedLibrary
-    from wheelfit.platforms.features import Detection
-    from wheelfit.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),

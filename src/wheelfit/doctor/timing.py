@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.children import Ending
+from wheelfit_runtime.platforms.children import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit.platforms.children import Answer, Processes, Question
+    from wheelfit_runtime.platforms.children import Answer, Processes, Question
 
 
 @dataclass(frozen=True, slots=True)

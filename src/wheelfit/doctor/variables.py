@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import families
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, InvalidWheel
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.bytecode import compile_modules
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice import Circumstances
@@ -31,6 +31,7 @@ from wheelfit.installation.workplaces import make_folders, remove_folders
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.wheels.linking import Linker
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import EnvironmentUnavailable, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

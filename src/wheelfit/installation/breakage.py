@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import WheelfitError
 from wheelfit.installation.installed import by_name, needing
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

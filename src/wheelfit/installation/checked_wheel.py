@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.errors import InvalidRequirement, MetadataDisagreement
 from wheelfit.installation.choice import CHOICE_FILE, Choice, Circumstances, format_choice
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping

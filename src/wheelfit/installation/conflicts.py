@@ -15,7 +15,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
+from wheelfit.errors import FileConflict, StartupFileRefused
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.installation.scripts import script_of
@@ -23,6 +23,7 @@ from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import encode_digest, row_for
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     import io

@@ -19,7 +19,7 @@ from wheelfit.installation.interpreter import Interpreter, find_interpreter, ins
 from wheelfit.installation.isolated.interpreter import PREFIX
 from wheelfit.installation.schemes import Schemes
 from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
-from wheelfit.platforms.cache_folder import state_folder_of
+from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

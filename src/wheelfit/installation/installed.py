@@ -16,11 +16,11 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import FileProblem, UserError
 from wheelfit.installation.choice import CHOICE_FILE, parse_choice
 from wheelfit.installation.places import WORKPLACE
-from wheelfit.patterns import pattern
 from wheelfit.resolution.request import Present
+from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.isolated import interpreter as isolated
 from wheelfit.installation.schemes import Schemes
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -20,8 +20,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from wheelfit import __version__
 from wheelfit.sources.cache import key_of
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,8 @@
 """Put an environment right whose change was interrupted: by a kill, a power cut, an error.
 
 The journal alone decides what happens (`wheelfit.installation.journal`), and only one that this
-user's wheelfit wrote at this place; what is found besides is reported and left alone. All is done through
-folders that are held open, and no link in them is followed. What is to be undone is
+user's wheelfit wrote at this place; what is found besides is reported and left alone. All is done
+through folders that are held open, and no link in them is followed. What is to be undone is
 undone step by step, the last one first, and each step is judged by what is on the disk, so
 that it does not matter where the change stopped, nor whether undoing it was interrupted too.
 
@@ -21,7 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidWheel, LinkInTheWay, NotRecoverable
+from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.journal import (
     FOLDERS,
     MARK,
@@ -34,8 +34,9 @@ from wheelfit.installation.journal import (
 )
 from wheelfit.installation.removal import RealPaths, files_in_record
 from wheelfit.installation.steps import Kind
-from wheelfit.patterns import pattern
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,11 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.errors import InvalidWheel, NotRemovable
+from wheelfit.errors import NotRemovable
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.places import LOCK_FILE, WORKPLACE
 from wheelfit.installation.steps import Listing
-from wheelfit.patterns import pattern
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
     why_reserved_below_prefix,
@@ -28,6 +27,8 @@ from wheelfit.wheels.reserved_files import (
     why_reserved_in_prefix,
     why_reserved_in_scripts,
 )
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import WheelfitError
 from wheelfit.installation.installed import by_name
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

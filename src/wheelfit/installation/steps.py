@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import FileConflict
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

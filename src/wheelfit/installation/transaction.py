@@ -29,12 +29,7 @@ from dataclasses import dataclass
 from dataclasses import replace as altered
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.errors import (
-    EnvironmentReadOnly,
-    EnvironmentUnavailable,
-    LinkInTheWay,
-    NotRecoverable,
-)
+from wheelfit.errors import EnvironmentReadOnly, LinkInTheWay, NotRecoverable
 from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.recovery import (
@@ -49,6 +44,7 @@ from wheelfit.installation.removal import RealPaths
 from wheelfit.installation.steps import Kind, Step, plan_steps
 from wheelfit.installation.workplaces import Workplaces
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

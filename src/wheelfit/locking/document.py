@@ -20,7 +20,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.strict_toml import Limits
-from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLock, UserError
+from wheelfit.errors import InvalidFilename
 from wheelfit.locking.faults import (
     ROOTS,
     VARIANT_DEPENDENCIES,
@@ -30,7 +30,8 @@ from wheelfit.locking.faults import (
     limited,
     tool_table,
 )
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import Fault, InvalidDocument, InvalidLock, UserError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,8 +9,8 @@ from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.support import Support
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.resolution.candidates import Candidates
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

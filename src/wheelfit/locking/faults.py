@@ -21,8 +21,9 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.versions import is_endless, parse_version
-from wheelfit.errors import Fault, InvalidFilename, InvalidLock, InvalidMarker, InvalidRequirement
+from wheelfit.errors import InvalidFilename, InvalidMarker, InvalidRequirement
 from wheelfit.sources.urls import last_segment
+from wheelfit_runtime.errors import Fault, InvalidLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

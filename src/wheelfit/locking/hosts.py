@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidMarker, NoFit, UserError
+from wheelfit.errors import InvalidMarker
 from wheelfit.locking.locking import locked_versions, put_together
 from wheelfit.locking.settling import Part, Settled
+from wheelfit_runtime.errors import NoFit, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit, NoSolution
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
 from wheelfit.locking.merging import merge
 from wheelfit.locking.settling import settle
 from wheelfit.locking.writing import new_lock
+from wheelfit_runtime.errors import NoFit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
-from wheelfit.errors import FileProblem, NoFit
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.release import lock_release
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.urls import file_path
+from wheelfit_runtime.errors import FileProblem, NoFit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -17,13 +17,13 @@ from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import NoCompatibleWheel
 from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.locking.pruning import prune
 from wheelfit.resolution.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+from wheelfit_runtime.errors import NoCompatibleWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
-    from wheelfit.errors import Fault
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.resolution.release_metadata import ReleaseMetadata
     from wheelfit.sources.page import File
+    from wheelfit_runtime.errors import Fault
 
 
 @dataclass(frozen=True, slots=True)

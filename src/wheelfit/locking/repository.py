@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
-from wheelfit.errors import FileProblem
 from wheelfit.sources.page import BRIDGE, File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
@@ -25,6 +24,7 @@ from wheelfit.sources.urls import (
     split_userinfo,
     without_fragment,
 )
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

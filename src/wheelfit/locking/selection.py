@@ -15,23 +15,22 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
 from wheelfit.core.provider_steps import NoPlugins
-from wheelfit.errors import (
+from wheelfit.errors import InvalidMarker, InvalidRequirement
+from wheelfit.locking.repository import LockedRepository
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
+from wheelfit.resolution.resolution import Edge, Pin, Resolution
+from wheelfit_runtime.errors import (
     Fault,
     FileProblem,
     InvalidLock,
-    InvalidMarker,
-    InvalidRequirement,
     InvalidWheel,
     NetworkError,
     NoCompatibleWheel,
     NoFit,
     UserError,
 )
-from wheelfit.locking.repository import LockedRepository
-from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.cautions import about_mixture
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
-from wheelfit.resolution.resolution import Edge, Pin, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import HashMismatch, InvalidMarker, NoFit, WheelfitError
+from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.request import Asked
 from wheelfit.sources.at_once import at_once
+from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -16,13 +16,13 @@ from packaging.version import InvalidVersion
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import HashMismatch, NoFit, UserError
 from wheelfit.locking.every_label import EveryLabel
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.reading import ReadsFiles
+from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

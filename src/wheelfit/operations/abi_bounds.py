@@ -149,7 +149,7 @@ def _version(text: str, parse: Callable[[str], Version]) -> Version:
 def _exports(text: str | None) -> AbiExports:
     """Return the promises of the library; by default its minor releases only."""
     from wheelfit.core.abi_exports import KEY, AbiExports, require_abi_exports
-    from wheelfit.errors import FileProblem, InvalidDocument
+    from wheelfit_runtime.errors import FileProblem, InvalidDocument
 
     if text is None:
         return AbiExports()
@@ -242,7 +242,7 @@ class _Releases:
             yield from self._files(Path(text))
 
     def _files(self, path: Path) -> Iterator[Release]:
-        from wheelfit.errors import FileProblem
+        from wheelfit_runtime.errors import FileProblem
 
         if path.is_dir():
             wheels = sorted(path.glob("*.whl"))
@@ -269,8 +269,8 @@ class _Releases:
 
         from wheelfit.building.abi.choosing import choose_wheels
         from wheelfit.core.filename import parse_wheel_filename
-        from wheelfit.errors import ProjectNotFound
         from wheelfit.operations.indexes import open_indexes, read_settings
+        from wheelfit_runtime.errors import ProjectNotFound
 
         self._set_project(requirement.name)
         # Wheels as they are published, not as variants.
@@ -300,7 +300,7 @@ class _Releases:
             with WheelArchive(self._consumer) as archive:
                 binaries = list(binaries_of(archive))
         else:
-            from wheelfit.errors import FileProblem
+            from wheelfit_runtime.errors import FileProblem
 
             try:
                 with self._consumer.open("rb") as file:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.errors import AttestationProblem, UserError
+from wheelfit.errors import AttestationProblem
 from wheelfit.sources.page import File
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

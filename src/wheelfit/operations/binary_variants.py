@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.requested_variants import VariantRequestOptions
-    from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.properties import FoundProperties
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 _MOST_NOTES = 10
 """The most notes of one wheel where details are not wanted."""
@@ -37,8 +37,9 @@ def variants_of_binaries(
     :raises UsageError: ``null`` is requested.
     """
     from wheelfit.core.properties import parse_property
-    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.errors import UsageError
     from wheelfit.operations.requested_variants import open_table, requested_variant
+    from wheelfit_runtime.errors import FileProblem
 
     if request.null:
         raise UsageError("--null has no properties, --from-binary finds some")
@@ -78,7 +79,7 @@ _VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
 
 def _lower_bound(given: Sequence[Property]) -> Capability | None:
     """Return the lower bound of the driver in properties; None: they have none."""
-    from wheelfit.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
     bounds = []
     for one in given:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from wheelfit.building.work import Outcome
     from wheelfit.building.work_record import WorkRecord
     from wheelfit.core.labels import Label
-    from wheelfit.errors import WheelfitError
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context, Reporter
+    from wheelfit_runtime.errors import WheelfitError
 
 _RECORD = ".wheelfit-build"
 """The file beside the wheels with the record of what is done."""
@@ -341,7 +341,7 @@ def _record(
     from wheelfit.building.work_record import WorkRecord
     from wheelfit.installation.seal import Seal
     from wheelfit.operations.environments import open_environment_of
-    from wheelfit.platforms.cache_folder import state_folder_of
+    from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
     options = repr([request.constraint, request.no_build_isolation])

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import DamagedBundle, FileProblem, UsageError
+from wheelfit.errors import DamagedBundle, UsageError
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.locks import FromLock, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

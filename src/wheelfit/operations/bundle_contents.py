@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit import __version__
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import DEVICES
-from wheelfit.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.operations.locks import naming
 from wheelfit.operations.machine import options_in_effect
-from wheelfit.platforms.scrubbing import Scrubber
-from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.resolution.acceleration import accelerations, refusal
 from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
+from wheelfit_runtime.platforms.scrubbing import Scrubber
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.locks import FromLock, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.platforms.features import Detection
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
+    from wheelfit_runtime.platforms.features import Detection
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import DamagedBundle, FileProblem, IntegrityError, InvalidWheel
+from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import (
     FOLDERS,
     LOCK,
@@ -36,6 +36,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
+from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem, UserError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
     WHEELS,
@@ -24,6 +23,7 @@ from wheelfit.operations.cache_reports import (
 )
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.inventory import LAYOUT, Inventory
+from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -186,7 +186,7 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     :raises FileProblem: files will be removed, and another user could put a link into the folder
         meanwhile, which leads elsewhere.
     """
-    from wheelfit.platforms.cache_folder import unsafe_cache_folder
+    from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 
     folder = cache_folder(request.cache_dir, context.environ).absolute()
     found = unsafe_cache_folder(str(folder))

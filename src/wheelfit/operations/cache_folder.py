@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
-from wheelfit.platforms.cache_folder import cache_folder_of
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms.cache_folder import cache_folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,13 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import (
-    EnvironmentBusy,
-    NoCompatibleWheel,
-    NotRemovable,
-    UsageError,
-    VariantChangeRefused,
-)
+from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.installation.environment import Kind
 from wheelfit.installation.fit import judge
 from wheelfit.installation.variant_change import variant_changes
@@ -32,7 +26,8 @@ from wheelfit.operations.requests import (
     SourceOptions,
     VariantOptions,
 )
-from wheelfit.wording import count_of
+from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

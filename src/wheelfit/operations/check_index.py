@@ -94,9 +94,9 @@ def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> R
     from wheelfit.checking import checks
     from wheelfit.checking.findings import Count, Place, Report, Unchecked
     from wheelfit.checking.indexes import check_index
-    from wheelfit.errors import ProjectNotFound, UserError
     from wheelfit.operations.whole_index import open_whole_index
     from wheelfit.sources.urls import redact
+    from wheelfit_runtime.errors import ProjectNotFound, UserError
 
     url = request.index
     notes: list[str] = []

@@ -134,12 +134,12 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
     """Return the wheel that would be installed today; None without a network."""
     from wheelfit.core.ordering import Preferences
     from wheelfit.core.requirements import parse_requirement
-    from wheelfit.errors import NetworkError, NoFit
     from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.platforms.discovery import Machine
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.request import Asked, Request
     from wheelfit.resolution.resolver import resolve
+    from wheelfit_runtime.errors import NetworkError, NoFit
+    from wheelfit_runtime.platforms.discovery import Machine
 
     settings = read_settings(request, context.environ)
     policy = ChoicePolicy(preferences=Preferences(variants=False))
@@ -170,7 +170,7 @@ def _machines(
     from wheelfit.core.provider_steps import ProviderPolicy
     from wheelfit.operations.hosts import load_host_file
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.platforms.discovery import Machine
+    from wheelfit_runtime.platforms.discovery import Machine
 
     here = Machine(environ=context.environ, architecture=target.architecture)
     overrides = here.overrides_in_effect()
@@ -226,10 +226,10 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
     from wheelfit.installation.apply import apply
     from wheelfit.installation.environment import open_environment
     from wheelfit.installation.plan import plan
-    from wheelfit.platforms.discovery import Machine
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import Asked, Request
     from wheelfit.resolution.resolver import resolve
+    from wheelfit_runtime.platforms.discovery import Machine
 
     venv.create(folder, with_pip=False)
     environment = open_environment(str(folder), environ=context.environ)

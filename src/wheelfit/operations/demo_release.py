@@ -13,7 +13,7 @@ from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

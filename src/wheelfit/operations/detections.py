@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wheelfit.platforms.features import Detection
+    from wheelfit_runtime.platforms.features import Detection
 
 
 def detection_json(detection: Detection) -> dict[str, object]:

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit import __version__
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.operations.findings import faults_among, finding_json, summary_json
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wheelfit.doctor.timing import Asked
     from wheelfit.doctor.variables import Variable
     from wheelfit.installation.environment import Environment
-    from wheelfit.platforms.features import Detection
-    from wheelfit.platforms.scrubbing import Scrubber
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.scrubbing import Scrubber
 
 _LIBC = re.compile(r"(manylinux|musllinux)_([0-9]+)_([0-9]+)_")
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Count, Place, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
-from wheelfit.errors import UnusableInterpreter, UsageError, WheelfitError
+from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.operations.diagnosis import Diagnosis
 from wheelfit.operations.findings import ExaminationRequest, remedies_for
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.scrubbing import Scrubber
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.scrubbing import Scrubber
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     import os

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.places import Places
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from wheelfit.building.wheel_jobs import Done, WheelJob
     from wheelfit.building.work import Outcome
     from wheelfit.checking.each_wheel import CheckedWheel, Each, WheelToCheck
-    from wheelfit.errors import WheelfitError
     from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
+    from wheelfit_runtime.errors import WheelfitError
 
 _SMALL = 4 << 20
 """Bytes of wheels that are sent several at once."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
@@ -26,6 +26,7 @@ from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -85,9 +85,10 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     """
     from pathlib import Path
 
-    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.errors import UsageError
     from wheelfit.operations.index_targets import open_target
     from wheelfit.server.generate.targets import SIMPLE
+    from wheelfit_runtime.errors import FileProblem
 
     folder = Path(request.folder)
     if not folder.is_dir():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.host_difference import host_differences
 from wheelfit.core.host_file import HostDetector, HostFile
-from wheelfit.errors import WheelfitError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.detections import detection_json
 from wheelfit.operations.hosts import Host, hosts_folder, load_host_file, open_host, own_hosts
-from wheelfit.platforms.presets import preset_lines
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.platforms.presets import preset_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from wheelfit.core.host_difference import Difference
     from wheelfit.core.target import Target
     from wheelfit.operations.context import Context
-    from wheelfit.platforms.features import Detection
-    from wheelfit.platforms.preset_parts import PresetLine
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.preset_parts import PresetLine
 
 THIS = "this"
 """The name of this machine."""
@@ -47,7 +47,7 @@ class HostList:
 
     def presets_by_kind(self) -> dict[str, list[PresetLine]]:
         """Return the parts of presets by the kind of hardware, as the headings name it."""
-        from wheelfit.platforms import families
+        from wheelfit_runtime.platforms import families
 
         kinds = {"cpu": "processors"} | {
             family.presets.name: f"{family.devices}{family.presets.note}"
@@ -203,8 +203,8 @@ def _open(name: str, current: Target, context: Context) -> Host:
 
 
 def _this(current: Target, context: Context) -> Host:
-    from wheelfit import __version__
-    from wheelfit.platforms.discovery import Machine
+    from wheelfit_runtime import __version__
+    from wheelfit_runtime.platforms.discovery import Machine
 
     machine = Machine(environ=context.environ, architecture=current.architecture)
     overrides = machine.overrides_in_effect()

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
-from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
+from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.context import Context
 from wheelfit.operations.user_folders import configuration_file, home
+from wheelfit_runtime.errors import FileProblem, UnknownHost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.host_file import HostFile, HostInterpreter
-    from wheelfit.platforms.presets import Preset
+    from wheelfit_runtime.platforms.presets import Preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     :raises FileProblem: the file cannot be read.
     :raises InvalidHostFile: it is no host file.
     """
-    from wheelfit.platforms.presets import compose, is_preset
+    from wheelfit_runtime.platforms.presets import compose, is_preset
 
     if "/" in name or os.sep in name or name.endswith(".toml"):
         return Host(name, "file", load_host_file(name))
@@ -198,7 +199,7 @@ def load_host_file(name: str) -> HostFile:
 def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
     from difflib import get_close_matches
 
-    from wheelfit.platforms.presets import preset_lines
+    from wheelfit_runtime.platforms.presets import preset_lines
 
     names = [*own, *(line.example for line in preset_lines())]
     close = get_close_matches(name.lower(), names, n=3)

@@ -95,7 +95,7 @@ def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
 
     :raises FileProblem: there is none of that ID.
     """
-    from wheelfit.errors import FileProblem
+    from wheelfit_runtime.errors import FileProblem
 
     with closing(open_administration(request, context)) as administration:
         if not administration.revoke(request.token):

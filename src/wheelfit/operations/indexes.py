@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
-from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

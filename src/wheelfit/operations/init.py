@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from wheelfit.building.provider_guide import Guide
     from wheelfit.building.table_editing import TableEdits
     from wheelfit.core.project_table import ProjectTable
-    from wheelfit.errors import Fault, UsageError
+    from wheelfit.errors import UsageError
     from wheelfit.operations.context import Context
+    from wheelfit_runtime.errors import Fault
 
     Entries = dict[str, Mapping[str, Any]]
     Spaces = Mapping[str, Mapping[str, Sequence[str]]]
@@ -132,7 +133,8 @@ def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
     :param table: of the project; None if it has none.
     :raises UsageError: a provider is unknown or not valid.
     """
-    from wheelfit.errors import UsageError, UserError
+    from wheelfit.errors import UsageError
+    from wheelfit_runtime.errors import UserError
 
     try:
         _entries(request, table)
@@ -151,7 +153,7 @@ def _read(request: InitRequest) -> tuple[Path, bytes]:
     """Return the pyproject.toml of a project, and its content."""
     from pathlib import Path
 
-    from wheelfit.errors import FileProblem
+    from wheelfit_runtime.errors import FileProblem
 
     path = Path(request.folder)
     path = path / "pyproject.toml" if path.is_dir() else path
@@ -333,7 +335,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.providers import StaticProvider
     from wheelfit.errors import InvalidProject
-    from wheelfit.platforms.features import FeatureConfig
+    from wheelfit_runtime.platforms.features import FeatureConfig
 
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
     for namespace in {space for spaces in edits.variants.values() for space in spaces}:
@@ -376,7 +378,7 @@ def _mode_of(path: Path) -> int:
     import os
     from stat import S_IMODE, S_IWUSR
 
-    from wheelfit.errors import FileProblem
+    from wheelfit_runtime.errors import FileProblem
 
     mode = S_IMODE(path.stat().st_mode)
     if not mode & S_IWUSR or not os.access(path, os.W_OK):

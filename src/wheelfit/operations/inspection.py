@@ -84,11 +84,11 @@ def _paths(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, *, instructions: bool) -> Binaries:
-    from wheelfit.errors import FileProblem
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.binaries.instructions import with_instructions
     from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+    from wheelfit_runtime.errors import FileProblem
 
     def look(file: BinaryIO, name: str) -> Binary | None:
         binary = read_binary(file, name)
@@ -114,7 +114,7 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
 
 def newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
     """Return the newest symbol version of each family; it implies the older ones."""
-    from wheelfit.platforms.words import natural
+    from wheelfit_runtime.platforms.words import natural
 
     newest: dict[str, str] = {}
     for one in versions:

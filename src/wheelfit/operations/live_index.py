@@ -37,7 +37,8 @@ def open_administration(request: LiveIndexRequest, context: Context) -> Administ
     """
     from pathlib import Path
 
-    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.errors import UsageError
+    from wheelfit_runtime.errors import FileProblem
 
     if request.is_server:
         from wheelfit.server.hosting.client import ServerAdministration

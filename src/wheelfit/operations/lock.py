@@ -339,8 +339,9 @@ def _simple(name: str) -> str:
 
 def _old_lock(path: Path) -> Lock | None:
     """Return the lock that is there; None if there is none."""
-    from wheelfit.errors import FileProblem, InvalidLock, UsageError
+    from wheelfit.errors import UsageError
     from wheelfit.locking.document import is_lock_name
+    from wheelfit_runtime.errors import FileProblem, InvalidLock
 
     if not is_lock_name(path.name):
         raise UsageError(
@@ -364,7 +365,7 @@ def _wanted(request: LockingRequest, context: Context, rules: InstallRules) -> W
     """Return the requirements that are named, without those of a project."""
     wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
     if wanted.sources:
-        from wheelfit.errors import UserError
+        from wheelfit_runtime.errors import UserError
 
         raise UserError(
             "a lock is made of wheels, and this would have to be built",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.locking.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.operations.environments import open_environment_of
@@ -23,6 +22,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import refuse_pipe
+from wheelfit_runtime.errors import FileProblem, NoFit, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from wheelfit.core.trust import PluginRules
 from wheelfit.operations.context import Context
 from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugins
 from wheelfit.operations.trust_store import read_policies
-from wheelfit.platforms import override_names, overrides
-from wheelfit.platforms.cache import RememberingProcesses
-from wheelfit.platforms.children import RealProcesses
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms import override_names, overrides
+from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.requests import MachineOptions
-    from wheelfit.platforms.baseline import Baseline
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
+    from wheelfit_runtime.platforms.baseline import Baseline
 
 
 _Request = TypeVar("_Request", bound="MachineOptions")
@@ -228,7 +228,7 @@ def _choose(
     # What only another machine needs takes as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
-    from wheelfit.platforms.baseline import Baseline
+    from wheelfit_runtime.platforms.baseline import Baseline
 
     host = open_host(request.host, context.environ, rocm_same_major=same_major)
     file = host.file
@@ -262,7 +262,7 @@ def _choose(
 def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
     """Return the folder for what drivers answered; None where nothing may be kept (P-22)."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
-    from wheelfit.platforms.cache_folder import unsafe_cache_folder
+    from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 
     folder = cache_folder_in_use(request, environ)
     if folder is None or unsafe_cache_folder(str(folder)):

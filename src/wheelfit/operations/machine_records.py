@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.provider_steps import ProviderPolicy
-from wheelfit.errors import FileProblem
-from wheelfit.platforms import recording
-from wheelfit.platforms.discovery import Machine
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.discovery import Machine
 
 if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine

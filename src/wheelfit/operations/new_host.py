@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.host_file import HostInterpreter
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import FileProblem, InvalidPreset, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.operations.files import write_atomically
 from wheelfit.operations.host_descriptions import THIS, report_notes
 from wheelfit.operations.hosts import Host, host_text, hosts_folder, open_host, preset_host
-from wheelfit.platforms.presets import compose, is_preset
-from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.resolution.preset_hosts import platforms_of_preset
+from wheelfit_runtime.errors import FileProblem, InvalidPreset
+from wheelfit_runtime.platforms.presets import compose, is_preset
+from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.host_file import HostDetector
-from wheelfit.errors import UserError
 from wheelfit.operations.hosts import open_host, own_hosts
 from wheelfit.operations.text import in_one_line
 from wheelfit.resolution.overview import Onlooker
 from wheelfit.resolution.preset_hosts import presets_for
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,6 +16,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 import wheelfit
+import wheelfit_runtime
 from wheelfit.errors import OwnRequirementRefused
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _PACKAGES = frozenset(
     [
         "build", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",
         "packaging", "pygments", "pyproject_hooks", "rich", "tomli_w", "truststore", "urllib3",
-        "wheelfit", "zlib_ng",
+        "wheelfit", "wheelfit_runtime", "zlib_ng",
     ]
 )  # fmt: skip
 """What wheelfit may import beside the standard library while something is installed."""
@@ -109,7 +110,8 @@ def touches_us(
 def _is_ours(environment: Environment) -> bool:
     """Tell whether modules of an environment are found when wheelfit imports something."""
     ours = {os.path.realpath(folder) for folder in sys.path if folder}
-    ours.add(os.path.realpath(os.path.dirname(wheelfit.__path__[0])))  # noqa: PTH120
+    for package in (wheelfit, wheelfit_runtime):
+        ours.add(os.path.realpath(os.path.dirname(package.__path__[0])))  # noqa: PTH120
     return any(os.path.realpath(folder) in ours for folder in environment.schemes.libraries())
 
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import PolicyRefusal
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.pip_configuration import Surroundings, read_pip_rules
+from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import PluginRules
-from wheelfit.errors import PolicyRefusal
 from wheelfit.operations.requests import CacheOptions, MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
+from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from wheelfit.installation.plugins.asking import TrustedPlugins
     from wheelfit.installation.plugins.environments import PluginEnvironments
     from wheelfit.operations.context import Context
-    from wheelfit.platforms.features import Detection
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
+    from wheelfit_runtime.platforms.features import Detection
 
 
 def read_rules_about_plugins(

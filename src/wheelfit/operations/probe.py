@@ -12,7 +12,7 @@ from wheelfit.operations.detections import detection_json
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plugins import plugins_by_themselves
 from wheelfit.operations.requests import MachineOptions
-from wheelfit.platforms.features import Detection
+from wheelfit_runtime.platforms.features import Detection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,11 +54,11 @@ class ProbeReport:
 
     def host_file(self) -> str:
         """Return the host file that describes the machine."""
-        from wheelfit import __version__
         from wheelfit.core.host_file import HostFile
         from wheelfit.operations.hosts import host_text
-        from wheelfit.platforms.scrubbing import Scrubber
-        from wheelfit.platforms.surroundings import Surroundings
+        from wheelfit_runtime import __version__
+        from wheelfit_runtime.platforms.scrubbing import Scrubber
+        from wheelfit_runtime.platforms.surroundings import Surroundings
 
         machine, host = self.machine, self.machine.host
         # What was written down on another machine was scrubbed there.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.operations.user_folders import refuse_pipe
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -11,7 +11,6 @@ from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
-from wheelfit.errors import UserError
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.listed import listed_plugins
@@ -19,7 +18,8 @@ from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
-from wheelfit.platforms import families
+from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import TrustEntry
     from wheelfit.installation.plugins.listed import ListedPlugin
     from wheelfit.operations.context import Context
-    from wheelfit.platforms.family import Family
+    from wheelfit_runtime.platforms.family import Family
 
 VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""

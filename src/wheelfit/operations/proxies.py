@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.core.shorthands import combined, find_shorthand
-from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
+from wheelfit.errors import UnknownShorthand
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
@@ -26,7 +26,6 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import home
-from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.origins import Addressed
@@ -37,6 +36,8 @@ from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import Upstream
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
+from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
+from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -297,7 +298,7 @@ class _Profiles:
             return found
 
     def _find(self, name: str) -> Profile:
-        from wheelfit.platforms.presets import compose, is_preset
+        from wheelfit_runtime.platforms.presets import compose, is_preset
 
         if not name:
             return self._of_machine(self._request)

@@ -64,11 +64,11 @@ def proxy(
     """
     import re
 
-    from wheelfit.errors import InvalidConfiguration
     from wheelfit.operations.indexes import read_settings
     from wheelfit.operations.proxies import open_proxy
     from wheelfit.server.proxy.mounting import Guarded
     from wheelfit.sources.urls import is_loopback
+    from wheelfit_runtime.errors import InvalidConfiguration
 
     secret = context.environ.get(SECRET, "")
     if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.building.publishing.wire import read_pypirc
 from wheelfit.checking.profile import Profile
-from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.upload_logins import find_login, with_login
@@ -19,6 +19,7 @@ from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact, split_userinfo
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

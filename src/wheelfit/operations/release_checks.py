@@ -17,14 +17,10 @@ from wheelfit.building.publishing.wire import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
 from wheelfit.checking.local import check_paths
-from wheelfit.errors import (
-    AttestationProblem,
-    InconsistentDocuments,
-    InvalidWheel,
-    NetworkError,
-)
+from wheelfit.errors import AttestationProblem, InconsistentDocuments
 from wheelfit.operations.static_publishing import lend
 from wheelfit.server.uploads.rules import check_file
+from wheelfit_runtime.errors import InvalidWheel, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -258,10 +258,11 @@ def _fetched(
     from tempfile import TemporaryDirectory
 
     from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.errors import InvalidFilename, ProjectNotFound
+    from wheelfit.errors import InvalidFilename
     from wheelfit.operations.downloads import several_at_once
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.sources.urls import redact
+    from wheelfit_runtime.errors import ProjectNotFound
 
     request = replace(request, no_bridges=True)  # wheels as they are published
     settings = read_settings(request, context.environ)

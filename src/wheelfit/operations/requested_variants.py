@@ -82,7 +82,7 @@ def document_of(
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.metadata import write_document
     from wheelfit.core.project_table import wheel_document
-    from wheelfit.errors import InvalidDocument
+    from wheelfit_runtime.errors import InvalidDocument
 
     try:
         if request.no_validate:
@@ -128,7 +128,7 @@ def open_table(request: VariantRequestOptions) -> ProjectTable:
 def _of_project(path: Path) -> ProjectTable:
     from wheelfit.core import strict_toml
     from wheelfit.core.project_table import read_project_table
-    from wheelfit.errors import Fault, InvalidDocument
+    from wheelfit_runtime.errors import Fault, InvalidDocument
 
     if path.is_dir():
         path /= "pyproject.toml"
@@ -177,8 +177,8 @@ def read_named_file(path: Path) -> bytes:
 
     :raises FileProblem: it cannot be read.
     """
-    from wheelfit.errors import FileProblem
     from wheelfit.operations.user_folders import refuse_pipe
+    from wheelfit_runtime.errors import FileProblem
 
     try:
         refuse_pipe(path)
@@ -275,7 +275,7 @@ def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
     from wheelfit.core.properties import Property
     from wheelfit.core.providers import StaticProvider
     from wheelfit.errors import UsageError
-    from wheelfit.platforms.features import FeatureConfig
+    from wheelfit_runtime.platforms.features import FeatureConfig
 
     features: dict[str, list[FeatureConfig]] = {}
     for text in texts:

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.projects import group_of, is_project_file, open_project
-from wheelfit.patterns import pattern
 from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.resolution.request import Asked, GivenSource, GivenWheel, given_wheel
 from wheelfit.resolution.requirements_file import (
@@ -24,6 +23,8 @@ from wheelfit.resolution.requirements_file import (
 )
 from wheelfit.sources.hashes import KNOWN_HASHES
 from wheelfit.sources.urls import last_segment, redact
+from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from wheelfit.building.staging import Staging
     from wheelfit.building.wheel_jobs import Act, Done, WheelJob
-    from wheelfit.errors import WheelfitError
     from wheelfit.operations.context import Context
+    from wheelfit_runtime.errors import WheelfitError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,8 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     import os
     from pathlib import Path
 
-    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.errors import UsageError
+    from wheelfit_runtime.errors import FileProblem
 
     found: dict[Path, None] = {}
     for name in names:
@@ -167,8 +168,8 @@ def _do(
 ) -> None:
     """Do each job, and pass on its result or error, in their order."""
     from wheelfit.building.wheel_jobs import do_job
-    from wheelfit.errors import WheelfitError
     from wheelfit.operations.executors import is_executor_named, write_by_workers
+    from wheelfit_runtime.errors import WheelfitError
 
     with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
@@ -216,7 +217,7 @@ class _Results:
         :param one: its result or error.
         :raises WheelfitError: the error, unless the others are written all the same.
         """
-        from wheelfit.errors import WheelfitError
+        from wheelfit_runtime.errors import WheelfitError
 
         if isinstance(one, WheelfitError):
             # The folder in which a result waits for its name means nothing to people.
@@ -246,7 +247,7 @@ class _Results:
         from dataclasses import replace
 
         from wheelfit.building.index_file import check_consistency
-        from wheelfit.errors import FileProblem
+        from wheelfit_runtime.errors import FileProblem
 
         published, pairs, own = [], [], set()
         for one, folder in self._waiting:

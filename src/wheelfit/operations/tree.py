@@ -108,7 +108,7 @@ def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine
 def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
     from difflib import get_close_matches
 
-    from wheelfit.errors import UserError
+    from wheelfit_runtime.errors import UserError
 
     names = {str(package.name) for package in tree.packages}
     if name in names:

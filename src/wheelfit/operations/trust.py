@@ -19,14 +19,7 @@ from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
-from wheelfit.errors import (
-    HashMismatch,
-    NotInstalled,
-    PolicyRefusal,
-    ProjectNotFound,
-    UsageError,
-    UserError,
-)
+from wheelfit.errors import NotInstalled, UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import digest_of, environments_holding
 from wheelfit.installation.plugins.listed import plugin_entry_points
@@ -40,6 +33,7 @@ from wheelfit.operations.trust_store import change_trust, read_policies, read_tr
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,9 +43,9 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import SitePolicy, Trust
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
-    from wheelfit.platforms.features import Detection
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.remembered import Remembered
+    from wheelfit_runtime.platforms.features import Detection
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
-from wheelfit.errors import EnvironmentBusy, FileProblem, InvalidConfiguration, UnusablePolicy
+from wheelfit.errors import EnvironmentBusy, UnusablePolicy
 from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
 from wheelfit.operations.user_folders import configuration_file, site_folder
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

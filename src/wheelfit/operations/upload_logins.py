@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.operations.live_index import TOKEN
 from wheelfit.sources.credentials import Credentials, Login, read_netrc
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.urls import is_loopback, redact, split_userinfo
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -27,8 +27,8 @@ def existing_folder(index: str) -> Path:
     :param index: a path, or a URL of a folder.
     :raises FileProblem: there is none.
     """
-    from wheelfit.errors import FileProblem
     from wheelfit.sources.urls import file_path
+    from wheelfit_runtime.errors import FileProblem
 
     folder = Path(file_path(index) if index.startswith("file:") else index)
     if not folder.is_dir():
@@ -58,9 +58,9 @@ def open_whole_index(
     from wheelfit.operations.cache_folder import cache_folder
     from wheelfit.operations.indexes import read_settings
     from wheelfit.operations.user_folders import home
-    from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.open import open_sources, open_web
     from wheelfit.sources.project_list import fetch_project_list
+    from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
     settings = replace(
         read_settings(request, context.environ),

@@ -23,10 +23,11 @@ from contextlib import contextmanager
 from math import inf
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
-from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel
+from wheelfit.errors import InvalidSource
 from wheelfit.projects.names import ENDINGS
 from wheelfit.wheels.paths import collision_faults, path_fault
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -15,7 +15,8 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core import strict_toml
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.errors import InvalidSource, InvalidWheel
+from wheelfit.errors import InvalidSource
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

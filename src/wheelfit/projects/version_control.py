@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.errors import CheckoutFailed, UserError
+from wheelfit.errors import CheckoutFailed
 from wheelfit.sources.cached import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

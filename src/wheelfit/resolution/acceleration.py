@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoAccelerator
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

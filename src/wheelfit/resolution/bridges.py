@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import namespaces_used
-from wheelfit.errors import NoFit, NoSolution
-from wheelfit.wording import listed
+from wheelfit.errors import NoSolution
+from wheelfit_runtime.errors import NoFit
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -21,7 +21,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
-from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.errors import InvalidRequirement, MetadataDisagreement
 from wheelfit.resolution.cautions import about_choice
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolution.once import Once
@@ -33,6 +33,7 @@ from wheelfit.resolution.release_metadata import (
     strictly,
 )
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.support import Support, namespaces_used
-from wheelfit.errors import InvalidMarker, WheelfitError
+from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.problem import Need, Package, place_of
@@ -18,6 +18,7 @@ from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_table import HARDWARE
-from wheelfit.platforms.features import Status
-from wheelfit.platforms.words import PACKAGE_LIST
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.words import PACKAGE_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

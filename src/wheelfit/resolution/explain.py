@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
-    from wheelfit.platforms.features import Detection
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
     from wheelfit.resolution.release_choice import ReleaseChoice
+    from wheelfit_runtime.platforms.features import Detection
 
 
 @dataclass(frozen=True, slots=True)

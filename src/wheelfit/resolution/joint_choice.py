@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoConsistentSet
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.errors import WheelfitError
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present
+    from wheelfit_runtime.errors import WheelfitError
 
 
 class Effort(Enum):

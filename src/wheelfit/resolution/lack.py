@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import (
-    HashMismatch,
-    NoCompatibleWheel,
-    NoSolution,
-    ProjectNotFound,
-    SourceOff,
-    UnknownLabel,
-)
+from wheelfit.errors import NoSolution, SourceOff, UnknownLabel
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
+from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,17 +6,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit import __version__
 from wheelfit.core.compatible_tags import platforms_of
 from wheelfit.core.host_file import HostFile
-from wheelfit.platforms import families
+from wheelfit_runtime import __version__
+from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.host_file import HostInterpreter
-    from wheelfit.platforms.presets import Preset
+    from wheelfit_runtime.platforms.presets import Preset
 
 
 def host_of_preset(
@@ -33,7 +33,7 @@ def host_of_preset(
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
-    from wheelfit.platforms.features import Status  # noqa: PLC0415 - start-up
+    from wheelfit_runtime.platforms.features import Status  # noqa: PLC0415 - start-up
 
     detections = preset.detections(rocm_same_major=rocm_same_major)
     # A file has no entry for what could not be found out, so that must be told here (P-17).
@@ -66,11 +66,11 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
     :param document: what the labels ask for; None: nothing, and platforms alone differ.
     """
     from wheelfit.core.support import namespaces_used  # noqa: PLC0415 - start-up
-    from wheelfit.platforms.presets import (  # noqa: PLC0415 - start-up
+    from wheelfit_runtime.platforms.presets import (  # noqa: PLC0415 - start-up
         preset_lines,
         processor_rows,
     )
-    from wheelfit.platforms.tables.platforms import PLATFORMS  # noqa: PLC0415 - start-up
+    from wheelfit_runtime.platforms.tables.platforms import PLATFORMS  # noqa: PLC0415 - start-up
 
     yield from PLATFORMS
     if document is None:

@@ -21,8 +21,9 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
-from wheelfit.errors import Fault, FileProblem, InvalidProject, InvalidRequirement
+from wheelfit.errors import InvalidProject, InvalidRequirement
 from wheelfit.resolution.request import Asked
+from wheelfit_runtime.errors import Fault, FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

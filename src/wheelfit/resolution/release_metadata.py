@@ -16,28 +16,27 @@ from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
-from wheelfit.errors import (
-    BadMetadata,
+from wheelfit.errors import BadMetadata, InconsistentDocuments
+from wheelfit.sources.repository import TooCostly
+from wheelfit_runtime.errors import (
     Fault,
     FileProblem,
-    InconsistentDocuments,
     IntegrityError,
     InvalidDocument,
     UnexpectedStatus,
     Unreachable,
 )
-from wheelfit.sources.repository import TooCostly
-from wheelfit.wording import listed
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.errors import WheelfitError
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
+    from wheelfit_runtime.errors import WheelfitError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from packaging.specifiers import SpecifierSet
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.requirements import Requirement
-from wheelfit.errors import InvalidFilename, UserError
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import origin, redact, split_userinfo
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
-from wheelfit.errors import InvalidRequirement, UserError
-from wheelfit.patterns import pattern
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

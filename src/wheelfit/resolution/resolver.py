@@ -14,16 +14,7 @@ from packaging.version import Version
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
-from wheelfit.errors import (
-    HashMismatch,
-    InvalidMarker,
-    InvalidRequirement,
-    NoCompatibleWheel,
-    NoConsistentSet,
-    NoFit,
-    NoSolution,
-    UserError,
-)
+from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
 from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.cautions import about_mixture
@@ -39,6 +30,7 @@ from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +39,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
-    from wheelfit.errors import WheelfitError
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.joint_choice import Held, Settled
@@ -56,6 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present, Request
     from wheelfit.resolution.solver import Solved
+    from wheelfit_runtime.errors import WheelfitError
 
 
 def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:

@@ -12,13 +12,15 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import StorageUnavailable, WheelfitError
+from wheelfit.errors import StorageUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
+
+    from wheelfit_runtime.errors import WheelfitError
 
 
 _PROBE_WITHIN = 0.8

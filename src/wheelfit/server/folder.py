@@ -13,13 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import project_of
-from wheelfit.errors import WheelfitError
 from wheelfit.server.index import Content, content_of, url_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

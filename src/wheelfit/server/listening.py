@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import InvalidConfiguration, NeedsExtra
+from wheelfit.errors import NeedsExtra
 from wheelfit.server.connections import BoundedConnection, Bounds
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

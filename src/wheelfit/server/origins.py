@@ -11,9 +11,9 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer
 from wheelfit.sources.urls import is_loopback, origin
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

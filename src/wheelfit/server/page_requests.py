@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from wheelfit.errors import NetworkError, Unreachable
 from wheelfit.server.dependency import Dependency
 from wheelfit.sources.cached import conditions
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin
+from wheelfit_runtime.errors import NetworkError, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.errors import InvalidConfiguration, NeedsExtra
+from wheelfit.errors import NeedsExtra
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -10,7 +10,8 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import AttestationProblem, UserError
+from wheelfit.errors import AttestationProblem
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

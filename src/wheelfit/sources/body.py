@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.transport import Interrupted
+from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ Any number of processes may use one folder at once. An entry appears complete or
 not at all (temporary file, then rename), and carries its own checksum, so that
 one damaged by a crash or a full disk reads as absent. Nothing here fails: a
 store that cannot be read or written behaves as if it were empty, and says so. So
-does one that somebody else could have changed (`wheelfit.platforms.cache_folder`).
+does one that somebody else could have changed (`wheelfit_runtime.platforms.cache_folder`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.errors import IntegrityError
-from wheelfit.platforms.cache_folder import (
+from wheelfit.sources.hashes import check_file
+from wheelfit.sources.holding import Holder, hold_open
+from wheelfit_runtime.errors import IntegrityError
+from wheelfit_runtime.platforms.cache_folder import (
     is_own,
     make_folders,
     unsafe_folder,
     usable_cache_folder,
 )
-from wheelfit.sources.hashes import check_file
-from wheelfit.sources.holding import Holder, hold_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -11,10 +11,10 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import Unreachable
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

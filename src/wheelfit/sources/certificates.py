@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     import ssl

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit import __version__
-from wheelfit.errors import UnexpectedStatus, Unreachable
 from wheelfit.sources.body import read_body
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.retries import RETRY_STATUSES, RetryPolicy
@@ -26,6 +24,8 @@ from wheelfit.sources.urls import (
     split_userinfo,
     without_fragment,
 )
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

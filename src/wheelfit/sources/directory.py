@@ -12,12 +12,13 @@ from urllib.parse import quote_from_bytes
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename, InvalidPage, NetworkError
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.local_files import problem
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.urls import file_url, redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.errors import HashMismatch, InvalidWheel, UnexpectedStatus
-from wheelfit.patterns import pattern
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
@@ -22,6 +20,8 @@ from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.remote import RangeUnsupported
+from wheelfit_runtime.errors import HashMismatch, InvalidWheel, UnexpectedStatus
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable

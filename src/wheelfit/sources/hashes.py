@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import HashMismatch, IntegrityError
+from wheelfit_runtime.errors import HashMismatch, IntegrityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

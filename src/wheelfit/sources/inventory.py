@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.sources.cache import is_sound
 from wheelfit.sources.holding import held_alone
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
+from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.sources.cache import Store
 from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
 from wheelfit.sources.progress import NO_PROGRESS
@@ -17,6 +16,7 @@ from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.sources.wheel_store import WheelStore
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import NetworkError, ProjectNotFound
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
+from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

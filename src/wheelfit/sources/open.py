@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from wheelfit.errors import InvalidConfiguration
-from wheelfit.patterns import pattern
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
@@ -30,6 +28,8 @@ from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

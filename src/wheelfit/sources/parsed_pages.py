@@ -6,11 +6,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit import __version__
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidPage
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.html_links import read_links
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

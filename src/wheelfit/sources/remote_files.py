@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.cached import offline
@@ -29,6 +28,7 @@ from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import origin, redact
 from wheelfit.sources.wheel_store import WheelStore
+from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

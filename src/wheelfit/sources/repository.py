@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import NetworkError
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import HashMismatch, UnexpectedStatus, Unreachable
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix, announced_extent
+from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

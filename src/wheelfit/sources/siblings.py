@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel, NetworkError, WheelfitError
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.segments import StartOver
@@ -35,6 +34,7 @@ from wheelfit.wheels.remote import Span, Suffix
 from wheelfit.wheels.unpacked import TREE
 from wheelfit.wheels.unpacking import KnownFile
 from wheelfit.wheels.zip_directory import find_end
+from wheelfit_runtime.errors import InvalidWheel, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

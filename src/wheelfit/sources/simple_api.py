@@ -7,8 +7,6 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wheelfit.errors import InvalidPage
-from wheelfit.patterns import pattern
 from wheelfit.sources.page import (
     ACTIVE,
     NO_HASHES,
@@ -19,6 +17,8 @@ from wheelfit.sources.page import (
     Status,
 )
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 if sys.platform == "win32":
     from urllib.request import url2pathname

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.core.strict_toml import load
-from wheelfit.errors import WheelfitError
 from wheelfit.sources.urls import split_userinfo
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

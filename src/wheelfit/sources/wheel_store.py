@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidWheel
-from wheelfit.platforms.cache_folder import unsafe_folder
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.cache import key_of, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
+from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

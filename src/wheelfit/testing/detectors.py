@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Say anew what detection says: ``python -m wheelfit.testing.machines CAPTURED-MACHINE …``.
 
 Look at the difference before you keep it. A machine is added by ``wheelfit probe --record
-FOLDER`` and opened by `wheelfit.platforms.recording.open_recorded`.
+FOLDER`` and opened by `wheelfit_runtime.platforms.recording.open_recorded`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from wheelfit.platforms.recording import write_expected
+from wheelfit_runtime.platforms.recording import write_expected
 
 if __name__ == "__main__":
     for folder in sys.argv[1:]:

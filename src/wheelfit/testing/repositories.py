@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
+from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.errors import WheelfitError
     from wheelfit.sources.progress import Progress
     from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit_runtime.errors import WheelfitError
 
 __all__ = ["FakeRepository"]
 

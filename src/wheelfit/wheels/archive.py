@@ -19,10 +19,10 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import Fault, InvalidWheel
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_value
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, leads_out, parse_record
 from wheelfit.wheels.zip_archive import ZipArchive, unsound
+from wheelfit_runtime.errors import Fault, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,9 +10,10 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import NULL, OLD_NULL
 from wheelfit.core.metadata import losses, write_document
 from wheelfit.core.properties import EMPTY
-from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
+from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import InvalidWheel
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ import keyword
 import re
 from dataclasses import dataclass
 
-from wheelfit.errors import InvalidWheel
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.patterns import pattern
 
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = pattern(r"[\w.-]+")

@@ -6,8 +6,8 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.zip_directory import STORED
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,13 +13,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     find_end,
     local_header_size,
     parse_directory,
 )
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

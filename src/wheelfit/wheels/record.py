@@ -13,8 +13,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidWheel
-from wheelfit.patterns import pattern
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

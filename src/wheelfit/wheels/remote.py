@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import InvalidWheel, UnexpectedStatus
-from wheelfit.patterns import pattern
 from wheelfit.wheels.dist_info import MOST_METADATA, dist_info_folder
 from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
@@ -32,6 +30,8 @@ from wheelfit.wheels.zip_directory import (
     parse_directory,
     parse_directory_tail,
 )
+from wheelfit_runtime.errors import InvalidWheel, UnexpectedStatus
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

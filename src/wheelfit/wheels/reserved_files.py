@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.patterns import pattern
 from wheelfit.wheels.entry_points import is_interpreter_name
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

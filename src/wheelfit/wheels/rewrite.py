@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
 from wheelfit.wheels.paths import path_fault
@@ -34,6 +33,7 @@ from wheelfit.wheels.zip_writing import (
     encode_entry,
     encode_local_header,
 )
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

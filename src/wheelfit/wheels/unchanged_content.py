@@ -12,10 +12,10 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.cache_folder import own_users
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import TREE
 from wheelfit.wheels.unpacking import promised_rows
+from wheelfit_runtime.platforms.cache_folder import own_users
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import InvalidWheel
-from wheelfit.platforms.cache_folder import is_own, own_users
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
+from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.platforms.cache_folder import is_own, own_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

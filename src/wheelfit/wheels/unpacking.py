@@ -20,11 +20,11 @@ from dataclasses import replace
 from queue import Queue
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

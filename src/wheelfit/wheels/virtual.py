@@ -12,12 +12,12 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.record import RecordRow, format_record, row_for
 from wheelfit.wheels.rewrite import new_member
 from wheelfit.wheels.zip_directory import STORED
 from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.errors import Fault, FileProblem, InvalidWheel
 from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
 from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.inflate import inflate, inflate_whole
@@ -29,6 +28,7 @@ from wheelfit.wheels.zip_directory import (
     local_header_size,
     parse_directory,
 )
+from wheelfit_runtime.errors import Fault, FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -20,11 +20,11 @@ from wheelfit.building.abi.types import find_program
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem
 from wheelfit.sources.page import File
 from wheelfit.testing.binaries import elf_file
 from wheelfit.wheels.binaries.elf import Symbols
 from wheelfit.wheels.binaries.reading import symbols_in
+from wheelfit_runtime.errors import FileProblem
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from wheelfit.building.front_end.building import build_sdist, build_wheels
 from wheelfit.building.front_end.orders import BuildOrder
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.variants import PLAIN
-from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.testing.projects import write_project
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 
 class Here:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.building.front_end.delivery import deliver
-from wheelfit.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from wheelfit.building.front_end.flags import base_flags, flags_of, level_mark, with_flags
 from wheelfit.building.front_end.looking import Compiler
 from wheelfit.core.properties import PropertySet, parse_property
-from wheelfit.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration
 
 INTEL = {"platform_machine": "x86_64", "sys_platform": "linux"}
 ARM = {"platform_machine": "arm64", "sys_platform": "darwin"}

@@ -15,18 +15,13 @@ from server.uploading import DOCUMENT
 from wheelfit.building.publishing.acts import publish_as_one, publish_in_order
 from wheelfit.building.publishing.outgoing import Outgoing, collect
 from wheelfit.building.publishing.wire import WireSender
-from wheelfit.errors import (
-    FileProblem,
-    PolicyRefusal,
-    UnexpectedStatus,
-    Unreachable,
-    UploadRefused,
-)
+from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import FileProblem, PolicyRefusal, UnexpectedStatus, Unreachable
 
 FAST = canonicalize_name("fast")
 

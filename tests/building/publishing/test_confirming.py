@@ -7,9 +7,9 @@ from pathlib import Path
 
 from wheelfit.building.publishing.confirming import confirm
 from wheelfit.building.publishing.outgoing import collect
-from wheelfit.errors import Unreachable
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import Unreachable
 
 
 def test_patience(tmp_path: Path) -> None:

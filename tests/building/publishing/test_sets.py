@@ -25,9 +25,10 @@ from wheelfit.checking.findings import Severity
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
 from wheelfit.core.project_table import ProjectTable, read_project_table
-from wheelfit.errors import FileProblem, InconsistentDocuments, InvalidWheel
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 FAST = canonicalize_name("fast")
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -13,19 +13,18 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.outgoing import collect
 from wheelfit.building.publishing.wire import WireSender, read_attestations, read_pypirc
-from wheelfit.errors import (
-    AttestationProblem,
+from wheelfit.errors import AttestationProblem, UploadRefused
+from wheelfit.server.messages import Answer
+from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.credentials import Login
+from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import (
     InvalidConfiguration,
     NetworkError,
     PolicyRefusal,
     UnexpectedStatus,
     Unreachable,
-    UploadRefused,
 )
-from wheelfit.server.messages import Answer
-from wheelfit.sources.certificates import checking_context
-from wheelfit.sources.credentials import Login
-from wheelfit.testing.wheels import build_wheel
 
 pytest.importorskip("twine", reason="needs the extra `publish`")
 pytest.importorskip("python_multipart", reason="needs the extra `server`")

@@ -10,7 +10,7 @@ from packaging.version import Version
 from wheelfit.building.repack.configs import read_config
 from wheelfit.building.repack.edits import Edits
 from wheelfit.core.properties import parse_property
-from wheelfit.errors import InvalidDocument
+from wheelfit_runtime.errors import InvalidDocument
 
 OWN = b"""
 [metadata.torch]

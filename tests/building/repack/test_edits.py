@@ -10,7 +10,8 @@ from packaging.version import Version
 
 from wheelfit.building.repack.edits import NOTHING, Edits, apply_edits
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidRequirement, InvalidWheel
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import InvalidWheel
 
 NAME = parse_wheel_filename("torch_cu126-2.10.0+cu126-py3-none-any.whl")
 METADATA = (

@@ -16,10 +16,11 @@ from wheelfit.building.repack.wheel import repack_wheel
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
+from wheelfit.errors import InvalidFilename
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 MKL = parse_label("mkl")
 DOCUMENT = read_document(

@@ -25,12 +25,12 @@ from jsonschema import Draft202012Validator
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
-from wheelfit.errors import NoFit
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA, linux_target
+from wheelfit_runtime.errors import NoFit
 
 ALL = sorted(HOSTS)
 SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/bundle.json"

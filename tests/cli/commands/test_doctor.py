@@ -17,9 +17,9 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.cli.main import main
-from wheelfit.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR
 
 SetDriver = Callable[..., None]
 MACHINES = Path(__file__).parents[2] / "machines"

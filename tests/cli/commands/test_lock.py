@@ -263,7 +263,7 @@ import sys
 from wheelfit.cli.main import main
 code = main(sys.argv[1:])
 looked = [n for n in sys.modules if "platforms.probes" in n or n.endswith(".provider")]
-from wheelfit.platforms.discovery import Machine
+from wheelfit_runtime.platforms.discovery import Machine
 print(code, looked, Machine().detect("nvidia").status.value)
 """
 

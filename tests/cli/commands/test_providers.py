@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
-from wheelfit.platforms.families import namespaces
 from wheelfit.testing.plugins import fictional_hw, simple
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.platforms.families import namespaces
 
 pytestmark = pytest.mark.integration
 

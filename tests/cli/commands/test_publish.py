@@ -12,12 +12,12 @@ from cli.running import Runner, tree
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.operations.upload_logins import find_login
 from wheelfit.server.messages import Answer
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.projects import write_archive
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
+from wheelfit_runtime.errors import InvalidConfiguration
 
 pytest.importorskip("twine", reason="needs the extra `publish`")
 pytest.importorskip("python_multipart", reason="needs the extra `server`")

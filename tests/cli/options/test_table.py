@@ -17,7 +17,8 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.settings import SETTINGS, every_group
 from wheelfit.cli.options.table.output import OUTPUT
 from wheelfit.cli.options.values import FLAG, OneOf
-from wheelfit.errors import InvalidConfiguration, UsageError
+from wheelfit.errors import UsageError
+from wheelfit_runtime.errors import InvalidConfiguration
 
 
 def command_of(name: str) -> Command:

@@ -13,10 +13,10 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.selection import Outcome, Verdict
 from wheelfit.operations.machine import ChosenMachine
-from wheelfit.platforms.features import Detection
 from wheelfit.resolution.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.worlds import linux_target
+from wheelfit_runtime.platforms.features import Detection
 
 MACHINE = ChosenMachine(
     "this machine", linux_target(), FixedDetector(), None, ProviderPolicy(), (), ()

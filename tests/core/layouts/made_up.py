@@ -15,8 +15,8 @@ from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.core.providers import StaticProvider
-from wheelfit.errors import InvalidProperty
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 KEYS = {"$schema", "knows", "builds"}
 

@@ -16,8 +16,8 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.errors import InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 HOST = "https://variants-schema.wheelnext.dev"
 L2 = f"{HOST}/v0.0.2.json"

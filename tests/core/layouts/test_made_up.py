@@ -21,7 +21,8 @@ from wheelfit.core.metadata import check_document, losses, read_document, write_
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
-from wheelfit.errors import InvalidDocument, UnsupportedSchema
+from wheelfit.errors import UnsupportedSchema
+from wheelfit_runtime.errors import InvalidDocument
 
 REGISTRY = Registry(DEFAULT_REGISTRY.drafts, stable={1: StableLayout((1, 0, 0), MadeUp())})
 

@@ -14,7 +14,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 
 def document(**more: object) -> dict[str, Any]:

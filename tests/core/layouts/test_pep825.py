@@ -9,8 +9,8 @@ import pytest
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, StaticProvider
-from wheelfit.errors import InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 FIRST = "https://variants-schema.wheelnext.dev/peps/825/v0.1.0.json"
 SECOND = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"

@@ -16,8 +16,8 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.errors import InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 VALID: dict[str, Any] = {
     "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",

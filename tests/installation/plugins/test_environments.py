@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import EnvironmentUnavailable, HashMismatch, InvalidWheel
 from wheelfit.installation.interpreter import Interpreter, inspect_interpreter
 from wheelfit.installation.plugins.environments import (
     PluginEnvironment,
@@ -24,6 +23,7 @@ from wheelfit.installation.plugins.environments import (
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.plugins import simple
 from wheelfit.testing.wheels import unpack_wheel
+from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch, InvalidWheel
 
 PLUGIN = simple("acme", {"generation": ["2"]})
 

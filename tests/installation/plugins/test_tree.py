@@ -8,11 +8,11 @@ import pytest
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
-from wheelfit.errors import NoFit
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.tree import OnlyTrusted, resolve_plugin
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
+from wheelfit_runtime.errors import NoFit
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 ACME = parse_requirement("acme-provider>=1", allow_variant_markers=False)

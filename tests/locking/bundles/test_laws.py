@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from locking.entries import AMD, TARGET, X86_64, lock_table, wheel_name
 
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
-from wheelfit.errors import NoCompatibleWheel
 from wheelfit.locking.bundles.manifest import BundledFile
 from wheelfit.locking.bundles.reduction import Kept, reduced
 from wheelfit.locking.document import Lock
 from wheelfit.locking.selection import LockCandidates
-from wheelfit.platforms.features import FeatureConfig
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit.testing.worlds import NVIDIA
+from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 FEATURES = {
     "nvidia": ("cuda_version_lower_bound", ("12.8", "12.6", "11.8")),

@@ -13,7 +13,6 @@ from locking.entries import TARGET, lock_table, lock_world, plain_entry, world
 from packaging.tags import Tag
 
 from wheelfit.core.target import Target
-from wheelfit.errors import UnexpectedStatus, UserError
 from wheelfit.locking.document import Lock
 from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
@@ -21,6 +20,7 @@ from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit_runtime.errors import UnexpectedStatus, UserError
 
 FASTFFT = "fastfft-2.1-cp311-cp311-manylinux_2_28_x86_64-cu12.8.whl"
 CUDA = FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.8", "12.6"]}})

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import Core, Cpu
-from wheelfit.platforms.families.aarch64 import provider as aarch64
-from wheelfit.platforms.families.aarch64.tables import (
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import Core, Cpu
+from wheelfit_runtime.platforms.families.aarch64 import provider as aarch64
+from wheelfit_runtime.platforms.families.aarch64.tables import (
     APPENDED,
     CORE_VERSIONS,
     FEATURES,
     HWCAP_BITS,
     REQUIREMENTS,
 )
-from wheelfit.platforms.features import Detection
+from wheelfit_runtime.platforms.features import Detection
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms import recording
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.amd import provider as amd
-from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
-from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.amd import provider as amd
+from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[2] / "machines"
 

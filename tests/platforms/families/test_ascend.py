@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms import recording
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.ascend import provider as ascend
-from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
-from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms import recording
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.ascend import provider as ascend
+from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 
 MACHINES = Path(__file__).parents[2] / "machines"
 

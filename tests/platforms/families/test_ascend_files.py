@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.families.ascend import files as ascend_files
-from wheelfit.platforms.families.ascend.facts import AscendFiles
-from wheelfit.platforms.families.ascend.files import AscendSigns
-from wheelfit.platforms.probes.pci_devices import PciDevice
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.ascend import files as ascend_files
+from wheelfit_runtime.platforms.families.ascend.facts import AscendFiles
+from wheelfit_runtime.platforms.families.ascend.files import AscendSigns
+from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from wheelfit.platforms.families.aarch64 import auxv
-from wheelfit.platforms.families.aarch64.auxv import Hwcap
-from wheelfit.platforms.families.aarch64.tables import APPENDED, FEATURES
-from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.families.aarch64 import auxv
+from wheelfit_runtime.platforms.families.aarch64.auxv import Hwcap
+from wheelfit_runtime.platforms.families.aarch64.tables import APPENDED, FEATURES
+from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
 
 
 def test_both_words_are_found() -> None:

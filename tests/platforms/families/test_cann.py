@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.families.ascend import cann
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.ascend import cann
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

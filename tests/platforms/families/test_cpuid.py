@@ -11,15 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
-from wheelfit.platforms.families.x86_64 import cpuid
-from wheelfit.platforms.families.x86_64 import provider as x86_64
-from wheelfit.platforms.families.x86_64.tables import APPENDED, CPUID_FLAGS, FEATURES, LEVELS
-from wheelfit.platforms.features import Status
-from wheelfit.platforms.probes import proc_cpuinfo
-from wheelfit.platforms.recording import open_recorded
-from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
+from wheelfit_runtime.platforms.families.x86_64 import cpuid
+from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.families.x86_64.tables import (
+    APPENDED,
+    CPUID_FLAGS,
+    FEATURES,
+    LEVELS,
+)
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.recording import open_recorded
+from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -175,9 +180,9 @@ import ctypes, sys
 # From now on nothing that was writable becomes executable (PR_SET_MDWE, Linux 6.3).
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
     sys.exit(77)
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.x86_64 import cpuid
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.x86_64 import cpuid
+from wheelfit_runtime.platforms.surroundings import Surroundings
 assert cpuid.read(Surroundings()) is None
 print(*Machine(environ={}).detect("x86_64").features[0].values)
 """

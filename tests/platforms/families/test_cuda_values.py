@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.families.nvidia import cuda_values, tables
-from wheelfit.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.families.nvidia import cuda_values, tables
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 EVERY_DRIVER = [Capability(major, minor) for major in range(11, 16) for minor in range(21)]
 

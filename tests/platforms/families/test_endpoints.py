@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.endpoint import as_plugin_features
-from wheelfit.platforms.facts import Cpu
-from wheelfit.platforms.families import every, namespaces
-from wheelfit.platforms.families.aarch64 import provider as aarch64
-from wheelfit.platforms.families.amd import provider as amd
-from wheelfit.platforms.families.amd.facts import AmdDriver, AmdGpu
-from wheelfit.platforms.families.amd.tables import APPENDED_GFX, PUBLISHED_GFX
-from wheelfit.platforms.families.ascend import provider as ascend
-from wheelfit.platforms.families.ascend.facts import AscendCard, AscendDriver
-from wheelfit.platforms.families.intel import provider as intel
-from wheelfit.platforms.families.intel.facts import IntelDriver, IntelGpu
-from wheelfit.platforms.families.intel.tables import DEVICES
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.families.tpu import provider as tpu
-from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
-from wheelfit.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.endpoint import as_plugin_features
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.families import every, namespaces
+from wheelfit_runtime.platforms.families.aarch64 import provider as aarch64
+from wheelfit_runtime.platforms.families.amd import provider as amd
+from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.families.amd.tables import APPENDED_GFX, PUBLISHED_GFX
+from wheelfit_runtime.platforms.families.ascend import provider as ascend
+from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.families.intel import provider as intel
+from wheelfit_runtime.platforms.families.intel.facts import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.intel.tables import DEVICES
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.families.tpu import provider as tpu
+from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -170,6 +170,8 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
 
 def test_no_plugin_is_registered() -> None:
     """P-32: an installer is no plugin; tools that list plugins would write it into projects."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    found = set()
+    for file in (REPOSITORY / "pyproject.toml", REPOSITORY / "runtime" / "pyproject.toml"):
+        found |= set(tomllib.loads(file.read_text("utf-8"))["project"].get("entry-points", ()))
     # PyInstaller finds by this how it freezes what chooses at run time.
-    assert set(project["entry-points"]) == {"pyinstaller40"}
+    assert found == {"pyinstaller40"}

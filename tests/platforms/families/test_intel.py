@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platforms.pci_bus import add_intel_gpu, touch
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.intel import provider as intel
-from wheelfit.platforms.families.intel import tables
-from wheelfit.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.recording import RecordedProcesses
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.intel import provider as intel
+from wheelfit_runtime.platforms.families.intel import tables
+from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.recording import RecordedProcesses
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from platforms.pci_bus import add_device, add_intel_gpu, touch
 
-from wheelfit.platforms.families.intel import files as intel_files
-from wheelfit.platforms.families.intel.facts import IntelFiles
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.intel import files as intel_files
+from wheelfit_runtime.platforms.families.intel.facts import IntelFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 
 def _here(root: Path, **more: object) -> Surroundings:

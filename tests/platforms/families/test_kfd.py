@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.families.amd import kfd, tables
-from wheelfit.platforms.families.amd.facts import AmdGpu, KfdTopology
-from wheelfit.platforms.families.amd.kfd import KfdFiles
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.amd import kfd, tables
+from wheelfit_runtime.platforms.families.amd.facts import AmdGpu, KfdTopology
+from wheelfit_runtime.platforms.families.amd.kfd import KfdFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

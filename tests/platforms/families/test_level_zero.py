@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from platforms.pci_bus import add_intel_gpu
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.intel import level_zero, level_zero_child
-from wheelfit.platforms.families.intel.facts import DeviceIp, IntelFiles
-from wheelfit.platforms.features import Detection, Status
 from wheelfit.testing.drivers import FakeLevelZero
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.intel import level_zero, level_zero_child
+from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelFiles
+from wheelfit_runtime.platforms.features import Detection, Status
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
 LUNAR_LAKE = "8086:64a0 20.4.4 integrated Intel(R) Arc(TM) Graphics"

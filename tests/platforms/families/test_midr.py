@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wheelfit.platforms.facts import Core
-from wheelfit.platforms.families.aarch64 import midr
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.facts import Core
+from wheelfit_runtime.platforms.families.aarch64 import midr
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 
 def test_implementer_and_part_are_taken_out() -> None:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.families.ascend import npu_smi
-from wheelfit.platforms.families.ascend.facts import AscendCard
-from wheelfit.platforms.families.ascend.npu_smi import NpuTable
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.families.ascend import npu_smi
+from wheelfit_runtime.platforms.families.ascend.facts import AscendCard
+from wheelfit_runtime.platforms.families.ascend.npu_smi import NpuTable
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.platforms.children import Question
+    from wheelfit_runtime.platforms.children import Question
 
 NARROW = """+------------------------------------------------------------------------------+
 | npu-smi 23.0.rc3                                 Version: 23.0.rc3           |

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.nvidia import provider as nvidia
-from wheelfit.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 
 FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.families.nvidia import tables as nvidia
-from wheelfit.platforms.families.nvidia.first_devices import FIRST_DEVICE
+from wheelfit_runtime.platforms.families.nvidia import tables as nvidia
+from wheelfit_runtime.platforms.families.nvidia.first_devices import FIRST_DEVICE
 
 LIST = Path("/usr/share/misc/pci.ids")
 """Where Debian's package ``pci.ids`` puts the list of the PCI ID Project."""

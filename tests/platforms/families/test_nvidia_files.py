@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.families.nvidia import files as nvidia_files
-from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.families.nvidia import kernel as nvidia_kernel
-from wheelfit.platforms.surroundings import Surroundings
-from wheelfit.runtime.driver import read_driver
 from wheelfit.testing.drivers import add_nvidia_gpu
+from wheelfit_runtime.loader.driver import read_driver
+from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

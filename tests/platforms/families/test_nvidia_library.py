@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.nvidia import child as nvidia_child
-from wheelfit.platforms.families.nvidia import library as nvidia_library
-from wheelfit.platforms.families.nvidia.facts import NvidiaFiles
-from wheelfit.platforms.features import Detection, Status
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.nvidia import child as nvidia_child
+from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library
+from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.platforms.children import Question
     from wheelfit.testing.drivers import FakeDriver
+    from wheelfit_runtime.platforms.children import Question
 
 H100 = "9.0 NVIDIA H100"
 LIBRARIES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
@@ -218,7 +218,7 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
 ) -> None:
     """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
     program = (
-        "import sys\nfrom wheelfit.platforms.discovery import Machine\n"
+        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine\n"
         "machine = Machine(sys.argv[1], system='Linux', architecture='x86_64',\n"
         "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3]))\n"
         "found = machine.detect('nvidia')\n"

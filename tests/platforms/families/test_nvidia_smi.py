@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.nvidia import smi as nvidia_smi
-from wheelfit.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.nvidia import smi as nvidia_smi
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from pathlib import Path

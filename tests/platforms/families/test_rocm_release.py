@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.families.amd import rocm_release
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.amd import rocm_release
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

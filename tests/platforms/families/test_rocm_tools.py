@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.families.amd import rocm_tools
-from wheelfit.platforms.families.amd.facts import AmdGpu
-from wheelfit.platforms.families.amd.rocm_tools import Told
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.families.amd import rocm_tools
+from wheelfit_runtime.platforms.families.amd.facts import AmdGpu
+from wheelfit_runtime.platforms.families.amd.rocm_tools import Told
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.platforms.children import Question
+    from wheelfit_runtime.platforms.children import Question
 
 ENUMERATOR = "rocm_agent_enumerator -name"
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platforms.pci_bus import add_device, touch
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.families.tpu import provider as tpu
-from wheelfit.platforms.families.tpu.facts import TpuChip, TpuFiles
-from wheelfit.platforms.features import Detection, Evidence, Status
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.tpu import provider as tpu
+from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
 

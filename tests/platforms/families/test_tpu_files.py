@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from platforms.pci_bus import add_device, touch
 
-from wheelfit.platforms.families.tpu import files as tpu_files
-from wheelfit.platforms.families.tpu import tables
-from wheelfit.platforms.families.tpu.facts import TpuFiles
-from wheelfit.platforms.probes.pci_devices import PciDevice
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.tpu import files as tpu_files
+from wheelfit_runtime.platforms.families.tpu import tables
+from wheelfit_runtime.platforms.families.tpu.facts import TpuFiles
+from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 
 def _look(root: Path) -> TpuFiles:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import Cpu, CpuidRegisters, CpuidTable
-from wheelfit.platforms.families.x86_64 import provider as x86_64
-from wheelfit.platforms.families.x86_64.tables import APPENDED, FEATURES, LEVELS
-from wheelfit.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
+from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.families.x86_64.tables import APPENDED, FEATURES, LEVELS
+from wheelfit_runtime.platforms.features import Detection, Status
 
 V2 = LEVELS[1][1]
 V3 = V2 | LEVELS[2][1]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wheelfit.platforms.isolated import plugin_child
+from wheelfit_runtime.platforms.isolated import plugin_child
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

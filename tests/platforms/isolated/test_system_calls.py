@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from wheelfit.platforms.isolated.system_calls import filter_program, shared_memory
+from wheelfit_runtime.platforms.isolated.system_calls import filter_program, shared_memory
 
 X86_64, AARCH64 = 0xC000003E, 0xC00000B7
 ALLOWED, ASKED, DENIED = "allowed", "asked", "denied"

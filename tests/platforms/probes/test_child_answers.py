@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.platforms.children import Answer, Ending
-from wheelfit.platforms.features import Evidence
-from wheelfit.platforms.probes import child_answers
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.features import Evidence
+from wheelfit_runtime.platforms.probes import child_answers
 
 TRACE = b"\ncalling dlopen lib.so\nnoise\n\ncalling start\nmore noise"
 

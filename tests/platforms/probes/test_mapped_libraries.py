@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.probes.mapped_libraries import (
+from wheelfit_runtime.platforms.probes.mapped_libraries import (
     MappedFile,
     fingerprint,
     parse,
     read,
     soname,
 )
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MAPS = """\
 00400000-00401000 r-xp 00000000 08:01 17 /usr/bin/program with blanks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.probes import pci_devices
-from wheelfit.platforms.probes.pci_devices import PciDevice, PciFiles
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.probes import pci_devices
+from wheelfit_runtime.platforms.probes.pci_devices import PciDevice, PciFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

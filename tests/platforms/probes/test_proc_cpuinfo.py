@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wheelfit.platforms.facts import Core
-from wheelfit.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.facts import Core
+from wheelfit_runtime.platforms.probes import proc_cpuinfo
 
 
 def test_flags_are_those_of_every_processor() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.families.aarch64 import macos as arm_macos
-from wheelfit.platforms.families.aarch64.tables import APPENDED, FEATURES
-from wheelfit.platforms.families.x86_64 import macos as x86_macos
-from wheelfit.platforms.families.x86_64.tables import LEVELS
-from wheelfit.platforms.probes import sysctl
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.families.aarch64.tables import APPENDED, FEATURES
+from wheelfit_runtime.platforms.families.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.families.x86_64.tables import LEVELS
+from wheelfit_runtime.platforms.probes import sysctl
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 INTEL = {
     "machdep.cpu.features": b"FPU SSE3 SSSE3 SSE4.1 SSE4.2 CX16 POPCNT FMA AVX1.0 MOVBE F16C\0",

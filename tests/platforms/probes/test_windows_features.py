@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.families.aarch64 import tables as aarch64
-from wheelfit.platforms.families.x86_64 import tables as x86_64
-from wheelfit.platforms.probes import windows_features
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
+from wheelfit_runtime.platforms.probes import windows_features
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-import wheelfit
-from wheelfit.runtime.libraries.store_command import run as run_store
+import wheelfit_runtime
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
+from wheelfit_runtime.libraries.store_command import run as run_store
 
-SOURCE = str(Path(wheelfit.__file__).parents[1])
+SOURCE = str(Path(wheelfit_runtime.__file__).parents[1])
 BEGIN = """
 import ctypes, json, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 def tell(libraries):
     number = ctypes.c_int()
     libraries.handle("cudart").cudaRuntimeGetVersion(ctypes.byref(number))
@@ -71,7 +71,7 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
     def run(code: str, extra: Mapping[str, str] | None = None) -> Any:
         try_it = "\n".join(f"    {line}" for line in code.splitlines())
         whole = (
-            f"{BEGIN}\nfrom wheelfit.errors import WheelfitError\ntry:\n{try_it}\n"
+            f"{BEGIN}\nfrom wheelfit_runtime.errors import WheelfitError\ntry:\n{try_it}\n"
             "except WheelfitError as error:\n    answer = {'error': error.parts()}\n"
             "print(json.dumps(answer))"
         )

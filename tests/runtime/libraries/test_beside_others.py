@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-import wheelfit
-from wheelfit.runtime.libraries.families import family_named
+import wheelfit_runtime
+from wheelfit_runtime.libraries.families import family_named
 
 PATHFINDER = """
 import json, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 cuda = initialize_cuda(sys.argv[1], ["cudart"])
 from cuda.pathfinder import load_nvidia_dynamic_lib
 found = load_nvidia_dynamic_lib("cudart")
@@ -30,7 +30,7 @@ print(json.dumps([cuda.path("cudart"), found.abs_path, found.was_already_loaded_
 
 BEGIN = """
 import json, os, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 cuda = initialize_cuda(sys.argv[1], ["cudart", "nvrtc", "nvvm", "nvjitlink", "curand", "cccl"])
 os.environ["CUDA_PATH"] = root = cuda.root()
 def tell(*told):
@@ -93,7 +93,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("beside-others")
     left_out = ("WHEELFIT_", "CUDA_", "NUMBA_", "CUPY_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
-    environ = {**kept, "PYTHONPATH": str(Path(wheelfit.__file__).parents[1])}
+    environ = {**kept, "PYTHONPATH": str(Path(wheelfit_runtime.__file__).parents[1])}
     environ |= {"WHEELFIT_LIBRARY_STORE": str(folder / "store"), "HOME": str(folder)}
 
     def call(python: Path, code: str, asked: str) -> Any:

@@ -45,7 +45,7 @@ def test_a_start_imports_little(environ: dict[str, str]) -> None:
     code = """
 import sys
 before = set(sys.modules)
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 initialize_cuda("12")
 print(*sorted(set(sys.modules) - before))
 """
@@ -56,7 +56,8 @@ print(*sorted(set(sys.modules) - before))
     heavy = {"re", "json", "typing", "dataclasses", "pathlib", "hashlib", "subprocess", "urllib"}
     heavy |= {"collections", "contextlib", "functools", "shutil"}
     assert not heavy & imported
-    assert {name.partition(".")[0] for name in imported} <= {*sys.stdlib_module_names, "wheelfit"}
+    top_level = {name.partition(".")[0] for name in imported}
+    assert top_level <= {*sys.stdlib_module_names, "wheelfit_runtime"}
 
 
 def test_a_later_call_gives_the_same(program: Program) -> None:
@@ -127,7 +128,7 @@ def test_a_traceback_has_all_parts(
     asked: str, words: list[str], environ: dict[str, str], index: RecordingIndex
 ) -> None:
     """In a traceback, which is what most people see, stands what to do next; nobody was asked."""
-    code = f"from wheelfit.runtime import initialize_cuda; initialize_cuda({asked})"
+    code = f"from wheelfit_runtime import initialize_cuda; initialize_cuda({asked})"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
     )
@@ -213,7 +214,7 @@ def test_several_first_starts(
 ) -> None:
     """Processes that start together download each wheel once, and all have it."""
     index.faults.delay["/files/"] = 0.3
-    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    code = "from wheelfit_runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
     running = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(4)]
     assert [one.wait(60) for one in running] == [0] * 4
     wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
@@ -225,7 +226,7 @@ def test_threads_and_forks(environ: dict[str, str]) -> None:
     code = """
 import os, threading
 from concurrent.futures import ThreadPoolExecutor
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 def forked(ask):
     child = os.fork()
     if not child:

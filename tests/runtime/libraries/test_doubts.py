@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.errors import NoCompatibleWheel
-from wheelfit.platforms.families.nvidia.kernel import KernelGpu
-from wheelfit.runtime.driver import Driver
-from wheelfit.runtime.libraries.bringing import prepare
-from wheelfit.runtime.libraries.doubts import doubts_about
 from wheelfit.testing.drivers import FakeDriver
+from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.doubts import doubts_about
+from wheelfit_runtime.loader.driver import Driver
+from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

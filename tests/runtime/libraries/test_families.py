@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.errors import UserError
-from wheelfit.runtime.libraries.families import Family, family_named, names
+from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.libraries.families import Family, family_named, names
 
 FAMILIES = [family_named(name) for name in names()]
 

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
-from wheelfit.errors import (
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.index import RecordingIndex
+from wheelfit_runtime.errors import (
     InvalidPage,
     NetworkError,
     NoCompatibleWheel,
@@ -25,16 +28,13 @@ from wheelfit.errors import (
     UserError,
     WheelfitError,
 )
-from wheelfit.runtime.libraries.https_client import BUNDLES, trusting
-from wheelfit.runtime.libraries.index_page import read_page
-from wheelfit.runtime.libraries.machine import this_machine
-from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.transport_http import HttpTransport
-from wheelfit.runtime.libraries.versions import Requirement, parse_requirement, parse_version
-from wheelfit.runtime.libraries.wheels import Listed, shown
-from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
-from wheelfit.testing.index import RecordingIndex
+from wheelfit_runtime.libraries.https_client import BUNDLES, trusting
+from wheelfit_runtime.libraries.index_page import read_page
+from wheelfit_runtime.libraries.machine import this_machine
+from wheelfit_runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.transport_http import HttpTransport
+from wheelfit_runtime.libraries.versions import Requirement, parse_requirement, parse_version
+from wheelfit_runtime.libraries.wheels import Listed, shown
 
 CUDART = "nvidia-cuda-runtime-cu12"
 SILENT = Progress(None)

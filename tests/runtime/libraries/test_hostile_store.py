@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from wheelfit.runtime.libraries.files import read_fields, write_fields
-from wheelfit.runtime.libraries.locks import locked
-from wheelfit.runtime.libraries.store import Store
-from wheelfit.runtime.libraries.verifying import sha256_of
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
+from wheelfit_runtime.libraries.files import read_fields, write_fields
+from wheelfit_runtime.libraries.locks import locked
+from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.verifying import sha256_of
 
 Program = Callable[..., Any]
 Command = Callable[..., tuple[int, Any]]
@@ -263,7 +263,7 @@ def test_what_may_confuse_pip(
         "PYTHONWARNINGS": "error",
         "WHEELFIT_LIBRARY_TRANSPORT": "pip",
     }
-    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    code = "from wheelfit_runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
     script = tmp_path / "scripts" / "program.py"
     script.parent.mkdir()
     script.write_text(code)
@@ -273,7 +273,7 @@ def test_what_may_confuse_pip(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     index.faults.login = ("me", "secret")
-    asked = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12.4"]
+    asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12.4"]
     wrong = index.url_with_login("me", "wr0ng")
     done = subprocess.run(
         [*asked, "cudart", "--index-url", wrong],
@@ -295,7 +295,7 @@ def test_interrupted_from_the_keyboard(
     """Interrupted in a download it ends with 130, without children and without leftovers."""
     wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
     index.faults.silence[wheel] = 10
-    asked = [sys.executable, "-m", "wheelfit.runtime", "store", "prefetch", "cuda", "12", "cudart"]
+    asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12", "cudart"]
     with subprocess.Popen(
         [*asked, "--transport", transport], env=environ, stderr=subprocess.PIPE, text=True
     ) as running:
@@ -333,7 +333,7 @@ def test_a_file_system_far_away(environ: dict[str, str], command: Command, tmp_p
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-o", str(shim), str(tmp_path / "far.c")], check=True
     )
-    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    code = "from wheelfit_runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
     extra = {**environ, "LD_PRELOAD": str(shim)}
     running = [subprocess.Popen([sys.executable, "-c", code], env=extra) for _ in range(4)]
     assert [one.wait(60) for one in running] == [0] * 4

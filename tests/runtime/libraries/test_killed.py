@@ -11,11 +11,11 @@ pytestmark = pytest.mark.integration
 
 STEPS = """
 import os, signal, shutil, sys
-from wheelfit.runtime.driver import Driver
-from wheelfit.runtime.libraries import selecting
-from wheelfit.runtime.libraries.bringing import prepare
-from wheelfit.runtime.libraries.store import Store
-from wheelfit.runtime.libraries.verifying import damage_of
+from wheelfit_runtime.loader.driver import Driver
+from wheelfit_runtime.libraries import selecting
+from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.verifying import damage_of
 root = os.environ["WHEELFIT_LIBRARY_STORE"]
 EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.rmdir", "os.scandir")
 

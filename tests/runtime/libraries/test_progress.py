@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 
-from wheelfit.runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.progress import Progress
 
 
 def test_progress_waits_and_then_tells() -> None:

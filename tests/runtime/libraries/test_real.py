@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-import wheelfit
-from wheelfit.errors import Unreachable
-from wheelfit.runtime.driver import Driver
-from wheelfit.runtime.libraries.bringing import prepare
-from wheelfit.runtime.libraries.families import family_named
-from wheelfit.runtime.libraries.machine import Machine, refuse_unfit
-from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.settings import usual_index
-from wheelfit.runtime.libraries.transport_http import HttpTransport
-from wheelfit.runtime.libraries.versions import Requirement
+import wheelfit_runtime
 from wheelfit.testing.drivers import FakeDriver
+from wheelfit_runtime.errors import Unreachable
+from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.families import family_named
+from wheelfit_runtime.libraries.machine import Machine, refuse_unfit
+from wheelfit_runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.settings import usual_index
+from wheelfit_runtime.libraries.transport_http import HttpTransport
+from wheelfit_runtime.libraries.versions import Requirement
+from wheelfit_runtime.loader.driver import Driver
 
 pytestmark = [
     pytest.mark.usefixtures("registry"),
@@ -38,7 +38,7 @@ STEMS = family_named("cuda").stems
 
 CUDART = """
 import ctypes, json, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 cuda = initialize_cuda(sys.argv[1], ["cudart"])
 cudart = cuda.handle("cudart")
 def number(function):
@@ -53,9 +53,9 @@ print(json.dumps({
 
 PREPARED = """
 import json, sys
-from wheelfit.runtime.driver import Driver
-from wheelfit.runtime.libraries.bringing import prepare
-from wheelfit.runtime.libraries.settings import store_folder
+from wheelfit_runtime.loader.driver import Driver
+from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.settings import store_folder
 import os
 chosen = prepare("cuda", sys.argv[1], ["cudart"], driver=Driver(None)).libraries[0]
 print(json.dumps(f"{store_folder(os.environ)}/store/{chosen.sha256}/tree/{chosen.path}"))
@@ -63,8 +63,8 @@ print(json.dumps(f"{store_folder(os.environ)}/store/{chosen.sha256}/tree/{chosen
 
 COMPARED = """
 import ctypes, json, sys
-from wheelfit.errors import WheelfitError
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime import initialize_cuda
 try:
     initialize_cuda(sys.argv[1], ["cudart"])
     ours = ""
@@ -76,7 +76,7 @@ print(json.dumps([ours, theirs]))
 
 NVRTC = """
 import ctypes, json, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 cuda = initialize_cuda(sys.argv[1], ["nvrtc"])
 nvrtc = cuda.handle("nvrtc")
 source = b'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
@@ -96,7 +96,7 @@ print(json.dumps([cuda.version, compile(b"compute_90", "PTX"), compile(b"sm_90",
 
 COMPONENTS = """
 import ctypes, json, sys
-from wheelfit.runtime import initialize_cuda
+from wheelfit_runtime import initialize_cuda
 asked, *components = sys.argv[1].split()
 cuda = initialize_cuda(asked, components)
 INT, SIZE = ctypes.c_int, ctypes.c_size_t
@@ -151,7 +151,7 @@ print(json.dumps([told, mapped, cuda.paths]))
 def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Iterator[Real]:
     """Give a function that runs a program of an environment with pip, and one store for all."""
     folder = tmp_path_factory.mktemp("real")
-    source = str(Path(wheelfit.__file__).parents[1])
+    source = str(Path(wheelfit_runtime.__file__).parents[1])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WHEELFIT_")}
     environ = {**kept, "PYTHONPATH": source, "WHEELFIT_LIBRARY_STORE": str(folder / "store")}
     environ["WHEELFIT_LIBRARY_TRANSPORT"] = "pip"
@@ -323,7 +323,7 @@ def test_mkl_computes(real: Real) -> None:
     """Intel's MKL comes with OpenMP, finds the part for this processor, and multiplies."""
     code = """
 import ctypes, json, sys
-from wheelfit.runtime import initialize
+from wheelfit_runtime import initialize
 mkl = initialize("oneapi", sys.argv[1]).handle("mkl")
 words = ctypes.create_string_buffer(200)
 mkl.MKL_Get_Version_String(words, 200)
@@ -342,7 +342,7 @@ def test_sycl_loads(real: Real) -> None:
     """Intel's SYCL comes with what it needs, though texts lie among its libraries."""
     code = """
 import json, sys
-from wheelfit.runtime import initialize
+from wheelfit_runtime import initialize
 sycl = initialize("oneapi", sys.argv[1], ["sycl"])
 print(json.dumps([list(sycl.paths), sycl.handle("ur").urLoaderInit(0, None)]))
 """
@@ -357,7 +357,7 @@ def test_another_family(real: Real) -> None:
     """Intel's oneTBB comes the same way."""
     code = """
 import json, sys
-from wheelfit.runtime import initialize
+from wheelfit_runtime import initialize
 tbb = initialize("onetbb", sys.argv[1], ["tbb", "tcm"])
 print(json.dumps([list(tbb.paths), tbb.handle("tbb").TBB_runtime_interface_version()]))
 """

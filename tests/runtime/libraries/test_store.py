@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from wheelfit.runtime.libraries.files import read_fields, write_fields
-from wheelfit.runtime.libraries.keeping import keep, working_folder
-from wheelfit.runtime.libraries.locks import locked
-from wheelfit.runtime.libraries.store import Store
-from wheelfit.runtime.libraries.verifying import damage_of
+from wheelfit_runtime.libraries.files import read_fields, write_fields
+from wheelfit_runtime.libraries.keeping import keep, working_folder
+from wheelfit_runtime.libraries.locks import locked
+from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.verifying import damage_of
 
 CUDART = "nvidia-cuda-runtime-cu12"
 
@@ -96,10 +96,10 @@ def test_a_disk_that_is_full(environ: dict[str, str], tmp_path: Path) -> None:
     """On a full disk it is said, nothing half-written stays, and with space it works."""
     inner = (
         f"mount -t tmpfs -o size=48k,mode=755 none {tmp_path / 'store'} && "
-        f"{sys.executable} -m wheelfit.runtime store prefetch cuda 12; "
+        f"{sys.executable} -m wheelfit_runtime store prefetch cuda 12; "
         f"echo status $?; find {tmp_path / 'store' / 'partial'} -type f | wc -l; "
         f"mount -o remount,size=8m {tmp_path / 'store'} && "
-        f"{sys.executable} -m wheelfit.runtime store prefetch cuda 12; echo status $?"
+        f"{sys.executable} -m wheelfit_runtime store prefetch cuda 12; echo status $?"
     )
     (tmp_path / "store").mkdir()
     unshare = shutil.which("unshare")
@@ -118,7 +118,7 @@ def test_a_disk_that_is_full(environ: dict[str, str], tmp_path: Path) -> None:
 def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> None:
     """A write that the system refuses is said, and leaves nothing behind."""
     code = (
-        "import resource, signal, sys; from wheelfit.runtime.__main__ import main\n"
+        "import resource, signal, sys; from wheelfit_runtime.__main__ import main\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "sys.exit(main(['store', 'prefetch', 'cuda', '12']))"

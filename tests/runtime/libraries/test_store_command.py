@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from wheelfit.runtime.libraries.store_command import run
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
+from wheelfit_runtime.libraries.store_command import run
 
 CUDART = "nvidia-cuda-runtime-cu12"
 

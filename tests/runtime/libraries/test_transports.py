@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from wheelfit.errors import (
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import (
     HashMismatch,
     IntegrityError,
     InvalidLock,
@@ -24,17 +26,15 @@ from wheelfit.errors import (
     Unreachable,
     UserError,
 )
-from wheelfit.runtime.libraries.index_page import read_page
-from wheelfit.runtime.libraries.lock_input import read_lock
-from wheelfit.runtime.libraries.machine import Machine, this_machine
-from wheelfit.runtime.libraries.progress import Progress
-from wheelfit.runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
-from wheelfit.runtime.libraries.transport_http import HttpTransport
-from wheelfit.runtime.libraries.transports import transport_for
-from wheelfit.runtime.libraries.versions import Requirement
-from wheelfit.runtime.libraries.wheels import Listed
-from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.libraries.index_page import read_page
+from wheelfit_runtime.libraries.lock_input import read_lock
+from wheelfit_runtime.libraries.machine import Machine, this_machine
+from wheelfit_runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
+from wheelfit_runtime.libraries.transport_http import HttpTransport
+from wheelfit_runtime.libraries.transports import transport_for
+from wheelfit_runtime.libraries.versions import Requirement
+from wheelfit_runtime.libraries.wheels import Listed
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import HashMismatch, InvalidWheel
-from wheelfit.runtime.libraries.verifying import sha256_of, unpack
-from wheelfit.runtime.libraries.wheels import Listed
+from wheelfit_runtime.errors import HashMismatch, InvalidWheel
+from wheelfit_runtime.libraries.verifying import sha256_of, unpack
+from wheelfit_runtime.libraries.wheels import Listed
 
 CUDART = "nvidia-cuda-runtime-cu12"
 

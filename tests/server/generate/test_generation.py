@@ -23,9 +23,10 @@ from server.generate.folders import DOCUMENT, Site, build_release
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.metadata import check_document
-from wheelfit.errors import EnvironmentBusy, FileProblem, UserError
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
+from wheelfit_runtime.errors import FileProblem, UserError
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ import pytest
 from server.generate.folders import Site, build_release
 from server.services import ObjectStorage
 
-from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, StorageUnavailable
+from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.object_store import StoreTarget, open_store
 from wheelfit.server.storage import hint_for
 from wheelfit.server.store.opening import open_blobs
+from wheelfit_runtime.errors import InvalidConfiguration
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from server.running import basic, bearer
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-from wheelfit.errors import StorageUnavailable, UnexpectedStatus
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.dependency import Dependency
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.discretion import DiscreetIndex
@@ -29,6 +29,7 @@ from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import Scope
 from wheelfit.server.store.tokens import issue
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import UnexpectedStatus
 
 pytest.importorskip("prometheus_client", reason="needs the extra `server`")
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)

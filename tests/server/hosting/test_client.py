@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from wheelfit.errors import InvalidPage, Unreachable
 from wheelfit.server.hosting.client import ServerAdministration, is_index_server
+from wheelfit_runtime.errors import InvalidPage, Unreachable
 
 
 @contextmanager

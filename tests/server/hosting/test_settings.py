@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.sources.page import OtherPages
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 
 def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:

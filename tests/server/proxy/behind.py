@@ -17,7 +17,6 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
-from wheelfit.errors import UnknownHost
 from wheelfit.server.admission import Admission
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Proxy
@@ -28,6 +27,7 @@ from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit_runtime.errors import UnknownHost
 
 __all__ = ["JSON", "LINUX", "PIP", "UV", "Behind", "body", "target_of", "user_agent"]
 

@@ -8,8 +8,8 @@ import pytest
 from server.site.browser import Tab
 
 from wheelfit.operations.hosts import host_text
-from wheelfit.platforms.presets import compose
 from wheelfit.resolution.preset_hosts import host_of_preset
+from wheelfit_runtime.platforms.presets import compose
 
 pytestmark = pytest.mark.integration
 

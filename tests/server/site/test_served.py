@@ -11,9 +11,9 @@ from server.site.documents import Document
 from server.site.indexes import DOCUMENT
 
 from wheelfit.operations.hosts import host_text
-from wheelfit.platforms.presets import compose
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.platforms.presets import compose
 
 pytestmark = pytest.mark.integration
 

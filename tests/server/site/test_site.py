@@ -10,9 +10,8 @@ import pytest
 from server.site.documents import Document
 from server.site.indexes import DOCUMENT, MemoryIndex, fast_fft, many_variants
 
-from wheelfit.errors import StorageUnavailable, Unreachable
+from wheelfit.errors import StorageUnavailable
 from wheelfit.operations.hosts import host_text
-from wheelfit.platforms.presets import compose
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.index import Content, Elsewhere, url_of
@@ -22,6 +21,8 @@ from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import Unreachable
+from wheelfit_runtime.platforms.presets import compose
 
 pytest.importorskip("jinja2", reason="needs the extra `server`")
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from server.services import ObjectStorage
 
-from wheelfit.errors import InvalidConfiguration, StorageUnavailable
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.store.blobs import Blobs, put
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
+from wheelfit_runtime.errors import InvalidConfiguration
 
 CONTENT = random.Random(7).randbytes(3_000_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wheelfit.errors import NetworkError
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
@@ -16,6 +15,7 @@ from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.opening import open_mirror
 from wheelfit.server.upstream.pulled import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
+from wheelfit_runtime.errors import NetworkError
 
 __all__ = ["JSON", "Clock", "Mirroring", "read"]
 

@@ -10,7 +10,6 @@ import pytest
 from packaging.utils import NormalizedName, canonicalize_name
 from server.upstream.mirroring import Mirroring, read
 
-from wheelfit.errors import InvalidConfiguration, NetworkError
 from wheelfit.server.declared import Declared
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.index import Content
@@ -23,6 +22,7 @@ from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
 
 Opener = Callable[..., Mirroring]
 SMALL = canonicalize_name("small")

@@ -16,7 +16,6 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
-from wheelfit.errors import InvalidConfiguration, NetworkError
 from wheelfit.server.admission import Admission
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
@@ -28,6 +27,7 @@ from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
 
 Opener = Callable[..., Mirroring]
 SMALL = "small-1.0-py3-none-any.whl"

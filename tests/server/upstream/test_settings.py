@@ -9,7 +9,6 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.tables import FirstFault, Table
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
@@ -17,6 +16,7 @@ from wheelfit.server.upstream.settings import (
     mirror_of_table,
     mirror_of_text,
 )
+from wheelfit_runtime.errors import InvalidConfiguration
 
 read_settings = pytest.importorskip(
     "wheelfit.server.hosting.settings", reason="needs the extra `server`"

@@ -11,13 +11,13 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import Mirroring
 
-from wheelfit.errors import Unreachable
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.opening import open_mirrors
 from wheelfit.server.upstream.pages import MOST
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
+from wheelfit_runtime.errors import Unreachable
 
 Opener = Callable[..., Mirroring]
 HTML = "text/html"

@@ -16,7 +16,6 @@ from typing import BinaryIO
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.testing.binaries import (
     elf_file,
     fat_binary,
@@ -29,6 +28,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.facts import Binary, Format, IsaLevels, MinimumSystem, SymbolVersion
 from wheelfit.wheels.binaries.reading import binaries_of, read_binary, symbols_in
 from wheelfit.wheels.binaries.window import Allowance, Unreadable, Window
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 ARM, INTEL = 0x0100000C, 0x01000007
 FULL_ELF = elf_file(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
 from wheelfit.building.abi.reading import read_libraries
 from wheelfit.building.abi.types import changed_types
-from wheelfit.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

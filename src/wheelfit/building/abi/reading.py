@@ -6,11 +6,11 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.elf import MAGIC
 from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
 from wheelfit.wheels.binaries.window import Unreadable
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,9 +33,10 @@ from wheelfit.building.front_end.source import open_source
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
-from wheelfit.errors import BuildFailed, FileProblem, InvalidConfiguration, InvalidDocument
+from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.wheels.binaries.optimisation import require_readers
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -14,9 +14,10 @@ from wheelfit.core.core_metadata import edited, read_metadata, without_variant_m
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import BuildFailed, IntegrityError, InvalidFilename
+from wheelfit.errors import BuildFailed, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
+from wheelfit_runtime.errors import IntegrityError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

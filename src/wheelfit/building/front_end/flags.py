@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
-from wheelfit.platforms.families.aarch64 import tables as aarch64
-from wheelfit.platforms.families.x86_64 import tables as x86_64
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

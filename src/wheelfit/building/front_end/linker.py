@@ -6,8 +6,8 @@ import shlex
 import shutil
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.children import run
 from wheelfit.wheels.binaries.reading import read_binary
+from wheelfit_runtime.platforms.children import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

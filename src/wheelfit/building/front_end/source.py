@@ -14,10 +14,10 @@ from packaging.version import InvalidVersion
 from wheelfit.core import strict_toml
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import FileProblem
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
 from wheelfit.projects.static_metadata import is_project
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName

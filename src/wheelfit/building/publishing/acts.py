@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wheelfit.building.publishing.completeness import compare
-from wheelfit.errors import (
+from wheelfit.errors import UploadRefused
+from wheelfit_runtime.errors import (
     FileProblem,
     NetworkError,
     PolicyRefusal,
     UnexpectedStatus,
-    UploadRefused,
     UserError,
 )
 

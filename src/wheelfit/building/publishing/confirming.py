@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.completeness import compare
-from wheelfit.errors import WheelfitError
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

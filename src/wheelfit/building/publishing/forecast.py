@@ -10,8 +10,8 @@ from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LA
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.listings import sort_files
 from wheelfit.core.sizes import size_in_words
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

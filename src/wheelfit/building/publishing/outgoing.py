@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from packaging.utils import parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import FileProblem, InvalidFilename
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -16,19 +16,16 @@ from packaging.metadata import parse_email
 
 from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.core.filename import index_file_name
-from wheelfit.errors import (
-    AttestationProblem,
+from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra, UploadRefused
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import (
     InvalidConfiguration,
-    InvalidSource,
-    NeedsExtra,
     PolicyRefusal,
     UnexpectedStatus,
     Unreachable,
-    UploadRefused,
 )
-from wheelfit.patterns import pattern
-from wheelfit.sources.urls import redact
-from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     import ssl

@@ -18,7 +18,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import Fault, InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from packaging.version import Version
 from wheelfit.building.variant_wheel import NOT_NEEDED
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.dist_info import header_value
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -76,7 +76,7 @@ def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
     import os
     from argparse import Namespace
 
-    from wheelfit.errors import FileProblem
+    from wheelfit_runtime.errors import FileProblem
 
     if arguments.project and not os.path.lexists(arguments.project):
         raise FileProblem("there is no such project", where=arguments.project)

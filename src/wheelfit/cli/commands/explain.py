@@ -43,9 +43,9 @@ OPTIONS = (
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Explain what was named; the exit code is 3 when something has no wheel that fits."""
     from wheelfit.cli.requests import request_of
-    from wheelfit.errors import NoCompatibleWheel
     from wheelfit.operations.context import Context
     from wheelfit.operations.explain import ExplainRequest, explain, overview
+    from wheelfit_runtime.errors import NoCompatibleWheel
 
     request, context = request_of(ExplainRequest, arguments), Context(environ, output)
     if request.all:

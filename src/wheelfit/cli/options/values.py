@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wheelfit.errors import InvalidConfiguration, UserError
+from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.text import in_one_line
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding, Report, Unchecked

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelfit.cli.output import Output, Style
-    from wheelfit.platforms.features import Detection, Evidence
+    from wheelfit_runtime.platforms.features import Detection, Evidence
 
 _SHOWN = 6
 """How many values of a long list are shown without ``--verbose``."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit import __version__
 from wheelfit.cli.render.findings import finding_lines, summary_line
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
-from wheelfit.wording import count_of
+from wheelfit_runtime import __version__
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.families import Build
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.diagnosis import Diagnosis
-    from wheelfit.platforms.features import Detection
+    from wheelfit_runtime.platforms.features import Detection
 
 _STATUS: dict[str, Style] = {
     "supported": "good",

@@ -6,7 +6,7 @@ from collections import Counter
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.text import columns
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.operations.explain import tags_in_words
 from wheelfit.operations.sizes import size_words
 from wheelfit.operations.text import in_one_line
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.operations.providers import VERSIONS_NAMESPACE
 from wheelfit.operations.text import columns
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

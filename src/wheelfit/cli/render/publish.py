@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.cli.render.check import FAULTS, exit_code, show_findings
 from wheelfit.operations.sizes import size_words
 from wheelfit.operations.text import columns
-from wheelfit.wording import count_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output

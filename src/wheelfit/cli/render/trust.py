@@ -9,7 +9,7 @@ from wheelfit.cli.render.detections import shortened
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
-    from wheelfit.platforms.features import Detection
+    from wheelfit_runtime.platforms.features import Detection
 
 
 def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:

@@ -15,7 +15,8 @@ from wheelfit.core.layouts.march import MARCH
 from wheelfit.core.layouts.pep825 import PEP825, PEP825_FIRST
 from wheelfit.core.layouts.pep850 import PEP850
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, UnsupportedSchema
+from wheelfit.errors import UnsupportedSchema
+from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

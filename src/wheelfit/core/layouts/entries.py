@@ -19,7 +19,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.errors import InvalidRequirement
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

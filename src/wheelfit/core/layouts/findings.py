@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.degradations import Degradation
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import Fault
+from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

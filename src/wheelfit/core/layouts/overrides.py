@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.layouts.priorities import Prefixes, put_first
 from wheelfit.core.properties import Feature
 from wheelfit.core.providers import StaticProvider
-from wheelfit.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wheelfit.core.versions import is_endless
-from wheelfit.patterns import pattern
+from wheelfit_runtime.patterns import pattern
 
 KEY = "$schema"
 HOST = "variants-schema.wheelnext.dev"

@@ -24,9 +24,7 @@ from wheelfit.errors import (
     InvalidFilename,
     InvalidRequirement,
     InvalidSource,
-    InvalidWheel,
     SourceOff,
-    UserError,
 )
 from wheelfit.installation.builds.cache import KIND, BuiltWheel
 from wheelfit.installation.builds.projects import open_given, open_listed
@@ -43,6 +41,7 @@ from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.unpacking import unpack
+from wheelfit_runtime.errors import InvalidWheel, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -12,15 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import EnvironmentUnavailable, InvalidRequirement, UserError, WheelfitError
+from wheelfit.errors import InvalidRequirement
 from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.installed import by_name
 from wheelfit.installation.plan import plan
-from wheelfit.platforms.children import run
 from wheelfit.resolution.request import Asked, Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import EnvironmentUnavailable, UserError, WheelfitError
+from wheelfit_runtime.platforms.children import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from wheelfit.errors import FileProblem, HashMismatch, InvalidSource, UserError
+from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive, is_repository_url, release_of
 from wheelfit.projects.static_metadata import is_project, of_archive, of_project_file
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
+from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

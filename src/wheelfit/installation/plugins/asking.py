@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
-from wheelfit.errors import HashMismatch, NoFit, WheelfitError
 from wheelfit.installation.plugins.tree import OnlyTrusted, resolve_plugin
-from wheelfit.platforms.features import Detection, Evidence, PluginOrigin, Status
-from wheelfit.platforms.plugin_process import ask
 from wheelfit.resolution.once import Once
 from wheelfit.sources.local_files import LocalFiles
+from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
+from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status
+from wheelfit_runtime.platforms.plugin_process import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import PluginRules, TrustedTree
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.installation.plugins.environments import PluginEnvironment, PluginEnvironments
-    from wheelfit.platforms.plugin_process import PluginReport
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit_runtime.platforms.plugin_process import PluginReport
 
 DEADLINE = 10.0
 """Seconds a plugin has to answer, unless somebody says otherwise (P-37)."""

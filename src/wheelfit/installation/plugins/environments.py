@@ -22,20 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, HashMismatch
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plan import Plan
-from wheelfit.platforms.cache_folder import (
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.linking import Linker, LinkMode
+from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch
+from wheelfit_runtime.platforms.cache_folder import (
     is_own,
     make_folders,
     unsafe_cache_folder,
     unsafe_folder,
 )
-from wheelfit.platforms.children import run
-from wheelfit.sources.urls import redact
-from wheelfit.wheels.durable import write_file
-from wheelfit.wheels.linking import Linker, LinkMode
+from wheelfit_runtime.platforms.children import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

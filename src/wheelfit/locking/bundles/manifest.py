@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.tables import Table
-from wheelfit.errors import DamagedBundle, InvalidDocument, InvalidFilename
+from wheelfit.errors import DamagedBundle, InvalidFilename
+from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.errors import Fault
+    from wheelfit_runtime.errors import Fault
 
 MANIFEST = "bundle.json"
 """What the file is called."""

@@ -16,13 +16,14 @@ from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
-from wheelfit.errors import DamagedBundle, WheelfitError
+from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
 from wheelfit.locking.document import read_lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.sources.directory import FileIndex
 from wheelfit.sources.reading import AllFiles
 from wheelfit.sources.urls import file_path
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

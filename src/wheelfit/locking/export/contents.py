@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import FileProblem, IntegrityError, NetworkError
 from wheelfit.locking.export.license import License, license_of
 from wheelfit.sources.at_once import at_once
+from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from wheelfit import __version__
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,8 +11,8 @@ from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
-from wheelfit.errors import InvalidDocument, InvalidWheel
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,7 @@ from wheelfit.checking.listings import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
-from wheelfit.errors import InvalidDocument, InvalidFilename, WheelfitError
+from wheelfit.errors import InvalidFilename
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import by_version, paths_of, publish
@@ -32,6 +32,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.rewrite import Writing
+from wheelfit_runtime.errors import InvalidDocument, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

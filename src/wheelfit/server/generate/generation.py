@@ -19,7 +19,6 @@ from wheelfit.core.filename import (
     parse_wheel_filename,
     release_of,
 )
-from wheelfit.errors import UserError
 from wheelfit.server.generate.collection import collect
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest
 from wheelfit.server.generate.publishing import publish
@@ -33,6 +32,7 @@ from wheelfit.server.generate.targets import FILES, SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,11 +10,11 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit import __version__
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.server.generate.targets import Part
 from wheelfit.server.generate.wishes import Generated
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

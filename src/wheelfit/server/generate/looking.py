@@ -17,10 +17,10 @@ from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Finding, Place, Severity
 from wheelfit.checking.wheels import check_wheel
-from wheelfit.errors import FileProblem
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

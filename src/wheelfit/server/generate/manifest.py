@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.errors import FileProblem
 from wheelfit.sources.page import File, OtherPages
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

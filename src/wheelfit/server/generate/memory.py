@@ -10,9 +10,9 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from wheelfit import __version__
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.durable import write_file
+from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import EnvironmentBusy, FileProblem, LinkInTheWay
+from wheelfit.errors import EnvironmentBusy, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

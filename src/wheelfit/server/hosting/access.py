@@ -6,10 +6,10 @@ import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import FileProblem
 from wheelfit.server.messages import Answer
 from wheelfit.server.origins import is_of_browser
 from wheelfit.server.store.tokens import holder, may, written
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from datetime import datetime

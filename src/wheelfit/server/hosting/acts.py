@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.hosting.access import OPERATOR, Denied, is_operator
 from wheelfit.server.hosting.administration import StoreAdministration
 from wheelfit.server.store.tokens import written
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage, written
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

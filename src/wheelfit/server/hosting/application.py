@@ -11,15 +11,7 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import (
-    FileProblem,
-    InvalidConfiguration,
-    NetworkError,
-    StorageUnavailable,
-    UploadRefused,
-    WheelfitError,
-)
-from wheelfit.patterns import pattern
+from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.acts import Acts
 from wheelfit.server.hosting.discretion import discreet
@@ -35,6 +27,8 @@ from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import stage_of
 from wheelfit.server.uploads.accepting import Accepted, accept
 from wheelfit.server.uploads.form import FormLimits, read_form
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkError, WheelfitError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

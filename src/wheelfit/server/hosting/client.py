@@ -9,17 +9,17 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from wheelfit.errors import (
+from wheelfit.errors import UploadRefused
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import (
     FileProblem,
     InvalidConfiguration,
     InvalidPage,
     PolicyRefusal,
     UnexpectedStatus,
     Unreachable,
-    UploadRefused,
     UserError,
 )
-from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.errors import NetworkError, StorageUnavailable
+from wheelfit.errors import StorageUnavailable
+from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.errors import WheelfitError
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import ProjectPage
+    from wheelfit_runtime.errors import WheelfitError
 
 
 _Error = TypeVar("_Error", bound="WheelfitError")

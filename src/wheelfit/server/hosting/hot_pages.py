@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
 from wheelfit.server.pages import choose_type
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import InvalidConfiguration
-from wheelfit.patterns import pattern
 from wheelfit.server.hosting.administration import seconds_of
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from wheelfit.errors import InvalidConfiguration, WheelfitError
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.declared import Declared
 from wheelfit.server.dependency import Dependency
@@ -30,6 +29,7 @@ from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
 from wheelfit.wheels.durable import write_file
+from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 if TYPE_CHECKING:
     import socket

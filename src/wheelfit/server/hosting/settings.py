@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.tables import FirstFault, Table
-from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.rules import Rules
@@ -26,6 +25,7 @@ from wheelfit.server.upstream.settings import (
     mirror_of_text,
 )
 from wheelfit.sources.page import OtherPages, check_page_url
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

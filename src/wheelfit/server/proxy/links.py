@@ -10,8 +10,8 @@ import json
 import re
 from html import escape, unescape
 
-from wheelfit.patterns import pattern
 from wheelfit.sources.urls import join
+from wheelfit_runtime.patterns import pattern
 
 _RELATIVE_HREF = pattern(
     rb"""href\s*=\s*(?:"\s*(?!https?://)|'\s*(?!https?://)|(?!["']|https?://))""", re.IGNORECASE

@@ -17,14 +17,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.support import namespaces_used
-from wheelfit.errors import (
-    IntegrityError,
-    InvalidFilename,
-    NetworkError,
-    UnexpectedStatus,
-    UserError,
-    WheelfitError,
-)
+from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
 from wheelfit.resolution.once import Once
 from wheelfit.server.proxy.choosing import Offer, offer, taken
@@ -33,6 +26,13 @@ from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
+from wheelfit_runtime.errors import (
+    IntegrityError,
+    NetworkError,
+    UnexpectedStatus,
+    UserError,
+    WheelfitError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

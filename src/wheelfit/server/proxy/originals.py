@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.remote import FIRST_REQUEST, Span, Suffix, announced_extent
+from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.errors import InvalidPage, UnexpectedStatus
 from wheelfit.server.memory import Memory
 from wheelfit.server.page_requests import ask_for_page, upstream_of
 from wheelfit.server.proxy.links import with_lasting_links
@@ -23,6 +22,7 @@ from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import HashMismatch
 from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.proxy.naming import fingerprint
@@ -22,6 +21,7 @@ from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported
 from wheelfit.wheels.virtual import with_metadata
+from wheelfit_runtime.errors import HashMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

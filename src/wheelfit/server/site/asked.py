@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from wheelfit.errors import FileProblem, StorageUnavailable, UserError
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.site.machines import machine_of_file, machine_of_preset
 from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
+from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

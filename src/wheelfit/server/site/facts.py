@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from packaging.metadata import parse_email
 
-from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
@@ -18,6 +17,7 @@ from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
+from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

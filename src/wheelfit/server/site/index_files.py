@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem
 from wheelfit.server.index import Content
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

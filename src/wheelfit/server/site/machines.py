@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.host_file import HostDetector, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
-from wheelfit.errors import UnknownHost, UserError
 from wheelfit.locking.environments import environments_for
-from wheelfit.platforms import families
-from wheelfit.platforms.presets import compose, preset_lines
-from wheelfit.platforms.tables.pythons import PYTHONS
 from wheelfit.resolution.overview import Onlooker
 from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
+from wheelfit_runtime.errors import UnknownHost, UserError
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.presets import compose, preset_lines
+from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.target import Target
-    from wheelfit.platforms.family import Family
+    from wheelfit_runtime.platforms.family import Family
 
 
 Python = tuple[int, int]

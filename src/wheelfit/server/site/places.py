@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.patterns import pattern
 from wheelfit.server.site.facts import is_web_address
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File

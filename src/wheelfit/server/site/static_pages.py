@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import FileProblem
 from wheelfit.resolution.listing import sort_page
 from wheelfit.server.messages import Request
 from wheelfit.server.site.machines import usual_target
 from wheelfit.server.site.site import Site
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

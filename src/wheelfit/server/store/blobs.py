@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.patterns import pattern
 from wheelfit.wheels.durable import write_all
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,13 +7,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.dependency import Dependency
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.guarded import GuardedBlobs
 from wheelfit.server.store.sql_records import SqlRecords
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.sources.urls import file_path, redact
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

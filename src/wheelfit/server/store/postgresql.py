@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from wheelfit.errors import InvalidConfiguration, NeedsExtra, StorageUnavailable
+from wheelfit.errors import NeedsExtra, StorageUnavailable
 from wheelfit.server.dependency import Dependency, Turn
 from wheelfit.server.store.database import Turns
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import InconsistentDocuments, InvalidDocument, InvalidWheel
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.server.store.records import ReleaseDocument, Violation
+from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

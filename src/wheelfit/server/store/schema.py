@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from wheelfit.server.store.database import Database, Execute

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import AttestationProblem, UserError
+from wheelfit.errors import AttestationProblem
 from wheelfit.server.store.records import Violation
 from wheelfit.sources.attestations import make_provenance
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.dist_info import header_value
+from wheelfit_runtime.errors import InvalidWheel
 
 _FIRST = (2, 4)
 """The first version of metadata whose ``License-File`` says where the file is."""

@@ -17,14 +17,14 @@ from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels import check_wheel
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.versions import is_endless
-from wheelfit.errors import WheelfitError
-from wheelfit.patterns import pattern
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.server.uploads.licenses import license_files
 from wheelfit.server.uploads.sdists import check_sdist
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.paths import path_fault
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

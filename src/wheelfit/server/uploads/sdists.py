@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
-from wheelfit.errors import (
-    FileProblem,
-    InvalidRequirement,
-    InvalidSource,
-    InvalidWheel,
-    StorageUnavailable,
-)
+from wheelfit.errors import InvalidRequirement, InvalidSource, StorageUnavailable
 from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.licenses import license_files
 from wheelfit.wheels.dist_info import MOST_METADATA
 from wheelfit.wheels.paths import path_fault
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,14 +15,9 @@ from wheelfit.core.filename import index_file_name, parse_index_file_name, parse
 from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import (
-    InconsistentDocuments,
-    IntegrityError,
-    InvalidDocument,
-    InvalidFilename,
-    NetworkError,
-)
+from wheelfit.errors import InconsistentDocuments, InvalidFilename
 from wheelfit.sources.page import File
+from wheelfit_runtime.errors import IntegrityError, InvalidDocument, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,15 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
-from wheelfit.errors import (
-    IntegrityError,
-    InvalidFilename,
-    NetworkError,
-    TooLarge,
-    UnexpectedStatus,
-    Unreachable,
-)
-from wheelfit.patterns import pattern
+from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.server.memory import Memory
 from wheelfit.server.page_requests import upstream_of
@@ -30,6 +22,8 @@ from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
+from wheelfit_runtime.errors import IntegrityError, NetworkError, UnexpectedStatus, Unreachable
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

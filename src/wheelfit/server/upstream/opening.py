@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.page_requests import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import Mirrored
@@ -27,6 +26,7 @@ from wheelfit.server.upstream.reach import Reach
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 from wheelfit.server.memory import Memory
 from wheelfit.server.page_requests import ask_for_page, is_of_index, upstream_of
 from wheelfit.sources.body import read_body
@@ -21,6 +20,7 @@ from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit_runtime.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,19 +14,19 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import (
-    HashMismatch,
-    NetworkError,
-    UnexpectedStatus,
-    Unreachable,
-    WheelfitError,
-)
 from wheelfit.server.messages import FilePart
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent
+from wheelfit_runtime.errors import (
+    HashMismatch,
+    NetworkError,
+    UnexpectedStatus,
+    Unreachable,
+    WheelfitError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator

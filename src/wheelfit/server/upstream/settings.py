@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from wheelfit.errors import InvalidConfiguration
-from wheelfit.patterns import pattern
 from wheelfit.sources.urls import origin, redact
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

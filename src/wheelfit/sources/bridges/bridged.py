@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import FileProblem
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileProblem
 from wheelfit.wheels.record import RecordRow, format_record, row_for
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import FileProblem, UserError
+from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

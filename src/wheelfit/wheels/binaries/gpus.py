@@ -5,11 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wheelfit.patterns import pattern
-from wheelfit.platforms.families.nvidia import tables
-from wheelfit.platforms.families.nvidia.cuda_values import appended_sm_values, reference_sm_values
-from wheelfit.platforms.families.nvidia.facts import Capability
 from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms.families.nvidia import tables
+from wheelfit_runtime.platforms.families.nvidia.cuda_values import (
+    appended_sm_values,
+    reference_sm_values,
+)
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.families.nvidia import tables
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_of_ptx, runs_on, takers
+from wheelfit_runtime.platforms.families.nvidia import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.platforms.families.nvidia.facts import Capability
     from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 
 def has_boards(binaries: Binaries) -> bool:
@@ -33,7 +33,7 @@ def refused_ptx(
 ) -> dict[Capability, DeviceCode]:
     """Return the GPUs that take a wheel for a value of PTX and may have a driver that refuses it.
 
-    >>> from wheelfit.platforms.facts import Capability
+    >>> from wheelfit_runtime.platforms.facts import Capability
     >>> from wheelfit.wheels.binaries.facts import CodeKind, DeviceCode
     >>> code = [DeviceCode(CodeKind.MACHINE, 80), DeviceCode(CodeKind.PTX, 80, version=(8, 4))]
     >>> sorted(map(str, refused_ptx("80_virtual", code, Capability(12, 0), boards=False)))

@@ -1,5 +1,5 @@
 """Sums of many numbers, as fast as the processor can."""
 
-from wheelfit.runtime import load
+from wheelfit_runtime import load
 
 load("sums", into=__name__)

@@ -1,0 +1,54 @@
+"""Choose at run time: among installed implementations, and which libraries they load.
+
+It runs inside other people's programs, so it uses the standard library only, and an import of
+it brings nothing: every name below is loaded from its module when it is first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from wheelfit_runtime.errors import NoImplementation
+    from wheelfit_runtime.libraries.bringing import initialize, initialize_cuda
+    from wheelfit_runtime.loader.cases import select
+    from wheelfit_runtime.loader.exporting import load
+    from wheelfit_runtime.loader.loading import explain
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NoImplementation",
+    "VariantWarning",
+    "explain",
+    "initialize",
+    "initialize_cuda",
+    "load",
+    "select",
+]
+
+_HOMES = {
+    "NoImplementation": "wheelfit_runtime.errors",
+    "explain": "wheelfit_runtime.loader.loading",
+    "initialize": "wheelfit_runtime.libraries.bringing",
+    "initialize_cuda": "wheelfit_runtime.libraries.bringing",
+    "load": "wheelfit_runtime.loader.exporting",
+    "select": "wheelfit_runtime.loader.cases",
+}
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # No `importlib`, whose import takes a millisecond; what is imported stands in sys.modules.
+    found = getattr(__import__(home, fromlist=(name,)), name)
+    globals()[name] = found
+    return found
+
+
+class VariantWarning(UserWarning):
+    """What is installed for other machines than this one was passed over."""

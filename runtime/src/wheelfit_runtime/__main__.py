@@ -1,0 +1,78 @@
+"""Run ``python -m wheelfit_runtime``: say what would be chosen, or care for the library store.
+
+Each subcommand is a module with ``run(arguments, environ, out, err)``, which returns the exit
+status; it is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+SUBCOMMANDS = {
+    "explain": "wheelfit_runtime.loader.explaining",
+    "store": "wheelfit_runtime.libraries.store_command",
+    "table": "wheelfit_runtime.loader.writing_table",
+}
+"""Modules that carry out the subcommands, by name."""
+
+_INTERRUPTED = 130
+
+_USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--json]
+       python -m wheelfit_runtime table
+       python -m wheelfit_runtime store COMMAND [...]
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out a subcommand and return the exit status.
+
+    :param arguments: what follows ``python -m wheelfit_runtime``.
+    """
+    out = io.StringIO()
+    err = sys.stderr or io.StringIO()  # none: closed by whoever started us
+    name = arguments[0] if arguments else ""
+    home = SUBCOMMANDS.get(name)
+    status = 0
+    if name in ("-h", "--help"):
+        out.write(_USAGE)
+    elif home is None:
+        err.write(_USAGE)
+        status = 2
+    else:
+        try:
+            status = import_module(home).run(arguments[1:], os.environ, out, err)
+        except KeyboardInterrupt:
+            err.write("error: interrupted from the keyboard\n")
+            status = _INTERRUPTED
+    problem = _deliver(out.getvalue())
+    if problem:
+        err.write(f"error: the output cannot be written: {problem}\n")
+        return 1
+    return status
+
+
+def _deliver(text: str) -> str:
+    """Write to standard output all that is to be said, and return what went wrong."""
+    stream = sys.stdout
+    if stream is None or not text:
+        return ""
+    encoding = stream.encoding or "utf-8"
+    try:
+        # It may have few characters, and the text strange names.
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # Nothing more goes where nobody can take it; Python would try again at its end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # A reader that went away has what it wanted.
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or type(error).__name__
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""What programs that freeze applications have to know of `wheelfit_runtime`.
+
+It imports by name, and so do those who use it: which modules are needed cannot be seen in the code.
+PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of ``pyinstaller40``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.loader.declarations import FOLDER, files, linked_folders, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def hook_folders() -> list[str]:
+    """Return the folders with hooks for PyInstaller."""
+    return [os.path.join(os.path.dirname(__file__), "hooks")]  # noqa: PTH118, PTH120
+
+
+def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Return the modules of all implementations that are installed.
+
+    :param paths: where modules are looked for; default: ``sys.path``.
+    """
+    path, folders = _places(paths)
+    declared = scan(path, folders=folders)
+    return tuple(dict.fromkeys(one.module for one in declared.implementations))
+
+
+def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the files in which implementations declare themselves, and the folder for them.
+
+    :param paths: where modules are looked for; default: ``sys.path``.
+    """
+    seen: set[str] = set()
+    for where in files(*_places(paths)):
+        name = os.path.basename(where)  # noqa: PTH119
+        if name not in seen:
+            seen.add(name)
+            yield where, FOLDER
+
+
+def _places(paths: Iterable[str] | None) -> tuple[Iterable[str], Iterable[str]]:
+    return (sys.path, linked_folders()) if paths is None else (paths, ())

@@ -1,0 +1,249 @@
+"""Have libraries in this process: chosen once per machine, loaded by path in each process.
+
+The first call fetches what is not there yet. A later start of a program reads one small file, looks
+whether driver and files are the same, and loads; a later call returns what was loaded.
+"""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+from __future__ import annotations
+
+import os
+from _thread import RLock, get_ident
+
+from wheelfit_runtime.libraries.mapping import Libraries, load
+from wheelfit_runtime.libraries.request import Request
+from wheelfit_runtime.libraries.selections import read_selection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypedDict, Unpack
+
+    from wheelfit_runtime.libraries.selections import Selection
+    from wheelfit_runtime.loader.driver import Driver
+
+    class _Options(TypedDict, total=False):
+        """Hold what `initialize` has besides."""
+
+        scope: str
+        offline: bool | None
+        lock: str | os.PathLike[str] | None
+        store: str | os.PathLike[str] | None
+        index_url: str | None
+        transport: str | None
+        cap_to_driver: bool
+        several_majors: bool
+        progress: bool
+
+
+_DONE: dict[tuple[object, ...], Libraries] = {}
+_LOCK = RLock()
+
+
+_FORKING: set[int] = set()
+"""Threads that hold the lock because they fork."""
+_PATIENCE_OF_FORKS = 2.0
+"""Seconds; whoever has the lock for longer is fetching, and a child may be made meanwhile."""
+
+
+def _before_fork() -> None:
+    # In a child a module that another thread was importing stays locked for ever, and so does
+    # the loader of the system.
+    if _LOCK.acquire(timeout=_PATIENCE_OF_FORKS):
+        _FORKING.add(get_ident())
+
+
+def _after_fork() -> None:
+    if get_ident() in _FORKING:
+        _FORKING.discard(get_ident())
+        _LOCK.release()
+
+
+def _in_child() -> None:
+    global _LOCK  # noqa: PLW0603 - whoever held it does not exist in a child
+    _LOCK = RLock()
+    _FORKING.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+
+
+def initialize_cuda(
+    version: str = "12", components: Sequence[str] | None = None, **options: Unpack[_Options]
+) -> Libraries:
+    """Have NVIDIA's CUDA libraries in this process; `initialize` has the options.
+
+    :param version: as ``12`` (the newest that the driver runs in full), ``12.8`` or ``13``.
+    :param components: as ``nvrtc``, ``cublas``, ``cudnn``; by default ``cudart`` and ``nvrtc``.
+    """
+    return initialize("cuda", version, components, **options)
+
+
+def initialize(
+    family: str,
+    version: str,
+    components: Sequence[str] | None = None,
+    *,
+    scope: str = "local",
+    offline: bool | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    index_url: str | None = None,
+    transport: str | None = None,
+    cap_to_driver: bool = True,
+    several_majors: bool = False,
+    progress: bool = True,
+) -> Libraries:
+    """Have libraries of a family in this process, and return what was loaded.
+
+    :param family: as ``cuda``.
+    :param version: a major version, or one with its minor numbers.
+    :param components: as ``nvrtc``; None: the usual ones.
+    :param scope: ``local``, or ``global`` for extensions that were not linked to them.
+    :param offline: fetch nothing; None: as ``WHEELFIT_OFFLINE`` says.
+    :param lock: a ``pylock.toml`` to take the wheels from.
+    :param store: the folder they are kept in; None: as ``WHEELFIT_LIBRARY_STORE`` says.
+    :param index_url: where they come from; None: where the installer looks.
+    :param transport: ``pip``, ``uv`` or ``http``; None: the first of them that there is.
+    :param cap_to_driver: take nothing newer than the driver's own version.
+    :param several_majors: load although another major version is loaded.
+    :param progress: tell on standard error what takes longer than a second.
+    :raises WheelfitError: it cannot be done; the reason is its class.
+    """
+    wanted = None if components is None else tuple(components)
+    key = (family, version, wanted, scope, lock and str(lock), store and str(store), cap_to_driver)
+    done = _DONE.get(key)
+    if done is not None:
+        return done
+    try:
+        with _LOCK:
+            done = _DONE.get(key)
+            if done is not None:
+                return done
+            _refuse_slips(version, components, scope)
+            request = Request(
+                family,
+                version,
+                wanted,
+                os.environ,
+                offline=offline,
+                lock=lock,
+                store=store,
+                index_url=index_url,
+                transport=transport,
+                cap_to_driver=cap_to_driver,
+                progress=progress,
+            )
+            doubts = request.doubts()
+            done = _DONE[key] = _loaded(request, scope, several_majors=several_majors)
+            if request.lock is not None:
+                doubts = request.doubts(done.version)  # which a lock alone decides
+    except Exception as error:
+        from wheelfit_runtime.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
+
+        if isinstance(error, WheelfitError):
+            error.in_full()
+        raise
+    if doubts:
+        from wheelfit_runtime.loader.telling import warn  # noqa: PLC0415 - mostly there is nothing to tell
+
+        for words in doubts:
+            warn(words)
+    return done
+
+
+def prepare(
+    family: str,
+    version: str,
+    components: Sequence[str] | None = None,
+    *,
+    lock: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    index_url: str | None = None,
+    transport: str | None = None,
+    cap_to_driver: bool = True,
+    progress: bool = True,
+    driver: Driver | None = None,
+    upgrade: bool = False,
+) -> Selection:
+    """Bring libraries into the store and load nothing; parameters as of `initialize`.
+
+    :param driver: of the machine they are for; None: of this one.
+    :param upgrade: look for newer ones although some are there.
+    :raises WheelfitError: it cannot be done; the reason is its class.
+    """
+    _refuse_slips(version, components)
+    request = Request(
+        family,
+        version,
+        None if components is None else tuple(components),
+        os.environ,
+        offline=False,
+        lock=lock,
+        store=store,
+        index_url=index_url,
+        transport=transport,
+        cap_to_driver=cap_to_driver,
+        progress=progress,
+        driver=driver,
+        ahead=True,
+        upgrade=upgrade,
+    )
+    request.doubts()
+    return _chosen(request)
+
+
+def _refuse_slips(version: object, components: object, scope: str = "local") -> None:
+    """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which would fail later, in riddles.
+
+    :raises UserError: it is one of these.
+    """
+    is_scope = scope in ("local", "global")
+    if isinstance(version, str) and not isinstance(components, str) and is_scope:
+        return
+    from wheelfit_runtime.errors import UserError  # noqa: PLC0415
+
+    if not is_scope:
+        raise UserError(f"the scope is local or global, not {scope!r}")
+    if isinstance(version, str):
+        words = f"components are a list of names, not {components!r}"
+        raise UserError(words, hint=f'ask for ["{components}"]')
+    raise UserError(f"a version is text, not {version!r}", hint=f'ask for "{version}"')
+
+
+# --- choosing, then loading -------------------------------------------------------------------
+
+
+def _chosen(
+    request: Request, distrusted: Selection | None = None, problem: OSError | None = None
+) -> Selection:
+    """Return what to load, which is in the store then.
+
+    :param distrusted: what could not be loaded, of which damaged files are fetched again.
+    :param problem: what the loader said.
+    :raises WheelfitError: it cannot be had.
+    """
+    request.store.refuse_unsafe()
+    known = distrusted or read_selection(request.store, request.name, request.fingerprint)
+    if known and not distrusted and not request.upgrade and known.is_in(request.store):
+        return known
+    from wheelfit_runtime.libraries.selecting import choose  # noqa: PLC0415 - a first start
+
+    return choose(request, known, problem)
+
+
+def _loaded(request: Request, scope: str, *, several_majors: bool) -> Libraries:
+    selection = _chosen(request)
+    try:
+        return load(request, selection, scope, several_majors=several_majors)
+    except OSError as error:
+        # Of the size that it had, and yet not loaded: perhaps it is not what it was.
+        selection = _chosen(request, selection, error)
+    try:
+        return load(request, selection, scope, several_majors=several_majors)
+    except OSError as error:
+        from wheelfit_runtime.errors import LibraryNotLoadable  # noqa: PLC0415
+
+        words = f"the loader of this system refuses a library: {error}"
+        raise LibraryNotLoadable(words) from None

@@ -1,0 +1,30 @@
+"""What programs of Intel's oneAPI compilers and MKL need at run time."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.libraries.families import Component, Family
+
+DATA_VERSION = "2026-11"
+"""When these tables were last compared with what is published."""
+
+FAMILY = Family(
+    "oneapi",
+    title="oneAPI",
+    machines=(("Linux", "x86_64"),),
+    usual=("openmp", "mkl"),
+    components={
+        "openmp": Component({"*": "intel-openmp"}, ("libiomp5.so",)),
+        # What has the processor's name in it is loaded by `libmkl_rt` from where it lies.
+        "mkl": Component({"*": "mkl"}, ("libmkl_rt.so",), needs=("openmp",)),
+        "compiler": Component(
+            {"*": "intel-cmplr-lib-rt"},
+            ("libintlc.so", "libirc.so", "libimf.so", "libsvml.so", "libirng.so", "libxptifw.so"),
+        ),
+        "hwloc": Component({"*": "tcmlib"}, ("libhwloc.so",), specifier=">=1,<2"),
+        "umf": Component({"*": "umf"}, ("libumf.so",), specifier=">=1,<2", needs=("hwloc",)),
+        "ur": Component(
+            {"*": "intel-cmplr-lib-ur"}, ("libur_loader.so",), needs=("compiler", "umf")
+        ),
+        "sycl": Component({"*": "intel-sycl-rt"}, ("libsycl.so",), needs=("ur",)),
+    },
+)

@@ -1,0 +1,21 @@
+"""Intel's oneAPI Threading Building Blocks, with the libraries it can use."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.libraries.families import Component, Family
+
+DATA_VERSION = "2026-11"
+"""When these tables were last compared with what is published."""
+
+FAMILY = Family(
+    "onetbb",
+    title="oneTBB",
+    machines=(("Linux", "x86_64"),),
+    usual=("tbb",),
+    components={
+        "tbb": Component({"*": "tbb"}, ("libtbb.so",)),
+        # libtbb looks for it by name when it starts, and does without where it is not.
+        "tcm": Component({"*": "tcmlib"}, ("libhwloc.so", "libtcm.so"), specifier=">=1,<2"),
+        "umf": Component({"*": "umf"}, ("libumf.so",), specifier=">=1,<2", needs=("tcm",)),
+    },
+)

@@ -1,0 +1,141 @@
+"""Read a project's page of an index, JSON (PEP 691) or HTML (PEP 503)."""
+
+from __future__ import annotations
+
+import json
+from email.message import Message
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.libraries.wheels import Listed, shown, split_filename
+
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
+    "text/html;q=0.01"
+)
+"""What is asked for."""
+_STRANGE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
+
+
+def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
+    """Return the wheels of a page.
+
+    :param content_type: as the server says it.
+    :param url: where the page came from in the end; its links start there.
+    :raises InvalidPage: it is none.
+    """
+    header = Message()
+    header["Content-Type"] = content_type
+    kind = header.get_content_type()
+    try:
+        text = body.decode(str(header.get_param("charset", "utf-8")))
+        if kind.endswith("json"):
+            return _from_json(text, url)
+        if kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
+            return _from_html(text, url)
+    except _STRANGE as error:
+        raise InvalidPage(
+            f"the page of the index cannot be read: {error}", where=shown(url)
+        ) from None
+    raise InvalidPage(f"the index answered with {kind}", where=shown(url))
+
+
+def _from_json(text: str, url: str) -> list[Listed]:
+    page: dict[str, Any] = json.loads(text)
+    version = str(page.get("meta", {}).get("api-version", "1.0"))
+    if version.partition(".")[0] != "1":
+        raise ValueError(f"its version is {version}")
+    wheels = []
+    for file in page["files"]:
+        name = split_filename(str(file["filename"]))
+        if name is None:
+            continue
+        beside = file.get("core-metadata", file.get("data-dist-info-metadata"))
+        metadata = None
+        if isinstance(beside, dict):
+            metadata = _digest(beside.get("sha256"))
+        elif beside is True:
+            metadata = ""
+        size = file.get("size")
+        wheels.append(
+            Listed(
+                *name,
+                filename=str(file["filename"]),
+                url=_place(url, str(file["url"]))[0],
+                sha256=_digest(file.get("hashes", {}).get("sha256")),
+                size=size if type(size) is int and size > 0 else None,
+                metadata_sha256=metadata,
+                is_yanked=bool(file.get("yanked", False)),
+            )
+        )
+    return wheels
+
+
+def _place(base: str, link: str) -> tuple[str, str]:
+    """Return where a link leads and its fragment; an index has nothing to say of this machine."""
+    place, fragment = urldefrag(urljoin(base, link))
+    parts = urlsplit(place)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"a link leads to {parts.scheme}:")
+    _ = parts.port  # refuses what is none
+    return place, fragment
+
+
+def _digest(told: object) -> str:
+    text = str(told or "").lower()
+    return text if len(text) == 64 and not set(text) - set("0123456789abcdef") else ""
+
+
+def _from_html(text: str, url: str) -> list[Listed]:
+    reader = _Links()
+    reader.feed(text)
+    reader.close()
+    base = urljoin(url, reader.base)
+    wheels = []
+    is_index = not reader.links  # of a project without files
+    for attributes in reader.links:
+        href = attributes.get("href", "").strip()
+        filename = unquote(href.partition("#")[0].partition("?")[0].rpartition("/")[2])
+        is_index = is_index or filename.lower().endswith(_ARCHIVES)
+        name = split_filename(filename)
+        if name is None:
+            continue
+        link, fragment = _place(base, href)
+        algorithm, _, digest = fragment.partition("=")
+        beside = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
+        metadata = None
+        if beside is not None and beside != "false":
+            metadata = _digest(beside.removeprefix("sha256="))
+        wheels.append(
+            Listed(
+                *name,
+                filename=filename,
+                url=link,
+                sha256=_digest(digest) if algorithm == "sha256" else "",
+                metadata_sha256=metadata,
+                is_yanked="data-yanked" in attributes,
+            )
+        )
+    if not is_index:
+        raise ValueError("it names no files; a login page, perhaps")
+    return wheels
+
+
+class _Links(HTMLParser):
+    """Collect the links of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.links: list[dict[str, str]] = []
+        self.base = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a link, or where links start."""
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "a":
+            self.links.append(attributes)
+        elif tag == "base" and not self.base:
+            self.base = attributes.get("href", "")

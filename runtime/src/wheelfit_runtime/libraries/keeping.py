@@ -1,0 +1,153 @@
+"""Change a store: a wheel appears in it whole, by one rename, and goes as it came."""
+
+# Paths are text here, as in `store`.
+# ruff: noqa: PTH104, PTH112, PTH116, PTH118, PTH120, PTH208
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import NotInStore, StoreUnavailable
+from wheelfit_runtime.libraries import settings
+from wheelfit_runtime.libraries.files import make_folder, unique_name
+from wheelfit_runtime.libraries.store import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.store import Store
+
+_OLD = 24 * 3600.0
+"""Seconds after which what is under way belongs to a process that is gone."""
+
+
+def can_be_written(store: Store) -> bool:
+    """Say whether anything may be kept: in the user's own store, or where it would be made."""
+    place = store.root
+    while not os.path.lexists(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def working_folder(store: Store) -> Iterator[str]:
+    """Give a folder for what is under way, and remove it in the end.
+
+    :raises StoreUnavailable: the store cannot be written.
+    """
+    sweep(store)
+    folder = os.path.join(store.root, "partial", unique_name())
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise unwritable(store.root, error) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(store: Store, folder: str, sha256: str) -> Entry:
+    """Put a filled folder in its place; if one is there already, that one stays.
+
+    :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
+    :raises OSError: it cannot be put there.
+    """
+    place = os.path.join(store.root, "store", sha256)
+    put(folder, place)
+    _sync(os.path.dirname(place))
+    return Entry(place, is_own=True)
+
+
+def put(folder: str, place: str) -> None:
+    """Move a folder to its place; if one is there already, whoever was faster has the same.
+
+    :param place: its parent is made if it is not there.
+    :raises OSError: it cannot be put there.
+    """
+    make_folder(os.path.dirname(place))
+    try:
+        os.rename(folder, place)
+    except OSError:
+        if not os.path.isdir(place):
+            raise
+
+
+def remove(store: Store, entry: Entry) -> None:
+    """Remove a wheel of the user's own store: gone at once, then deleted.
+
+    :raises OSError: it cannot be removed.
+    """
+    parent = os.path.join(store.root, "partial")
+    make_folder(parent)
+    grave = os.path.join(parent, unique_name())
+    os.rename(entry.folder, grave)
+    shutil.rmtree(grave, ignore_errors=True)
+
+
+def touch(entry: Entry) -> None:
+    """Make a wheel as young as a new one, so that nobody removes it before it is chosen."""
+    with suppress(OSError):
+        os.utime(entry.folder)
+
+
+def sweep(store: Store) -> None:
+    """Remove what processes left behind that were killed."""
+    folder = os.path.join(store.root, "partial")
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if time.time() - os.stat(path).st_mtime > _OLD:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def unwritable(root: str, error: OSError) -> StoreUnavailable:
+    """Return what to say when a store cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreUnavailable(
+            "there is no space left for the libraries",
+            where=root,
+            note="nothing half-written stays behind",
+            hint="free some (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",
+        )
+    return StoreUnavailable(
+        f"the library store cannot be written: {error.strerror or error}",
+        where=root,
+        hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
+        "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
+    )
+
+
+def not_in_store(request: Request, note: str) -> NotInStore:
+    """Return what to say where something is not in the store, and nothing may be fetched."""
+    names = [request.family.name, request.version, *request.components]
+    driver = request.driver
+    if driver is not None and driver.cuda is not None and request.version == str(driver.cuda[0]):
+        # A machine with a network may have another driver, or none.
+        names += ["--driver", driver.version]
+    if request.lock is not None:
+        names += ["--lock", request.lock]
+    if request.store.root != settings.store_folder(request.environ):
+        names += ["--store", request.store.root]
+    return NotInStore(
+        f"{request} ({', '.join(request.components)}) is not in the store, and nothing may be "
+        "fetched",
+        where=request.store.root,
+        note=note,
+        hint=f"with a network: python -m wheelfit_runtime store prefetch {' '.join(names)}",
+    )
+
+
+def _sync(folder: str) -> None:
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,112 @@
+"""What of this machine decides which wheels of libraries fit it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import NoCompatibleWheel
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.libraries.families import Family
+
+_LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_TEGRA = "/etc/nv_tegra_release"
+_SAME = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Hold what markers and platform tags are about."""
+
+    system: str
+    """``Linux``, ``Windows`` or ``Darwin``."""
+    architecture: str
+    """As Linux calls it: ``x86_64``, ``aarch64``."""
+    glibc: tuple[int, int] | None = None
+    """None: there is another C library, as musl."""
+    is_tegra: bool = False
+    """Whether it is one of NVIDIA's Jetson boards."""
+
+    @property
+    def markers(self) -> dict[str, str]:
+        """The environment markers that the metadata of libraries use."""
+        platforms = {"Linux": "linux", "Windows": "win32", "Darwin": "darwin"}
+        return {
+            "sys_platform": platforms.get(self.system, self.system.lower()),
+            "platform_system": self.system,
+            "platform_machine": self.architecture,
+            "os_name": "nt" if self.system == "Windows" else "posix",
+            "implementation_name": sys.implementation.name,
+            "python_version": f"{sys.version_info.major}.{sys.version_info.minor}",
+        }
+
+
+def this_machine() -> Machine:
+    """Return what this machine is."""
+    if sys.platform == "win32":
+        architecture = os.environ.get("PROCESSOR_ARCHITECTURE", "").lower()
+        return Machine("Windows", _SAME.get(architecture, architecture))
+    told = os.uname()
+    architecture = _SAME.get(told.machine.lower(), told.machine)
+    tegra = os.path.exists(_TEGRA)  # noqa: PTH110
+    return Machine(told.sysname, architecture, _glibc(), tegra)
+
+
+def _glibc() -> tuple[int, int] | None:
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        major, minor = version.split(".")[:2]
+        return (int(major), int(minor)) if name == "glibc" else None
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def refuse_unfit(family: Family, machine: Machine) -> None:
+    """See that there are libraries of a family for a machine.
+
+    :raises NoCompatibleWheel: there are none; it says for which machines there are.
+    """
+    wanted = ", ".join(" ".join(one) for one in family.machines)
+    if (machine.system, machine.architecture) not in family.machines:
+        words = f"there are no {family.title} libraries for {machine.system} {machine.architecture}"
+    elif machine.system == "Linux" and machine.glibc is None:
+        words = f"the {family.title} libraries need glibc, and this system has another C library"
+    elif machine.is_tegra and not family.is_for_tegra:
+        words = f"the {family.title} wheels are not made for Jetson boards, which have their own"
+    else:
+        return
+    raise NoCompatibleWheel(words, note=f"they are taken for: {wanted} (with glibc)")
+
+
+def fits(filename: str, machine: Machine) -> bool:
+    """Say whether a wheel can be used for its libraries: of its tags only the platform counts.
+
+    :param filename: of the wheel.
+    """
+    platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
+    return any(_platform_fits(one, machine) for one in platforms)
+
+
+def _platform_fits(tag: str, machine: Machine) -> bool:
+    if tag == "any":
+        return True
+    if machine.system != "Linux":
+        return False
+    if not tag.endswith(f"_{machine.architecture}"):
+        return False
+    kind = tag.removesuffix(f"_{machine.architecture}")
+    if kind == "linux":
+        return True
+    if kind.startswith("manylinux_"):
+        numbers = kind.split("_")[1:]
+        if len(numbers) != 2 or not all(part.isdigit() for part in numbers):
+            return False
+        oldest = (int(numbers[0]), int(numbers[1]))
+    elif kind in _LEGACY:
+        oldest = _LEGACY[kind]
+    else:
+        return False
+    return machine.glibc is not None and oldest <= machine.glibc

@@ -1,0 +1,183 @@
+"""Map libraries into this process, each by its path, and see what was really mapped."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH118, PTH123
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+
+    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.selections import Chosen, Selection
+    from wheelfit_runtime.libraries.store import Store
+
+
+class Libraries:
+    """Hold what was loaded.
+
+    :param family: name of the family.
+    :param version: of the family, as ``12.9.1``.
+    :param paths: by SONAME, in the order in which they were loaded.
+    :param handles: the same, for `ctypes`.
+    :param mains: by component: the SONAME of its library.
+    :param strangers: by SONAME: files that were mapped already and are used in place of ours.
+    :param store: where their wheels lie.
+    :param wheels: their hashes.
+    """
+
+    __slots__ = (
+        *("_handles", "_mains", "_store", "_wheels", "family", "paths", "strangers"),
+        "version",
+    )
+
+    def __init__(
+        self,
+        family: str,
+        version: str,
+        paths: dict[str, str],
+        handles: dict[str, ctypes.CDLL],
+        mains: dict[str, str],
+        strangers: dict[str, str],
+        store: Store,
+        wheels: tuple[str, ...],
+    ) -> None:
+        self.family = family
+        self.version = version
+        self.paths = paths
+        self._handles = handles
+        self._mains = mains
+        self.strangers = strangers
+        self._store = store
+        self._wheels = wheels
+
+    def __repr__(self) -> str:
+        return f"<{self.family} {self.version}: {', '.join(self.paths)}>"
+
+    def path(self, component: str) -> str:
+        """Return the file of a component's library, as ``nvrtc``.
+
+        :raises KeyError: it was not asked for.
+        """
+        return self.paths[self._main(component)]
+
+    def handle(self, component: str) -> ctypes.CDLL:
+        """Return a component's library to call functions of.
+
+        :raises KeyError: it was not asked for.
+        """
+        return self._handles[self._main(component)]
+
+    def _main(self, component: str) -> str:
+        try:
+            return self._mains[component]
+        except KeyError:
+            there = ", ".join(self._mains)
+            # Nobody asked for it, or it has headers alone.
+            raise KeyError(f"no library of {component} was asked for, but of {there}") from None
+
+    def root(self) -> str:
+        """Return a folder with ``include``, ``lib`` and what else a toolkit has, as ``CUDA_PATH``.
+
+        It is made of links when it is first asked for, of all wheels that belong to this.
+
+        :raises StoreUnavailable: the store cannot be written, and it is not there yet.
+        """
+        from wheelfit_runtime.libraries.folders import joined  # noqa: PLC0415
+
+        return joined(self._store, self._wheels)
+
+
+def load(request: Request, selection: Selection, scope: str, *, several_majors: bool) -> Libraries:
+    """Load what was chosen, and return it.
+
+    :param scope: ``local`` or ``global``: who sees the symbols.
+    :param several_majors: load although another major version is loaded.
+    :raises OSError: one cannot be loaded.
+    :raises AnotherLibraryLoaded: it cannot be beside what is loaded already.
+    """
+    import ctypes  # noqa: PLC0415 - 3 ms, and only here
+
+    mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
+    places = {one.soname: _place(request.store, one) for one in selection.libraries}
+    mapped = _mapped()
+    strangers: dict[str, str] = {}
+    if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
+        from wheelfit_runtime.libraries.strangers import strangers_for  # noqa: PLC0415 - rarely
+
+        strangers = strangers_for(request, places, several_majors=several_majors)
+    handles = {
+        soname: ctypes.CDLL(strangers.get(soname, path), mode) for soname, path in places.items()
+    }
+    now = _mapped()
+    strangers |= _taken_instead(places, strangers, now)
+    ours = {*map(os.path.realpath, places.values()), *strangers.values()}
+    strangers |= _pulled_in(request, now - mapped - ours, selection.stems)
+    return Libraries(
+        selection.family,
+        selection.version,
+        {soname: strangers.get(soname, path) for soname, path in places.items()},
+        handles,
+        {one.component: one.soname for one in selection.libraries},
+        strangers,
+        request.store,
+        tuple(sha256 for sha256, _, _ in selection.wheels),
+    )
+
+
+def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str]) -> dict[str, str]:
+    """Return what the loader took in place of ours, as it may be told (LD_PRELOAD, LD_AUDIT).
+
+    :param known: those of which it is known already.
+    :param now: what is mapped.
+    """
+    real = {soname: os.path.realpath(path) for soname, path in places.items()}
+    if now.isdisjoint(real.values()):
+        return {}  # nobody tells, or under other names
+    return {
+        soname: other
+        for soname, path in real.items()
+        if soname not in known and path not in now
+        for other in sorted(now)
+        if other.rpartition("/")[2].startswith(soname)
+    }
+
+
+def _pulled_in(request: Request, new: set[str], stems: tuple[str, ...]) -> dict[str, str]:
+    """Return libraries of the family that came from elsewhere, as ours need them, and warn.
+
+    No wheel that was chosen has them; the next machine may have another version, or none.
+
+    :param new: what was mapped besides ours.
+    :param stems: how their names begin.
+    """
+    new = {one for one in new if one.rpartition("/")[2].startswith(stems)}
+    if not new:
+        return {}
+    from wheelfit_runtime.loader.telling import warn  # noqa: PLC0415
+
+    below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
+    found = {one.rpartition("/")[2]: one for one in sorted(new) if not one.startswith(below)}
+    for path in found.values():
+        warn(f"{request} loads {path}, which no wheel of the library store has")
+    return found
+
+
+def _place(store: Store, one: Chosen) -> str:
+    entry = store.find(one.sha256)
+    if entry is None:
+        raise OSError(f"{one.path} is not in the store any more")
+    return os.path.join(entry.tree, one.path)
+
+
+def _mapped() -> set[str]:
+    """Return the files that are mapped; where nobody tells, none."""
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            lines = file.read().split(b"\n")
+    except OSError:
+        return set()
+    found = {line[line.find(b"/") :] for line in lines if b"/" in line}
+    return {os.fsdecode(path.replace(b"\\012", b"\n")) for path in found}  # as it is written there

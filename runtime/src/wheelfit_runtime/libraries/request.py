@@ -1,0 +1,123 @@
+"""What is asked for, with all that settings and the driver of this machine add."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH100, PTH123
+from __future__ import annotations
+
+import os
+
+from wheelfit_runtime.libraries import settings
+from wheelfit_runtime.libraries.families import family_named
+from wheelfit_runtime.libraries.selections import name_of
+from wheelfit_runtime.libraries.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.loader.driver import Driver
+
+
+class Request:
+    """Hold what is wanted and how it may be had; made once for a call, and not changed then.
+
+    :param family: name of the family.
+    :param version: as ``12``, ``12.8`` or ``12.8.1``.
+    :param components: by name; None: the usual ones.
+    :param environ: variables that say what arguments do not.
+    :param offline: whether nothing may be fetched; None: as they say.
+    :param lock: the path of a lock.
+    :param store: the user's own; None: as they say.
+    :param index_url: where wheels come from; None: as they say, or as an installer is configured.
+    :param transport: its name; None: as they say, or the first that there is.
+    :param cap_to_driver: whether the driver's minor version counts.
+    :param progress: whether people are told what takes its time.
+    :param driver: of the machine it is for; None: of this one.
+    :param ahead: whether it is brought for later: older ones that are there will not do then.
+    :param upgrade: look for newer ones although some are there.
+    :raises UserError: there is no such family.
+    :raises FileProblem: the lock cannot be read.
+    """
+
+    __slots__ = (
+        *("cap_to_driver", "components", "driver", "environ", "family", "fingerprint", "index_url"),
+        *("is_ahead", "is_offline", "lock", "name", "progress", "store", "transport", "upgrade"),
+        "version",
+    )
+
+    def __init__(
+        self,
+        family: str,
+        version: str,
+        components: tuple[str, ...] | None,
+        environ: Mapping[str, str],
+        *,
+        offline: bool | None = None,
+        lock: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        index_url: str | None = None,
+        transport: str | None = None,
+        cap_to_driver: bool = True,
+        progress: bool = True,
+        driver: Driver | None = None,
+        ahead: bool = False,
+        upgrade: bool = False,
+    ) -> None:
+        self.family = family_named(family)
+        self.version = version
+        self.components = self.family.usual if components is None else components
+        self.environ = environ
+        root = settings.store_folder(environ) if store is None else os.path.abspath(store)
+        self.store = Store(root, settings.site_stores(environ))
+        self.is_offline = settings.is_offline(environ) if offline is None else offline
+        self.lock = None if lock is None else os.fspath(lock)
+        self.index_url = index_url or settings.index_url(environ)
+        self.transport = transport or settings.transport(environ)
+        self.cap_to_driver = cap_to_driver
+        self.progress = progress
+        self.is_ahead = ahead
+        self.upgrade = upgrade
+        self.driver = driver
+        if driver is None and self.family.has_driver:
+            from wheelfit_runtime.loader.driver import read_driver  # noqa: PLC0415
+
+            self.driver = read_driver()
+        self.fingerprint = self.driver.fingerprint if self.driver else "any"
+        source = b"" if cap_to_driver else b"uncapped"
+        if self.lock is not None:
+            source += _content(self.lock)
+        # Of the selection that answers it.
+        self.name = name_of(self.family.name, version, self.components, self.fingerprint, source)
+
+    def __str__(self) -> str:
+        return f"{self.family.title} {self.version}"
+
+    def doubts(self, version: str = "") -> tuple[str, ...]:
+        """Return what to warn of.
+
+        :param version: that a lock has; without it counts what was asked for.
+        :raises NoCompatibleWheel: no GPU of this machine can run any of it.
+        """
+        if self.driver is None or self.driver.cuda is None:
+            return ()
+        from wheelfit_runtime.libraries.doubts import doubts_about  # noqa: PLC0415
+
+        return doubts_about(
+            version or self.version,
+            self.components,
+            self.driver,
+            self.environ,
+            cap=self.cap_to_driver,
+            locked=self.lock is not None,
+        )
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        from wheelfit_runtime.errors import FileProblem  # noqa: PLC0415
+
+        words = f"the lock file cannot be read: {error.strerror}"
+        raise FileProblem(words, where=path) from None

@@ -1,0 +1,132 @@
+"""What to ask an index for: versions that a driver runs, and the distributions that have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import DriverTooOld, UserError
+from wheelfit_runtime.libraries.versions import Requirement, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit_runtime.libraries.families import Family
+    from wheelfit_runtime.libraries.versions import Version
+    from wheelfit_runtime.loader.driver import Driver
+
+MOST_NUMBERS = 3
+"""That a version which is asked for may have."""
+
+
+def numbers_of(family: Family, asked: str) -> Version:
+    """Return the numbers of a version that is asked for.
+
+    :param asked: as ``12``, ``12.8`` or ``12.8.1``.
+    :raises UserError: it is no version.
+    """
+    parts = asked.split(".")
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MOST_NUMBERS:
+        raise UserError(
+            f"{asked!r} is no version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
+        )
+    return tuple(int(part) for part in parts)
+
+
+def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> Span:
+    """Return the versions that may be taken.
+
+    A driver runs all minor versions of its own major version and of older ones, but compiles
+    PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
+
+    :param asked: as ``12``, ``12.8`` or ``12.8.1``.
+    :param cap: whether the driver's minor version counts.
+    :raises UserError: it is no version.
+    :raises DriverTooOld: the driver is of an older major version.
+    """
+    low = numbers_of(family, asked)
+    high = (*low[:-1], low[-1] + 1)
+    if driver is not None and driver.cuda is not None:
+        if driver.cuda[0] < low[0]:
+            raise _too_old(family, asked, driver, driver.cuda, low[0])
+        if cap and len(low) == 1 and driver.cuda[0] == low[0]:
+            high = (low[0], driver.cuda[1] + 1)
+    return Span(low, high)
+
+
+def _too_old(
+    family: Family, asked: str, driver: Driver, offered: tuple[int, int], major: int
+) -> DriverTooOld:
+    from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
+
+    floor = DRIVER_FLOOR.get(major)
+    kernel = f" (release {driver.kernel})" if driver.kernel else ""
+    needed = f"driver {floor[0]} or newer" if floor else "a newer driver"
+    return DriverTooOld(
+        f"{family.title} {asked} needs {needed}; the driver{kernel} "
+        f"offers {family.title} {offered[0]}.{offered[1]}",
+        hint=f"update the driver, or ask for {family.title} {offered[0]}",
+    )
+
+
+def distributions_of(family: Family, components: Sequence[str], major: str) -> dict[str, str]:
+    """Return the distribution of each component that is wanted, what is needed first.
+
+    :param components: that are asked for; what these need comes besides.
+    :param major: version of the family.
+    :raises UserError: there is no such component.
+    """
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        component = family.components.get(name)
+        if component is None:
+            known = ", ".join(family.components)
+            raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
+        project = component.project(major)
+        if project is None:
+            majors = {one for each in family.components.values() for one in each.projects}
+            if major not in majors:
+                known = ", ".join(sorted(majors))
+                raise UserError(
+                    f"there is no {family.title} {major} that is known here",
+                    note=f"known: {known}",
+                    hint="a newer wheelfit may know it",
+                )
+            raise UserError(
+                f"{family.title} {major} has no component {name!r}",
+                note=f"{family.title} that has it: {', '.join(component.projects)}",
+            )
+        for needed in component.needs:
+            only, _, other = needed.rpartition(":")
+            if only in ("", major):
+                add(other)
+        found[name] = project
+
+    for name in components:
+        add(name)
+    if not found:
+        raise UserError("no component was asked for", note="known: " + ", ".join(family.components))
+    if not any(family.components[name].libraries for name in found):
+        raise UserError(
+            f"{', '.join(found)} of {family.title} has headers alone, and nothing to load",
+            hint=f"ask for it with others: {' '.join((*family.usual, *found))}",
+        )
+    return found
+
+
+def requirements_of(family: Family, projects: Mapping[str, str], span: Span) -> list[Requirement]:
+    """Return what an index is asked for: the table with its extras, and what stands in none.
+
+    :param projects: by component, as `distributions_of` returns them.
+    :param span: of the family.
+    """
+    major = str(span.low[0])
+    extras = {name: family.components[name].extra_of(major) for name in projects}
+    named = tuple(filter(None, extras.values()))
+    found = [Requirement(family.table, named, str(span))] if family.table and named else []
+    for name, project in projects.items():
+        component = family.components[name]
+        if not extras[name]:
+            specifier = str(span) if component.specifier is None else component.specifier
+            found.append(Requirement(project, (), specifier))
+    return found

@@ -1,0 +1,197 @@
+"""Choose libraries for this machine, with all of them in the store: the way of a first start."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import (
+    LibraryNotLoadable,
+    NetworkError,
+    NoCompatibleWheel,
+    NotInStore,
+    StoreUnavailable,
+)
+from wheelfit_runtime.libraries.keeping import can_be_written, not_in_store, unwritable
+from wheelfit_runtime.libraries.locks import locked
+from wheelfit_runtime.libraries.machine import refuse_unfit, this_machine
+from wheelfit_runtime.libraries.progress import Progress
+from wheelfit_runtime.libraries.requirements import distributions_of, numbers_of, span_of
+from wheelfit_runtime.libraries.selections import (
+    Selection,
+    read_all,
+    read_selection,
+    write_selection,
+)
+from wheelfit_runtime.libraries.versions import parse_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.libraries.machine import Machine
+    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.store import Store
+    from wheelfit_runtime.libraries.versions import Span
+
+
+def choose(request: Request, known: Selection | None, problem: OSError | None) -> Selection:
+    """Return what to load, fetched where it is not there.
+
+    :param known: what was chosen before, of which something is missing or not loadable.
+    :param problem: what the loader said of that.
+    :raises LibraryNotLoadable: nothing is wrong with the files that the loader refuses.
+    :raises WheelfitError: it cannot be had; the reason is its class.
+    """
+    damaged = _damaged(request.store, known)
+    if problem is not None and not damaged and known is not None and known.is_in(request.store):
+        raise LibraryNotLoadable(
+            f"the loader of this system refuses a library: {problem}",
+            note="its file is what it should be",
+            hint="nothing may be executed where the store lies (a mount with noexec): set "
+            "WHEELFIT_LIBRARY_STORE to another folder"
+            if "failed to map" in str(problem)
+            else None,
+        )
+    progress = Progress(sys.stderr if request.progress else None)
+    try:
+        return _select(request, progress, damaged)
+    finally:
+        progress.end()
+
+
+def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
+    """Return the wheels that are not what they were; one that is gone is none of them."""
+    if known is None:
+        return frozenset()
+    from wheelfit_runtime.libraries.verifying import damage_of  # noqa: PLC0415
+
+    entries = (store.find(sha256) for sha256, _, _ in known.wheels)
+    return frozenset(one.sha256 for one in entries if one is not None and damage_of(one))
+
+
+def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Selection:
+    family = request.family
+    machine = this_machine()
+    refuse_unfit(family, machine)
+    major = str(numbers_of(family, request.version)[0])
+    projects = distributions_of(family, request.components, major)
+    span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
+    with locked(request.store, request.name, lambda: progress.wait(family.title)):
+        if not request.upgrade:
+            known = _known(request, span, damaged)
+            if known is not None:
+                return known
+        if request.is_offline and request.lock is None:
+            return _stored(request, span, damaged)
+        may_be_old = not (damaged or request.is_ahead or request.lock is not None)
+        if may_be_old and not can_be_written(request.store):
+            # Nobody need be asked for newer ones that could not be kept, as in an image.
+            with suppress(NotInStore):
+                return _stored(request, span, damaged)
+        try:
+            found = _fetched(request, machine, projects, span, progress, damaged)
+        except (NetworkError, StoreUnavailable):
+            # Nobody to ask, or no space left: what is there may do.
+            if may_be_old:
+                with suppress(NotInStore):
+                    return _stored(request, span, damaged)
+            raise
+        _remember(request, found)
+        return found
+
+
+def _fetched(
+    request: Request,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    progress: Progress,
+    damaged: frozenset[str],
+) -> Selection:
+    """Return what an index or a lock has, which is in the store then."""
+    # What makes requests takes 25 ms to import, which a start that only chooses does without.
+    from wheelfit_runtime.libraries.fetching import brought  # noqa: PLC0415
+    from wheelfit_runtime.libraries.order import in_order  # noqa: PLC0415
+    from wheelfit_runtime.libraries.resolving import resolved  # noqa: PLC0415
+
+    family = request.family
+    try:
+        listed, version, transport = resolved(request, machine, projects, span, progress)
+        entries = [brought(one, request, transport, progress, damaged) for one in listed]
+    except OSError as error:
+        raise unwritable(request.store.root, error) from None
+    try:
+        libraries = in_order(
+            entries, {name: family.components[name].libraries for name in projects}
+        )
+    except OSError as error:
+        raise StoreUnavailable(
+            f"somebody changes the library store meanwhile: {error}", where=request.store.root
+        ) from None
+    if not libraries:
+        raise NoCompatibleWheel(
+            f"the wheels of {family.title} {version} have none of the libraries"
+        )
+    return Selection(
+        family=family.name,
+        asked=request.version,
+        components=request.components,
+        fingerprint=request.fingerprint,
+        span=str(span),
+        version=version,
+        wheels=tuple((one.sha256, one.project, one.version) for one in listed),
+        libraries=libraries,
+        stems=family.stems,
+        is_locked=request.lock is not None,
+    )
+
+
+def _remember(request: Request, selection: Selection) -> None:
+    # Where the store cannot be written all is chosen anew the next time, which is right too.
+    with suppress(OSError):
+        write_selection(request.store, request.name, selection)
+
+
+# --- what is there ----------------------------------------------------------------------------
+
+
+def _known(request: Request, span: Span, damaged: frozenset[str]) -> Selection | None:
+    """Return what another process has just chosen, or another driver got of the same versions."""
+    found = read_selection(request.store, request.name, request.fingerprint)
+    if found is None and request.lock is None:
+        wanted = (request.family.name, request.components, str(span), False)
+        for one in reversed(read_all(request.store)):
+            if (one.family, one.components, one.span, one.is_locked) == wanted:
+                found = one.for_fingerprint(request.fingerprint, request.version)
+                break
+    if found is None or not _is_sound(found, request.store, damaged):
+        return None
+    _remember(request, found)
+    return found
+
+
+def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bool:
+    hashes = {one.sha256 for one in selection.libraries}
+    return hashes.isdisjoint(damaged) and selection.is_in(store)
+
+
+def _stored(request: Request, span: Span, damaged: frozenset[str]) -> Selection:
+    """Return the newest of what was chosen before that will do, without asking anybody.
+
+    :raises NotInStore: there is none.
+    """
+    fitting = []
+    for one in read_all(request.store):
+        version = parse_version(one.version)
+        if (
+            one.family == request.family.name
+            and version is not None
+            and span.holds(version)
+            and set(request.components) <= set(one.components)
+            and _is_sound(one, request.store, damaged)
+        ):
+            fitting.append((version, -len(one.components), one))
+    if not fitting:
+        raise not_in_store(request, f"versions that would do: {span}")
+    return max(fitting, key=lambda found: found[:2])[2]

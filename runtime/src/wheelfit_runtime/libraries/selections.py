@@ -1,0 +1,228 @@
+"""Remember what was chosen for whom, so that a later start of a program asks nobody."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH118, PTH208
+from __future__ import annotations
+
+import os
+
+from wheelfit_runtime.libraries.files import make_folder, read_fields, stays_below, write_fields
+from wheelfit_runtime.libraries.store import is_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wheelfit_runtime.libraries.store import Store
+
+_FORMAT = "1"
+_SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
+
+
+class Chosen:
+    """Hold one library that is loaded.
+
+    :param sha256: of its wheel.
+    :param path: below the ``tree`` of the wheel.
+    :param size: in bytes.
+    :param soname: what it calls itself.
+    :param component: whose it is.
+    """
+
+    __slots__ = ("component", "path", "sha256", "size", "soname")
+
+    def __init__(self, sha256: str, path: str, size: int, soname: str, component: str) -> None:
+        self.sha256 = sha256
+        self.path = path
+        self.size = size
+        self.soname = soname
+        self.component = component
+
+
+class Selection:
+    """Hold what was chosen.
+
+    :param family: name of the family.
+    :param asked: the version as it was asked for.
+    :param components: as they were asked for.
+    :param fingerprint: of the driver it was chosen for.
+    :param span: the versions among which the newest was chosen.
+    :param version: of the family.
+    :param wheels: hash, project and version of each.
+    :param libraries: in the order in which they are loaded.
+    :param stems: how the names of the family's libraries begin.
+    :param is_locked: whether a lock named the wheels.
+    """
+
+    __slots__ = (
+        *("asked", "components", "family", "fingerprint", "is_locked", "libraries"),
+        *("span", "stems", "version", "wheels"),
+    )
+
+    def __init__(
+        self,
+        *,
+        family: str,
+        asked: str,
+        components: tuple[str, ...],
+        fingerprint: str,
+        span: str,
+        version: str,
+        wheels: tuple[tuple[str, str, str], ...],
+        libraries: tuple[Chosen, ...],
+        stems: tuple[str, ...],
+        is_locked: bool = False,
+    ) -> None:
+        self.family = family
+        self.asked = asked
+        self.components = components
+        self.fingerprint = fingerprint
+        self.span = span
+        self.version = version
+        self.wheels = wheels
+        self.libraries = libraries
+        self.stems = stems
+        self.is_locked = is_locked
+
+    def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
+        """Return the same for another machine or question."""
+        return Selection(
+            family=self.family,
+            asked=asked,
+            components=self.components,
+            fingerprint=fingerprint,
+            span=self.span,
+            version=self.version,
+            wheels=self.wheels,
+            libraries=self.libraries,
+            stems=self.stems,
+            is_locked=self.is_locked,
+        )
+
+    def is_in(self, store: Store) -> bool:
+        """Say whether all its libraries are there, with the size that they had."""
+        for one in self.libraries:
+            entry = store.find(one.sha256)
+            try:
+                if entry is None or os.stat(f"{entry.tree}/{one.path}").st_size != one.size:  # noqa: PTH116
+                    return False
+            except OSError:
+                return False
+        return True
+
+
+def name_of(
+    family: str, asked: str, components: tuple[str, ...], fingerprint: str, source: bytes = b""
+) -> str:
+    """Return the name of the file of a selection.
+
+    A home may be shared by machines with several drivers: each has its own.
+
+    :param source: what else it depends on, as the content of a lock.
+    """
+    from zlib import crc32  # noqa: PLC0415
+
+    text = f"{family}-{asked}-{'+'.join(components)}"
+    number = crc32(f"{text}\n{fingerprint}\n{_machine()}".encode() + source)
+    return "".join(c if c in _SAFE else "_" for c in text)[:120] + f"-{number:08x}"
+
+
+def _machine() -> str:
+    return os.uname().machine if hasattr(os, "uname") else ""
+
+
+def read_selection(store: Store, name: str, fingerprint: str) -> Selection | None:
+    """Return a selection that was made for this machine; None: there is none.
+
+    :param name: as `name_of` says it.
+    """
+    for root in store.roots:
+        found = _read(os.path.join(root, "selections", f"{name}.txt"))
+        if found is not None and found.fingerprint == fingerprint:
+            return found
+    return None
+
+
+def read_all(store: Store) -> list[Selection]:
+    """Return all selections that were made for machines as this one."""
+    read = (_read(path) for path in selection_files(store))
+    return [one for one in read if one is not None]
+
+
+def selection_files(store: Store) -> list[str]:
+    """Return the paths of all selections, for whatever machine."""
+    found = []
+    for root in store.roots:
+        folder = os.path.join(root, "selections")
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        found += [os.path.join(folder, name) for name in names if name.endswith(".txt")]
+    return found
+
+
+def chosen_hashes(path: str) -> set[str]:
+    """Return the wheels that a selection names, though a later version of us may have written it.
+
+    :param path: one of `selection_files`.
+    """
+    return {field for line in read_fields(path) or () for field in line if is_hash(field)}
+
+
+def write_selection(store: Store, name: str, selection: Selection) -> None:
+    """Remember a selection.
+
+    :raises OSError: the store cannot be written.
+    """
+    folder = os.path.join(store.root, "selections")
+    make_folder(folder)
+    lines: list[tuple[str, ...]] = [
+        ("selection", _FORMAT),
+        ("machine", _machine()),
+        ("family", selection.family),
+        ("asked", selection.asked),
+        ("components", *selection.components),
+        ("fingerprint", selection.fingerprint),
+        ("span", selection.span),
+        ("version", selection.version),
+        ("stems", *selection.stems),
+        *([("locked",)] if selection.is_locked else ()),
+        *(("wheel", *wheel) for wheel in selection.wheels),
+        *(
+            ("load", one.sha256, one.path, str(one.size), one.soname, one.component)
+            for one in selection.libraries
+        ),
+    ]
+    write_fields(os.path.join(folder, f"{name}.txt"), lines)
+
+
+def _read(path: str) -> Selection | None:
+    lines = read_fields(path)
+    if lines is None or lines[:1] != [["selection", _FORMAT]]:
+        return None
+    try:
+        one = {line[0]: line[1:] for line in lines}
+        if one["machine"] != [_machine()]:
+            return None
+        return Selection(
+            family=one["family"][0],
+            asked=one["asked"][0],
+            components=tuple(one["components"]),
+            fingerprint=one["fingerprint"][0],
+            span=one["span"][0],
+            version=one["version"][0],
+            stems=tuple(one["stems"]),
+            is_locked="locked" in one,
+            wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
+            libraries=tuple(
+                Chosen(sha256, _below(path), int(size), soname, component)
+                for _, sha256, path, size, soname, component in (w for w in lines if w[0] == "load")
+            ),
+        )
+    except (KeyError, IndexError, ValueError):
+        return None
+
+
+def _below(path: str) -> str:
+    if not stays_below(path):
+        raise ValueError(f"{path} leads out of the store")
+    return path

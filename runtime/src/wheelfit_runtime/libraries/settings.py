@@ -1,0 +1,61 @@
+"""Where libraries are kept and come from, as environment variables and the system say it."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH111, PTH118
+from __future__ import annotations
+
+import os
+import sys
+
+from wheelfit_runtime.platforms.cache_folder import cache_folder_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PUBLIC = "https://pypi.org/simple/"
+_NO = ("", "0", "false", "no", "off")
+
+
+def store_folder(environ: Mapping[str, str]) -> str:
+    """Return the user's own store.
+
+    :param environ: ``WHEELFIT_LIBRARY_STORE``, else what says where things are kept.
+    """
+    told = environ.get("WHEELFIT_LIBRARY_STORE")
+    if told:
+        return os.path.abspath(os.path.expanduser(told))  # noqa: PTH100
+    return os.path.join(cache_folder_of(environ), "libraries")
+
+
+def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the stores that are only read (``WHEELFIT_LIBRARY_SITES``)."""
+    told = environ.get("WHEELFIT_LIBRARY_SITES", "")
+    return tuple(part for part in told.split(os.pathsep) if part)
+
+
+def is_offline(environ: Mapping[str, str]) -> bool:
+    """Say whether nothing may be fetched (``WHEELFIT_OFFLINE``)."""
+    return environ.get("WHEELFIT_OFFLINE", "").lower() not in _NO
+
+
+def index_url(environ: Mapping[str, str]) -> str | None:
+    """Return the index that was named for libraries (``WHEELFIT_LIBRARY_INDEX``)."""
+    return environ.get("WHEELFIT_LIBRARY_INDEX") or None
+
+
+def transport(environ: Mapping[str, str]) -> str | None:
+    """Return what is to find and fetch libraries (``WHEELFIT_LIBRARY_TRANSPORT``)."""
+    return environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
+
+
+def usual_index(environ: Mapping[str, str]) -> str:
+    """Return the index that is asked where no installer knows one."""
+    names = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+    return next((environ[name] for name in names if environ.get(name)), _PUBLIC)
+
+
+def is_frozen() -> bool:
+    """Say whether this program was packed into one that is no Python interpreter."""
+    # PyInstaller sets the one, Nuitka the other in each module that it compiles.
+    return bool(getattr(sys, "frozen", False)) or "__compiled__" in globals()

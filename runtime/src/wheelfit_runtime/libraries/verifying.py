@@ -1,0 +1,181 @@
+"""Take from a wheel what is loaded, once its hash is what was promised; check it again later."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+import struct
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import HashMismatch, InvalidWheel
+from wheelfit_runtime.libraries.files import make_folder, new_file, write_fields
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.libraries.store import Entry
+    from wheelfit_runtime.libraries.wheels import Listed
+
+_PIECE = 1 << 20
+_LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
+# NVIDIA ships a second build of some libraries, which doubles their size and nothing loads.
+_SECOND_BUILD = ".alt.so"
+_LICENCES = ("license", "licence", "copying", "notice", "eula", "third-party", "thirdparty")
+_ROOTS = ("purelib", "platlib")
+# What compilers that run in a program read besides: NVVM its own library, linkers that of kernels
+# which start kernels.
+_FOR_COMPILERS = pattern(r"libdevice\.[0-9]+\.bc|libcudadevrt\.a")
+_LARGEST = 16 << 30
+"""Bytes of one file that are believed."""
+_SYMLINK = 0o120000
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError)
+"""What `zipfile` raises for archives that are none."""
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hash of a file.
+
+    :raises OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
+    """Check a wheel and fill the folder of a store with what is needed of it.
+
+    :param wheel: the file as it was fetched.
+    :param listed: what was promised.
+    :param folder: gets ``tree`` and ``wheel.txt``; must not exist.
+    :raises HashMismatch: the wheel is another one; nothing was unpacked.
+    :raises InvalidWheel: it cannot be unpacked.
+    :raises OSError: the folder cannot be written.
+    """
+    actual = sha256_of(wheel)
+    if actual != listed.sha256:
+        raise HashMismatch(
+            algorithm="sha256", expected=[listed.sha256], actual=actual, where=listed.filename
+        )
+    lines: list[tuple[str, ...]] = [
+        ("wheel", listed.filename),
+        ("project", listed.project),
+        ("version", listed.version),
+    ]
+    known: dict[str, Path] = {}
+    files: set[PurePosixPath] = set()
+    folders: set[PurePosixPath] = set()
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                path = _place(member.filename)
+                if path is None or member.is_dir():
+                    continue
+                is_link = member.external_attr >> 16 & 0o170000 == _SYMLINK
+                if is_link or member.file_size > _LARGEST or member.compress_type not in _KINDS:
+                    raise InvalidWheel(f"{path} is no plain file", where=listed.filename)
+                if path in files or path in folders or not files.isdisjoint(path.parents):
+                    raise InvalidWheel(
+                        f"two files of the wheel want the same place: {path}",
+                        where=listed.filename,
+                    )
+                files.add(path)
+                folders.update(path.parents)
+                target = folder / "tree" / path
+                digest = _extract(archive, member, target, known)
+                lines.append(("file", str(path), str(member.file_size), digest))
+    except BROKEN_ARCHIVE as error:
+        raise InvalidWheel(
+            f"the wheel cannot be unpacked: {error}", where=listed.filename
+        ) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of `seek`: the archive leads to before its beginning
+            raise
+        raise InvalidWheel("the wheel cannot be unpacked", where=listed.filename) from None
+    make_folder(str(folder))
+    _settle(folder)
+    write_fields(str(folder / "wheel.txt"), lines)
+
+
+def _place(name: str) -> PurePosixPath | None:
+    """Return where a member goes below ``tree``; None: it is not needed."""
+    if name.startswith("/") or "\\" in name or any(c in name for c in "\t\n\r\0"):
+        raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
+    parts = PurePosixPath(name).parts
+    if ".." in parts:
+        raise InvalidWheel(f"a path in the wheel leads out of it: {name[:100]!r}")
+    if not parts:
+        return None
+    last = parts[-1]
+    is_library = _LIBRARY.fullmatch(last) is not None and _SECOND_BUILD not in last
+    lowered = last.lower()
+    is_about = parts[0].endswith(".dist-info") and (
+        lowered == "metadata" or "licenses" in parts or lowered.startswith(_LICENCES)
+    )
+    is_licence = not lowered.endswith((".py", ".h", ".hpp")) and lowered.startswith(_LICENCES)
+    is_header = "include" in parts[:-1] and not lowered.endswith(".py")
+    is_for_compilers = is_header or _FOR_COMPILERS.fullmatch(last) is not None
+    if not (is_library or is_about or is_licence or is_for_compilers):
+        return None
+    if len(parts) > 2 and parts[0].endswith(".data"):
+        # These lie in site-packages; others, as `data`, beside it: they keep their name.
+        parts = parts[2:] if parts[1] in _ROOTS else parts
+    return PurePosixPath(*parts)
+
+
+def _extract(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, known: dict[str, Path]
+) -> str:
+    make_folder(str(target.parent))
+    digest = hashlib.sha256()
+    with archive.open(member) as source, os.fdopen(new_file(str(target)), "wb") as file:
+        while piece := source.read(_PIECE):
+            digest.update(piece)
+            file.write(piece)
+    found = digest.hexdigest()
+    # Some wheels have a library three times, under each of its names.
+    twin = known.setdefault(found, target)
+    if twin != target:
+        target.unlink()
+        try:
+            target.hardlink_to(twin)
+        except OSError:
+            shutil.copy(twin, target)
+    return found
+
+
+def _settle(folder: Path) -> None:
+    """Have all that was written on the disk, at once: a wheel may have thousands of headers.
+
+    :raises OSError: it could not be written after all.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        if not hasattr(library, "syncfs"):
+            os.sync()
+        elif library.syncfs(number):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(number)
+
+
+def damage_of(entry: Entry) -> list[str]:
+    """Return what is wrong with a wheel of a store, one sentence each; none: it is sound."""
+    files = entry.files()
+    if not files:
+        return ["wheel.txt is missing or cut off"]
+    problems = []
+    for path, size, digest in files:
+        place = Path(entry.tree, path)
+        try:
+            if place.stat().st_size != size or sha256_of(place) != digest:
+                problems.append(f"{path} is another file than it was")
+        except OSError as error:
+            problems.append(f"{path} cannot be read: {error.strerror}")
+    return problems

@@ -1,0 +1,210 @@
+"""The little of versions, requirements and markers that metadata of libraries use.
+
+Versions here are numbers with dots. What has letters (a pre-release) is never chosen; a
+specifier or a marker that is not understood is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Version = tuple[int, ...]
+
+_VERSION = pattern(r"v?([0-9]{1,20}(?:\.[0-9]{1,20})*)(?:\.?post[0-9]{1,20})?")
+_CLAUSE = pattern(r"\s*(===|==|!=|~=|<=|>=|<|>)\s*([0-9][0-9.]*?)(\.\*)?\s*")
+_REQUIREMENT = pattern(
+    r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
+)  # re.DOTALL
+_TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
+_LONGEST_MARKER = 1000
+"""Characters; parentheses are read one inside the other."""
+_RUNS = pattern(r"[-_.]+")
+
+
+def parse_version(text: str) -> Version | None:
+    """Return a version as numbers without zeros at the end; None: it is a pre-release or odd."""
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
+        return None
+    numbers = [int(part) for part in match[1].split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Hold versions from one on, up to before another."""
+
+    low: Version
+    high: Version
+
+    def __str__(self) -> str:
+        return f">={_text(self.low)},<{_text(self.high)}"
+
+    def holds(self, version: Version) -> bool:
+        """Say whether a version is in it."""
+        return satisfies(version, str(self))  # 13.0 and 13 are one version
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Hold a requirement as metadata have it."""
+
+    project: str
+    """The normalised name."""
+    extras: tuple[str, ...] = ()
+    specifier: str = ""
+    marker: str = ""
+
+    def __str__(self) -> str:
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return f"{self.project}{extras}{self.specifier}"
+
+    def applies(self, markers: Mapping[str, str]) -> bool:
+        """Say whether its marker holds.
+
+        :param markers: values by name, ``extra`` among them.
+        :raises InvalidPage: the marker is not understood.
+        """
+        return not self.marker.strip() or _Marker(self.marker, markers).holds()
+
+
+def normalized(name: str) -> str:
+    """Return the name of a project as indexes spell it."""
+    return str(_RUNS.sub("-", name)).lower()
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Return a requirement of metadata.
+
+    :raises InvalidPage: it is none.
+    """
+    match = _REQUIREMENT.fullmatch(text)
+    if match is None:
+        raise InvalidPage(f"the metadata of a library has a strange requirement: {text[:100]!r}")
+    extras = tuple(part.strip() for part in (match[2] or "").split(",") if part.strip())
+    return Requirement(normalized(match[1]), extras, match[3].strip(), match[4] or "")
+
+
+def satisfies(version: Version, specifier: str) -> bool:
+    """Say whether a version satisfies all clauses of a specifier.
+
+    :raises InvalidPage: a clause is not understood.
+    """
+    return all(_clause_holds(version, clause) for clause in specifier.split(",") if clause.strip())
+
+
+def _clause_holds(version: Version, clause: str) -> bool:
+    match = _CLAUSE.fullmatch(clause)
+    given = parse_version(match[2]) if match else None
+    if match is None or given is None:
+        raise InvalidPage(f"the metadata of a library has a strange version: {clause[:100]!r}")
+    operator = match[1]
+    if match[3] or operator == "~=":
+        # `==1.2.*` is about the first two numbers as they are written, zeros included.
+        length = len(match[2].split(".")) - (operator == "~=")
+        prefix = tuple(int(part) for part in match[2].split("."))[:length]
+        is_below = (*version, *(0,) * length)[:length] == prefix
+        return not is_below if operator == "!=" else is_below and version >= given
+    return {
+        "===": version == given,
+        "==": version == given,
+        "!=": version != given,
+        "<=": version <= given,
+        ">=": version >= given,
+        "<": version < given,
+        ">": version > given,
+    }[operator]
+
+
+class _Marker:
+    """Read a marker from left to right."""
+
+    def __init__(self, text: str, values: Mapping[str, str]) -> None:
+        self._text = text
+        self._values = values
+        if len(text) > _LONGEST_MARKER:
+            raise self._strange()
+        self._tokens: list[str] = []
+        place = 0
+        text = text.rstrip()
+        while place < len(text):
+            match = _TOKEN.match(text, place)
+            if match is None:
+                raise self._strange()
+            self._tokens.append(match[1])
+            place = match.end()
+        self._tokens.reverse()
+
+    def holds(self) -> bool:
+        result = self._either()
+        if self._tokens:
+            raise self._strange()
+        return result
+
+    def _either(self) -> bool:
+        result = self._both()
+        while self._next_is("or"):
+            result = self._both() or result
+        return result
+
+    def _both(self) -> bool:
+        result = self._one()
+        while self._next_is("and"):
+            result = self._one() and result
+        return result
+
+    def _one(self) -> bool:
+        if self._next_is("("):
+            result = self._either()
+            if not self._next_is(")"):
+                raise self._strange()
+            return result
+        left, operator = self._value(), self._take()
+        if operator == "not":
+            operator += f" {self._take()}"
+        right = self._value()
+        if operator == "in":
+            return left in right
+        if operator == "not in":
+            return left not in right
+        numbers = parse_version(left), parse_version(right)
+        if None not in numbers:
+            return _clause_holds(parse_version(left) or (), f"{operator}{right}")
+        if operator in ("==", "!="):
+            return (left == right) is (operator == "==")
+        raise self._strange()
+
+    def _value(self) -> str:
+        token = self._take()
+        if token[0] in "'\"":
+            return token[1:-1]
+        if token not in self._values:
+            raise self._strange()
+        return self._values[token]
+
+    def _next_is(self, token: str) -> bool:
+        if self._tokens and self._tokens[-1] == token:
+            self._tokens.pop()
+            return True
+        return False
+
+    def _take(self) -> str:
+        if not self._tokens:
+            raise self._strange()
+        return self._tokens.pop()
+
+    def _strange(self) -> InvalidPage:
+        return InvalidPage(f"the metadata of a library has a strange marker: {self._text[:100]!r}")

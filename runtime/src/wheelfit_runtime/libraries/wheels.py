@@ -1,0 +1,80 @@
+"""What is known of a wheel before it is fetched, and how one of many is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.libraries.machine import fits
+from wheelfit_runtime.libraries.versions import normalized, parse_version, satisfies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit_runtime.libraries.machine import Machine
+    from wheelfit_runtime.libraries.versions import Requirement, Version
+
+_PARTS = (5, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Hold a wheel as an index, a lock or an installer names it."""
+
+    project: str
+    """The normalised name."""
+    version: str
+    filename: str
+    url: str
+    sha256: str
+    """Empty: none was promised, and it is not fetched."""
+    size: int | None = None
+    metadata_sha256: str | None = None
+    """Of the METADATA beside it; empty: there is one, of unknown hash; None: there is none."""
+    is_yanked: bool = False
+
+
+def split_filename(filename: str) -> tuple[str, str] | None:
+    """Return project and version of a wheel's name; None: it is no wheel, or a variant."""
+    parts = filename.removesuffix(".whl").split("-")
+    if not filename.endswith(".whl") or len(parts) not in _PARTS:
+        return None
+    if len(parts) == max(_PARTS) and not parts[2][:1].isdigit():
+        return None  # a variant wheel: six parts, and the third is no build number
+    return normalized(parts[0]), parts[1]
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be shown, without a login; signed ones have secrets behind ``?``."""
+    scheme, slashes, rest = url.partition("?")[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def best(wheels: Iterable[Listed], requirement: Requirement, machine: Machine) -> Listed:
+    """Return the newest wheel that satisfies a requirement on a machine.
+
+    :raises NoCompatibleWheel: there is none; the note says why not.
+    """
+    found: tuple[Version, str] | None = None
+    chosen = None
+    seen = set()
+    for wheel in wheels:
+        version = parse_version(wheel.version)
+        if version is None or wheel.is_yanked or wheel.project != requirement.project:
+            continue
+        seen.add(version)
+        if not satisfies(version, requirement.specifier) or not fits(wheel.filename, machine):
+            continue
+        if found is None or (version, wheel.filename) > found:
+            found, chosen = (version, wheel.filename), wheel
+    if chosen is None:
+        known = ", ".join(".".join(map(str, version)) for version in sorted(seen)[-8:])
+        raise NoCompatibleWheel(
+            f"there is no wheel of {requirement} for this machine",
+            note=f"the newest versions that exist: {known or 'none'}\n"
+            f"this machine: {machine.system} {machine.architecture}, glibc "
+            + (".".join(map(str, machine.glibc)) if machine.glibc else "none"),
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""Choose among installed implementations, and by tables of cases."""

@@ -1,0 +1,333 @@
+"""Choose one of several values by what this machine supports: a table of cases.
+
+The values may be anything: names of data files, shared libraries, modules of plugins. A condition
+is a property, or several of them; several values of one feature are alternatives, several features
+must all be met, as in a variant::
+
+    kernels = select(
+        {
+            "x86_64 :: level :: v4": "kernels-avx512.bin",
+            "x86_64 :: level :: v3": "kernels-avx2.bin",
+        },
+        default="kernels.bin",
+    )
+
+If several conditions hold, one of them must *specialise* all others, or those that none
+specialises must have the same value; else the table is ambiguous, which is an error. One condition
+specialises another that holds too if it names every feature of the other, if in each of these the
+best of its values that the machine supports stands no later in the provider's order (``v4`` before
+``v3``), and if it is more in one respect: another feature, a better value, or else fewer
+alternatives.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
+
+from wheelfit_runtime.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
+from wheelfit_runtime.loader.declarations import Feature, Property
+from wheelfit_runtime.loader.planning import suits
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit_runtime.platforms.features import Detection
+
+Value = TypeVar("Value")
+Default = TypeVar("Default")
+
+_PROPERTY = pattern(r"\s*([a-z0-9_]+)\s*::\s*([a-z0-9_]+)\s*::\s*([a-z0-9_.]+)\s*")
+_SM = Feature("nvidia", "sm_arch")
+_UNSET: object = object()
+
+
+class Case(NamedTuple):
+    """Hold one row of a table."""
+
+    condition: tuple[Property, ...]
+    """What must be supported, one entry for each feature."""
+    value: object
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.condition))
+
+
+class Looked(NamedTuple):
+    """Hold what a machine says to one row."""
+
+    case: Case
+    reason: str
+    """Why it does not hold, one clause; empty: it does."""
+
+
+class Choice(NamedTuple, Generic[Value]):
+    """Hold what was chosen, and why."""
+
+    value: Value
+    case: Case | None
+    """The row it comes from; None: it is the default."""
+    looked: tuple[Looked, ...]
+    """What the machine says to each row, in the order of the table."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'chosen' if one.case is self.case else 'no' if one.reason else 'also'}: {one.case}"
+            + (f" ({one.reason})" if one.reason else "")
+            for one in self.looked
+        ]
+        if self.case is None:
+            lines.append("chosen: the default")
+        return "\n".join(lines)
+
+
+class Cases(Generic[Value]):
+    """Hold a table of conditions and values, to be asked for one machine or several.
+
+    :param table: values by condition; a condition is a property, or a tuple of them.
+    :param default: the value where no condition holds.
+    :param no_match: instead of a default: what people are told where no condition holds.
+    :raises InvalidProperty: a condition is none.
+    :raises InvalidCases: there is a default and a text for its absence, a condition is empty, or
+        two are the same.
+    """
+
+    def __init__(
+        self,
+        table: Mapping[Any, Value],
+        *,
+        default: Value | object = _UNSET,
+        no_match: str = "",
+    ) -> None:
+        if default is not _UNSET and no_match:
+            raise InvalidCases("a table has a default or a text for its absence, and not both")
+        self._default = default
+        self._no_match = no_match
+        cases: dict[tuple[Property, ...], Case] = {}
+        for told, value in table.items():
+            case = Case(_condition(told), value)
+            if case.condition in cases:
+                raise InvalidCases(f"two cases have the same condition: {case}")
+            cases[case.condition] = case
+        self.cases = tuple(cases.values())
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces that conditions name, in the order of the table."""
+        return tuple(dict.fromkeys(one.feature.namespace for one in self._properties()))
+
+    @property
+    def asks_for_devices(self) -> bool:
+        """Say whether a condition is about single NVIDIA GPUs, and not about the driver alone."""
+        return any(one.feature == _SM for one in self._properties())
+
+    def _properties(self) -> Iterator[Property]:
+        return (one for case in self.cases for one in case.condition)
+
+    def choose(self, detections: Mapping[str, Detection]) -> Choice[Value]:
+        """Return the value for a machine, and what it says to each condition.
+
+        :param detections: what is supported, by namespace; those that are missing nobody knows.
+        :raises AmbiguousCases: conditions hold of which none specialises the others.
+        :raises NoCaseFits: no condition holds, and there is no default.
+        """
+        looked = tuple(Looked(case, _why_not(case, detections)) for case in self.cases)
+        holding = [one.case for one in looked if not one.reason]
+        if not holding:
+            if self._default is _UNSET:
+                raise _nothing(looked, self._no_match)
+            return Choice(self._default, None, looked)  # type: ignore[arg-type]
+        ranks = {case.condition: _ranks(case, detections) for case in holding}
+        best = [
+            one
+            for one in holding
+            if all(one is other or _specialises(one, other, ranks) for other in holding)
+        ]
+        if not best:
+            # Rows that are beaten are not what the author must tell apart.
+            best = [
+                one
+                for one in holding
+                if not any(_specialises(other, one, ranks) for other in holding)
+            ]
+            if not all(_is_same(one.value, best[0].value) for one in best):
+                raise AmbiguousCases(
+                    "several cases hold, and none is more special than the others",
+                    note="\n".join(f"{one}: {one.value!r}" for one in best),
+                    hint="add a case with all of their properties, or take one of them out",
+                ).in_full()
+        return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
+
+    def doubtful(self) -> Iterator[tuple[Case, Case]]:
+        """Yield the pairs of rows that are ambiguous on a machine where both hold.
+
+        Whether there is such a machine nobody knows; a project's own tests can hold the pairs
+        against what it thinks of them.
+        """
+        for number, one in enumerate(self.cases):
+            for other in self.cases[number + 1 :]:
+                pair = (one, other)
+                if _is_same(one.value, other.value) or _apart(one, other):
+                    continue
+                # One that holds wherever both do, and is more special than either? If all three
+                # name the same features, it may be just as good, with more alternatives.
+                named = [{item.feature for item in case.condition} for case in pair]
+                if named[0] == named[1] or not any(
+                    {item.feature for item in case.condition} == named[0] | named[1]
+                    and _includes(case, one)
+                    and _includes(case, other)
+                    for case in self.cases
+                ):
+                    yield pair
+
+
+@overload
+def select(
+    table: Mapping[Any, Value],
+    *,
+    no_match: str = "",
+    detections: Mapping[str, Detection] | None = None,
+) -> Value: ...
+@overload
+def select(
+    table: Mapping[Any, Value],
+    *,
+    default: Default,
+    detections: Mapping[str, Detection] | None = None,
+) -> Value | Default: ...
+def select(
+    table: Mapping[Any, Value],
+    *,
+    default: Value | object = _UNSET,
+    no_match: str = "",
+    detections: Mapping[str, Detection] | None = None,
+) -> object:
+    """Return the value of the case that fits this machine; the module says how.
+
+    >>> select({"x86_64 :: level :: v9": "fast.bin"}, default="any.bin")
+    'any.bin'
+
+    :param table: values by condition; a condition is a property, or a tuple of them.
+    :param default: the value where no condition holds.
+    :param no_match: instead of a default: what people are told where no condition holds.
+    :param detections: what is supported, by namespace; default: what is found out here, once
+        in a process unless its environment variables change.
+    :raises AmbiguousCases: conditions hold of which none specialises the others.
+    :raises NoCaseFits: no condition holds, and there is no default.
+    :raises InvalidProperty: a condition is none.
+    """
+    cases = Cases(table, default=default, no_match=no_match)
+    if detections is None:
+        detections = _detections_here(cases.namespaces, devices=cases.asks_for_devices)
+    return cases.choose(detections).value
+
+
+# --- inside ----------------------------------------------------------------------------------
+
+
+_SEEN: dict[
+    tuple[tuple[str, ...], bool], tuple[frozenset[tuple[str, str]], Mapping[str, Detection]]
+] = {}
+"""What was found out in this process last, and with which environment variables."""
+
+
+def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[str, Detection]:
+    environ = frozenset(os.environ.items())
+    seen, found = _SEEN.get((namespaces, devices), (None, {}))
+    if seen != environ:
+        from wheelfit_runtime.loader.process import look, surroundings_of  # noqa: PLC0415
+
+        found = look(namespaces, surroundings_of(os.environ), devices=devices).detections
+        _SEEN[namespaces, devices] = environ, found
+    return found
+
+
+def _is_same(one: object, other: object) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - a value is anything, as an array
+        return False
+
+
+def _condition(told: object) -> tuple[Property, ...]:
+    texts = (told,) if isinstance(told, str) else told
+    if not isinstance(texts, tuple | frozenset) or not texts:
+        raise InvalidCases(
+            f"a condition is a property or a tuple of properties, not {told!r}",
+            hint="what holds where nothing else does is the default: select(…, default=…)",
+        ).in_full()
+    found: dict[Feature, set[str]] = {}
+    for text in texts:
+        match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidProperty(
+                f"{text!r} is no property", hint="write namespace :: feature :: value"
+            ).in_full()
+        found.setdefault(Feature(match[1], match[2]), set()).add(match[3])
+    # Sorted, so that the same condition is found whatever order it is written in.
+    return tuple(Property(feature, tuple(sorted(found[feature]))) for feature in sorted(found))
+
+
+def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
+    for one in case.condition:
+        detection = detections.get(one.feature.namespace)
+        if detection is None:
+            return f"nothing here knows what {one.feature} is"
+        if reason := suits(one, detection):
+            return reason
+    return ""
+
+
+def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int]:
+    """Return how far from the front the best supported value of each feature stands."""
+    ranks = {}
+    for one in case.condition:
+        detection = detections.get(one.feature.namespace)
+        for feature in detection.features if detection is not None else ():
+            if feature.name == one.feature.name:
+                places = (feature.values.index(v) for v in one.values if v in feature.values)
+                ranks[one.feature] = min(places)
+    return ranks
+
+
+def _specialises(
+    one: Case, other: Case, ranks: Mapping[tuple[Property, ...], Mapping[Feature, int]]
+) -> bool:
+    """Say whether a case is more special than another where both hold."""
+    here, there = ranks[one.condition], ranks[other.condition]
+    if one is other or not _covers(here, there):
+        return False
+    return not _covers(there, here) or _one_implies(one, other)
+
+
+def _covers(here: Mapping[Feature, int], there: Mapping[Feature, int]) -> bool:
+    return all(feature in here and here[feature] <= rank for feature, rank in there.items())
+
+
+def _one_implies(one: Case, other: Case) -> bool:
+    """Say whether a case has some of another's alternatives everywhere, and not more."""
+    wanted = {item.feature: set(item.values) for item in other.condition}
+    return all(set(item.values) <= wanted[item.feature] for item in one.condition)
+
+
+def _includes(one: Case, other: Case) -> bool:
+    """Say whether a case names all that another names, so that it is never less special."""
+    here = {item.feature: set(item.values) for item in one.condition}
+    return all(set(item.values) <= here.get(item.feature, set()) for item in other.condition)
+
+
+def _apart(one: Case, other: Case) -> bool:
+    """Say whether of two cases one is more special wherever both hold."""
+    if _includes(one, other) or _includes(other, one):
+        return True
+    # Two values of the same feature never stand in the same place.
+    features = {item.feature for case in (one, other) for item in case.condition}
+    return len(features) == 1 and not set(one.condition[0].values) & set(other.condition[0].values)
+
+
+def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoCaseFits:
+    return NoCaseFits(
+        no_match or "no case of the table holds on this machine, and it has no default",
+        note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
+    ).in_full()

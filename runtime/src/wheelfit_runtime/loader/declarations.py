@@ -1,0 +1,400 @@
+"""Find and read the small files in which implementations and their groups declare themselves.
+
+They lie in one folder beside the modules, ``wheelfit_implementations``, below any entry of
+``sys.path``: one look at each entry finds those of all groups, in a fraction of the time that
+entry points take. Packages that are installed for editing have it elsewhere, where importlib finds
+it. A frozen application has them as data files, or as a module of data.
+
+Nothing in them is an error for whoever imports something: what is wrong with a file is told, and
+the file does not count.
+"""
+# Names of `sys.path` are text, and are looked at at every start of a program.
+# ruff: noqa: PTH100, PTH118, PTH119
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+FOLDER = "wheelfit_implementations"
+"""The folder beside the modules that has the files."""
+TABLE = "wheelfit_implementation_table"
+"""The module with the same content, which a frozen application may have instead."""
+REQUIREMENT = "requirement"
+"""What a declaration says of a feature of which a process has one value."""
+
+LARGEST = 64 * 1024
+"""Bytes of the largest file that is read; real ones have some hundreds."""
+MOST_FILES = 1000
+"""Files of one folder that are read, the first by name."""
+
+_SCHEMA = 1
+_MOST_ITEMS = 200
+_GREATEST_PRIORITY = 1_000_000
+_LONGEST = 200
+"""Characters of what is shown to people and said to pip."""
+
+_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_MODULE = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*){0,20}")
+_PROPERTY = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100}) *:: *([a-z0-9_.]{1,100})")
+_FEATURE = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100})")
+_VALUE = pattern(r"[a-z0-9_.]{1,100}")
+
+
+class Feature(NamedTuple):
+    """Name a feature, as everywhere in wheelfit (F-2)."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace} :: {self.name}"
+
+
+class Property(NamedTuple):
+    """Hold what is asked of one feature: any of some values is enough."""
+
+    feature: Feature
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.feature} :: {' or '.join(self.values)}"
+
+
+class Implementation(NamedTuple):
+    """Hold what an installed implementation declares."""
+
+    group: str
+    """What it is an implementation of, as ``spam``."""
+    name: str
+    """What people call it, as ``cu12``; one for each of the group."""
+    module: str
+    """What is imported, as ``spam_cu12``."""
+    properties: tuple[Property, ...] = ()
+    """What it needs; nothing: it runs everywhere."""
+    priority: int = 0
+    """Higher comes first, whatever the properties are."""
+    distribution: str = ""
+    """What is installed, as ``spam-cu12``; empty when it does not say."""
+    requirements: tuple[Feature, ...] = ()
+    """Features of its own of which a process has one value."""
+    ranks: tuple[Property, ...] = ()
+    """Features of its own that every machine supports, with their values in order."""
+    where: str = ""
+    """The file that says so."""
+
+    @property
+    def title(self) -> str:
+        """What messages call it, as ``spam-cu12``."""
+        return self.distribution or self.name
+
+
+class Known(NamedTuple):
+    """Hold one implementation that exists, whether it is installed or not."""
+
+    name: str
+    install: str
+    """What pip is told, as ``spam-avx2``."""
+    properties: tuple[Property, ...] = ()
+
+
+class Declarations(NamedTuple):
+    """Hold what all files say."""
+
+    implementations: tuple[Implementation, ...] = ()
+    """In the order of their groups and names."""
+    known: Mapping[str, tuple[Known, ...]] = {}
+    """By group: which implementations exist."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with files, each beginning with the file."""
+
+
+class Unfit(Exception):
+    """Say what is wrong with a file, one clause."""
+
+
+def scan(
+    paths: Iterable[object],
+    table: Mapping[str, object] | None = None,
+    folders: Iterable[str] = (),
+) -> Declarations:
+    """Return what the folders on a path declare; never raises for what it finds.
+
+    What comes first on the path counts, as with modules.
+
+    :param paths: as ``sys.path``.
+    :param table: the same by file name, as `as_table` wrote it; what folders have comes first.
+    :param folders: further ones with such files.
+    """
+    implementations: dict[tuple[str, str], Implementation] = {}
+    known: dict[str, tuple[Known, ...]] = {}
+    problems: list[str] = []
+
+    def take(where: str, told: object) -> None:
+        try:
+            one = _parsed(told, where)
+        except Unfit as error:
+            problems.append(f"{plain(where)}: {error}")
+            return
+        if isinstance(one, Implementation):
+            implementations.setdefault((one.group, one.name), one)
+        else:
+            known.setdefault(*one)
+
+    for where in files(paths, folders, problems):
+        try:
+            told = _document(where)
+        except Unfit as error:
+            problems.append(f"{plain(where)}: {error}")
+        else:
+            take(where, told)
+    for name, told in (table or {}).items():
+        take(f"{TABLE}:{name}", told)
+    ordered = tuple(implementations[key] for key in sorted(implementations))
+    return Declarations(ordered, known, tuple(problems))
+
+
+def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
+    """Return what the content of one file declares: an implementation, or which ones a group has.
+
+    :param data: all of it; of a larger file than `LARGEST` one byte more.
+    :param where: the file.
+    :raises Unfit: it is broken, and does not count.
+    """
+    return _parsed(_told(data), where)
+
+
+def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
+    """Return the text of a module that holds what the folders on a path have.
+
+    :param paths: as ``sys.path``.
+    :param folders: further ones with such files.
+    """
+    found: dict[str, object] = {}
+    for where in files(paths, folders):
+        try:
+            found.setdefault(os.path.basename(where), _document(where))
+        except Unfit:
+            continue
+    # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
+    lines = "".join(
+        f"    {name!r}: json.loads({json.dumps(told)!r}),\n" for name, told in sorted(found.items())
+    )
+    title = f'"""What the folders {FOLDER} held when this was written."""'
+    return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def files(
+    paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
+) -> Iterator[str]:
+    """Yield the files in which something may be declared, what counts first.
+
+    :param paths: as ``sys.path``.
+    :param folders: further ones with such files.
+    :param problems: gets what is wrong with folders.
+    """
+    for place in dict.fromkeys((*_below(paths), *folders)):
+        for name in _listed(place, [] if problems is None else problems):
+            yield os.path.join(place, name)
+
+
+def _below(paths: Iterable[object]) -> Iterator[str]:
+    for path in paths:
+        if isinstance(path, str):  # importlib does not look at others either
+            try:
+                top = os.path.abspath(path)
+            except OSError:  # the current folder is gone
+                continue
+            yield os.path.join(top, FOLDER)
+
+
+def linked_folders() -> tuple[str, ...]:
+    """Return the folders that importlib finds, also those of packages installed for editing."""
+    from importlib.util import find_spec  # noqa: PLC0415 - not everybody looks for them
+
+    try:
+        spec = find_spec(FOLDER)
+    except (AttributeError, ImportError, ValueError):  # somebody has a module of that name
+        return ()
+    return () if spec is None else tuple(spec.submodule_search_locations or ())
+
+
+def _listed(place: str, problems: list[str]) -> list[str]:
+    """Return the names of the files of a folder, in order; most entries of a path have none."""
+    try:
+        names = os.listdir(place)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return []
+    except OSError as error:
+        if os.path.lexists(place):  # else the entry of the path is closed, and nobody looks there
+            problems.append(f"{plain(place)}: {_why(error)}")
+        return []
+    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    if len(found) > MOST_FILES:
+        problems.append(f"{plain(place)}: has {len(found)} files; {MOST_FILES} are read")
+    return found[:MOST_FILES]
+
+
+def _document(where: str) -> object:
+    """Return what a file holds, whatever it is."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        # At once, and looked at when it is open: a pipe would wait, a device would not end.
+        handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Unfit("is no regular file")
+            data = b""
+            while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
+                data += piece
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise Unfit(_why(error)) from None
+    return _told(data)
+
+
+def _why(error: OSError) -> str:
+    return f"cannot be read ({error.strerror or type(error).__name__})"
+
+
+# --- content ------------------------------------------------------------------------------------
+
+
+def _told(data: bytes) -> object:
+    """Return what the content of a file says, whatever that is."""
+    if len(data) > LARGEST:
+        raise Unfit(f"is larger than {LARGEST} bytes")
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Unfit(f"is no JSON document ({str(error)[:200]})") from None
+
+
+def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
+    """Return what a document declares: an implementation, or which ones a group has."""
+    if not isinstance(told, dict):
+        raise Unfit("holds no object")
+    schema = _number(told, "schema", 0, 1, 1 << 30)
+    if schema > _SCHEMA:
+        raise Unfit(f"has schema {schema}, written for a newer wheelfit")
+    group = _name(told, "group")
+    if "implementation" not in told:
+        return group, _known(told)
+    requirements, ranks = _dimensions(told)
+    return Implementation(
+        group,
+        _name(told, "implementation"),
+        _matching(told, "module", _MODULE),
+        _properties(told),
+        _number(told, "priority", 0, -_GREATEST_PRIORITY, _GREATEST_PRIORITY),
+        _words(told, "distribution") if "distribution" in told else "",
+        requirements,
+        ranks,
+        where,
+    )
+
+
+def _known(told: dict[str, Any]) -> tuple[Known, ...]:
+    return tuple(
+        Known(_name(one, "implementation"), _words(one, "install"), _properties(one))
+        for one in _objects(told, "known")
+    )
+
+
+def _objects(told: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    items = _items(told, key)
+    if not all(isinstance(one, dict) for one in items):
+        raise Unfit(f"{key} holds something that is no object")
+    return items
+
+
+def _items(told: dict[str, Any], key: str) -> list[Any]:
+    items = told.get(key, [])
+    if not isinstance(items, list):
+        raise Unfit(f"{key} is no list")
+    if len(items) > _MOST_ITEMS:
+        raise Unfit(f"{key} has more than {_MOST_ITEMS} entries")
+    return items
+
+
+def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
+    found: dict[Feature, list[str]] = {}
+    for text in _items(told, "properties"):
+        match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise Unfit(f"properties: {_shown(text)} is no property, as x86_64 :: level :: v3")
+        found.setdefault(Feature(match[1], match[2]), []).append(match[3])
+    return tuple(Property(one, tuple(dict.fromkeys(found[one]))) for one in sorted(found))
+
+
+def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
+    """Return what is said of features that nobody else knows."""
+    said = told.get("dimensions", {})
+    if not isinstance(said, dict) or len(said) > _MOST_ITEMS:
+        raise Unfit("dimensions is no object, or too large")
+    requirements, ranks = [], []
+    for text, kind in said.items():
+        match = _FEATURE.fullmatch(text)
+        if match is None:
+            raise Unfit(f"dimensions: {_shown(text)} is no feature, as acme :: protocol")
+        feature = Feature(match[1], match[2])
+        if kind == REQUIREMENT:
+            requirements.append(feature)
+        elif isinstance(kind, list) and 0 < len(kind) <= _MOST_ITEMS and all(map(_is_value, kind)):
+            ranks.append(Property(feature, tuple(kind)))
+        else:
+            raise Unfit(f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values")
+    return tuple(requirements), tuple(ranks)
+
+
+def _is_value(one: object) -> bool:
+    return isinstance(one, str) and _VALUE.fullmatch(one) is not None
+
+
+def _number(told: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
+    value = told.get(key, otherwise)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise Unfit(f"{key} is missing, or no number from {low} to {high}")
+    return value
+
+
+def _name(told: dict[str, Any], key: str) -> str:
+    return _matching(told, key, _NAME)
+
+
+def _words(told: dict[str, Any], key: str) -> str:
+    value = told.get(key)
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
+        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
+    return value
+
+
+def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
+    value = told.get(key)
+    if not isinstance(value, str) or wanted.fullmatch(value) is None:
+        raise Unfit(f"{key} is missing or no name: {_shown(value)}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else type(value).__name__
+    return repr(text[:80])
+
+
+def plain(text: str) -> str:
+    """Return words of others as part of a line of a terminal: they cannot end or change it.
+
+    :param text: as the name of a file.
+    """
+    return text if text.isprintable() else ascii(text)[1:-1]

@@ -1,0 +1,108 @@
+"""What NVIDIA driver this process would use, found out without initialising it.
+
+``cuDriverGetVersion`` needs no ``cuInit``, so asking is safe before a fork. No device is touched.
+"""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH110, PTH118, PTH123, PTH208
+from __future__ import annotations
+
+import os
+
+from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
+
+MASK = "CUDA_VISIBLE_DEVICES"
+"""The variable that leaves a process some of the GPUs."""
+
+_LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel.LIBRARY}")
+
+
+class Driver:
+    """Hold what is known of a driver.
+
+    :param cuda: the CUDA version it offers; None: there is no driver, or it cannot say.
+    :param kernel: release of the kernel's part, as ``560.35.03``.
+    :param gpus: GPUs that the kernel's part tells of; none: it tells of none, or nothing.
+    """
+
+    __slots__ = ("cuda", "gpus", "kernel")
+
+    def __init__(
+        self, cuda: tuple[int, int] | None, kernel: str = "", gpus: tuple[KernelGpu, ...] = ()
+    ) -> None:
+        self.cuda = cuda
+        self.kernel = kernel
+        self.gpus = gpus
+
+    @property
+    def version(self) -> str:
+        """The CUDA version as text; ``none`` where there is no driver."""
+        return "none" if self.cuda is None else f"{self.cuda[0]}.{self.cuda[1]}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that is another one when the driver is, or what kinds of GPUs there are."""
+        kinds = sorted({gpu.kind for gpu in self.gpus})
+        return "|".join((self.version, self.kernel, *kinds))
+
+
+def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Driver:
+    """Return what the driver says of itself.
+
+    :param root: where the kernel's files are; another folder in tests.
+    :param libraries: names of the user-mode driver, tried in order.
+    """
+
+    def place(name: str) -> str:
+        return os.path.join(root, name[1:])
+
+    def text(name: str) -> str:
+        try:
+            with open(place(name), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def children(folder: str) -> list[str]:
+        try:
+            return os.listdir(place(folder))
+        except OSError:
+            return []
+
+    def exists(name: str) -> bool:
+        return os.path.exists(place(name))
+
+    kernel = nvidia_kernel.release(text) or ""
+    return Driver(offered(libraries), kernel, nvidia_kernel.gpus(text, children, exists))
+
+
+def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
+    """Return the CUDA version that the user-mode driver offers; None: it cannot be asked.
+
+    :param libraries: its names or paths, tried in order.
+    """
+    import ctypes  # noqa: PLC0415 - 3 ms that only somebody needs who loads libraries
+
+    for name in libraries:
+        try:
+            ask = ctypes.CDLL(name).cuDriverGetVersion
+        except (OSError, AttributeError):
+            continue
+        number = ctypes.c_int()
+        if ask(ctypes.byref(number)) == 0 and number.value >= 1000:
+            return number.value // 1000, number.value % 1000 // 10
+    return None
+
+
+def hides_all(mask: str) -> bool:
+    """Say whether a mask leaves a process no GPU: the first entry that names none ends it.
+
+    :param mask: value of `MASK`.
+    """
+    return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

@@ -1,0 +1,163 @@
+"""Gather what a decision is made of: what is declared, supported, loaded, and demanded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from wheelfit_runtime.loader.declarations import Declarations, Feature, scan
+from wheelfit_runtime.loader.planning import Held, Judged, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from wheelfit_runtime.loader.process import Process
+    from wheelfit_runtime.platforms.features import Detection
+
+MIX = "WHEELFIT_MIX"
+"""The variable with what a process may have several values of, as ``cuda,openmp``, or ``all``."""
+
+_SM = Feature("nvidia", "sm_arch")
+
+
+def variable_of(group: str) -> str:
+    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``.
+
+    :param group: as ``spam``.
+    """
+    word = "".join(c if c.isalnum() else "_" for c in group)
+    return f"{word.upper()}_IMPLEMENTATION"
+
+
+class Evidence(NamedTuple):
+    """Hold what a decision is made of."""
+
+    declarations: Declarations
+    environ: Mapping[str, str]
+    process: Process
+    held: tuple[Held, ...]
+    """What the process has already, with what groups have chosen."""
+    judged: tuple[Judged, ...]
+    """All that is installed."""
+
+    def of(self, group: str) -> list[Judged]:
+        """Return what is installed of a group.
+
+        :param group: as ``spam``.
+        """
+        return [one for one in self.judged if one.implementation.group == group]
+
+    def demanded(self, group: str) -> str:
+        """Return the implementation that somebody demands of a group; empty: none.
+
+        :param group: as ``spam``.
+        """
+        return self.environ.get(variable_of(group), "").strip()
+
+
+class Look(Protocol):
+    """Find out what the machine supports for this process."""
+
+    def __call__(
+        self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool
+    ) -> Process:
+        """Return what is known of some namespaces, and what the process has loaded."""
+        ...
+
+
+class Sources:
+    """Gather evidence about one process, for one thread at a time.
+
+    Of the machine each thing is looked at once, as long as the environment stays the same.
+
+    :param environ: returns the environment.
+    :param paths: returns where modules are looked for.
+    :param look: finds out what the machine supports: given namespaces, the environment, and
+        whether devices are asked for.
+    :param folders: returns folders with declarations beside those that ``paths`` lead to.
+    :param table: returns the declarations of an application that has them as a module.
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Callable[[], Mapping[str, str]],
+        paths: Callable[[], Iterable[object]],
+        look: Look,
+        folders: Callable[[], Iterable[str]] = tuple,
+        table: Callable[[], Mapping[str, object] | None] = lambda: None,
+    ) -> None:
+        self._environ = environ
+        self._paths = paths
+        self._look = look
+        self._folders = folders
+        self._table = table
+        self._looked_by: dict[str, str] = {}
+        self._detections: dict[tuple[str, bool], Detection] = {}
+
+    def gather(
+        self,
+        claimed: Iterable[Held],
+        failed: Mapping[tuple[str, str], str],
+        known_of: Iterable[str] | None = (),
+    ) -> Evidence:
+        """Look at what is declared, and at what that names of the machine.
+
+        :param claimed: what groups have chosen.
+        :param failed: why implementations could not be imported, by group and name.
+        :param known_of: groups of which what is known and not installed is looked at too;
+            None: all.
+        """
+        environ = self._environ()
+        declared = scan(self._paths(), self._table(), self._folders())
+        everything = declared.implementations
+        wanted = {one.feature for each in everything for one in each.properties}
+        for group in declared.known if known_of is None else known_of:
+            for known in declared.known.get(group, ()):
+                wanted |= {one.feature for one in known.properties}
+        process = self._process({one.namespace for one in wanted}, environ, devices=_SM in wanted)
+        free = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
+        held = tuple(one for one in (*process.held, *claimed) if not free & {"all", one.dimension})
+        requirements = {one for each in everything for one in each.requirements}
+        judged = []
+        for it in everything:
+            one = judge(it, process.detections, held, requirements)
+            claims = {d: v for d, v in one.claims.items() if not free & {"all", d}}
+            one = one._replace(claims=claims)
+            judged.append(_as_demanded(one, failed.get((it.group, it.name), ""), environ))
+        return Evidence(declared, environ, process, held, tuple(judged))
+
+    def _process(
+        self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool
+    ) -> Process:
+        """Look at what was not looked at yet in this environment; at what is loaded always."""
+        if self._looked_by != environ:  # a mask or an override may be new
+            self._looked_by = dict(environ)
+            self._detections.clear()
+        names = sorted(namespaces)
+        missing = [name for name in names if (name, devices) not in self._detections]
+        process = self._look(missing, environ, devices=devices)
+        self._detections.update(((n, devices), found) for n, found in process.detections.items())
+        found = {
+            name: self._detections[name, devices]
+            for name in names
+            if (name, devices) in self._detections
+        }
+        return replace(process, detections=found)
+
+
+def _as_demanded(one: Judged, failed: str, environ: Mapping[str, str]) -> Judged:
+    """Add to what the machine says what has failed, and what somebody demands.
+
+    :param failed: why it could not be imported; empty: it could, or nobody has tried.
+    """
+    it = one.implementation
+    if failed:
+        one = one._replace(reasons=(*one.reasons, failed), failed=True)
+    variable = variable_of(it.group)
+    name = environ.get(variable, "").strip()
+    if not name:
+        return one
+    if name == it.name:
+        return one._replace(forced=not failed)
+    return one._replace(reasons=(f"{variable}={name}", *one.reasons))

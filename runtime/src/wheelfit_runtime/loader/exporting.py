@@ -1,0 +1,235 @@
+"""Let a package show what its implementation has: its names, and the modules below it.
+
+A package comes here first, so this imports little: until `load` has begun, no thread can be told
+what will be below the package.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.abc import Loader
+    from types import CodeType, ModuleType
+    from typing import Any
+
+    from wheelfit_runtime.loader.loading import Loader as GroupLoader
+else:
+    Loader = object  # a loader needs no base, and its module takes 20 ms
+
+_NOTHING: object = object()
+
+
+def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
+    """Return the best implementation of a group, imported.
+
+    Twice in a process it is the same one.
+
+    :param group: what is to be implemented, as ``spam``.
+    :param into: name of a module that gets the public names, as ``__name__``; what it has
+        already stays.
+    :param submodules: whether modules below the implementation can be imported below ``into`` too,
+        as ``spam.core``.
+    :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
+    """
+    if into is not None and submodules:
+        offer_submodules(into, lambda: _loader().module_of(group))
+    module = _loader().load(group)
+    if into is not None:
+        export(module, into)
+    return module
+
+
+def _loader() -> GroupLoader:
+    from wheelfit_runtime.loader.loading import LOADER  # noqa: PLC0415 - see above
+
+    return LOADER
+
+
+def export(module: ModuleType, into: str) -> None:
+    """Put the public names of a module into another; what that has already stays.
+
+    :param module: which has them, as ``spam_cu12``.
+    :param into: name of the other, as ``spam``; it is being imported, or was.
+    :raises NoImplementation: the two are one and the same.
+    """
+    other = sys.modules[into]
+    if module is other:
+        from wheelfit_runtime.errors import NoImplementation  # noqa: PLC0415 - see above
+
+        raise NoImplementation(f"{into} is declared to be its own implementation")
+    have, there = vars(other), vars(module)
+    public = getattr(module, "__all__", None)
+    names = [name for name in there if name[:1] != "_"] if public is None else list(public)
+
+    def is_hidden(name: str) -> bool:
+        # A module below the package hides one of that name, imported or not.
+        below = sys.modules.get(f"{module.__name__}.{name}")
+        return (
+            below is not None
+            and below is there.get(name)
+            and "__path__" in have
+            and _find(f"{into}.{name}", have["__path__"]) is not None
+        )
+
+    def other_name(name: str) -> object:
+        # What comes later, or on demand; never what belongs to one module only.
+        found = _NOTHING if name[:2] == "__" else getattr(module, name, _NOTHING)
+        if found is not _NOTHING and not is_hidden(name):
+            return found
+        raise AttributeError(f"module {into!r} has no attribute {name!r}")
+
+    def all_names() -> list[str]:
+        # Also what is there on demand only.
+        return sorted({*have, *names})
+
+    makes = have.get("__getattr__")
+    # A package that is imported again has ours.
+    makes_none = makes is None or getattr(makes, "__module__", "") == __name__
+    for name in names:
+        # What is made on demand the other has on demand too, unless it makes names itself.
+        is_ready = name in there or not makes_none
+        if is_ready and name not in have and not is_hidden(name):
+            setattr(other, name, getattr(module, name))
+    if makes_none:
+        other.__getattr__ = other_name  # type: ignore[method-assign]
+    have.setdefault("__all__", names)
+    have.setdefault("__dir__", all_names)
+    if not have.get("__doc__"):
+        other.__doc__ = module.__doc__
+    if into in _SUBMODULES.offered:
+        _SUBMODULES.known[into] = module.__name__
+
+
+def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
+    """Let modules below an implementation be imported below a package too.
+
+    It is said before the implementation is imported: another thread, or what the implementation
+    imports, may want a module of a package that is not all there.
+
+    :param into: name of the package, as ``spam``.
+    :param implementation: returns the name of the other, as ``spam_cu12``; may wait for it.
+    """
+    vars(sys.modules[into]).setdefault("__path__", [])  # one that is a single file
+    _SUBMODULES.offered[into] = implementation
+    _SUBMODULES.known.pop(into, None)  # of an earlier import
+    if _SUBMODULES not in sys.meta_path:
+        sys.meta_path.insert(0, _SUBMODULES)
+
+
+class Submodules:
+    """Find modules below a package where its implementation has them; they are the same modules.
+
+    What a package has itself comes first. Nothing is imported or waited for to find something:
+    the import system holds a lock over that, which all threads need.
+    """
+
+    def __init__(self) -> None:
+        self.offered: dict[str, Callable[[], str]] = {}
+        """Who knows, and may wait for, the name of the implementation, by that of the package."""
+        self.known: dict[str, str] = {}
+        """The names of those that are imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how a module is imported; None for modules that are none of ours.
+
+        :param fullname: as ``spam.core``.
+        :param path: where the package is looked for.
+        :param target: the module that is imported again.
+        """
+        parent, _, last = fullname.rpartition(".")
+        implementation = self.offered.get(parent)
+        if implementation is not None:
+            if _find(fullname, path, target) is not None:
+                return None
+            above = self.known.get(parent)
+            if above is None:
+                return ModuleSpec(fullname, _Same(lambda: f"{implementation()}.{last}"))
+            return _as(fullname, f"{above}.{last}")
+        if not self._is_below(parent):
+            return None
+        name = getattr(sys.modules.get(parent), "__name__", parent)
+        return None if name == parent else _as(fullname, f"{name}.{last}")
+
+    def _is_below(self, name: str) -> bool:
+        # A list, for other threads may add to it.
+        return any(name.startswith(f"{package}.") for package in list(self.offered))
+
+
+_SUBMODULES = Submodules()
+
+
+def _find(
+    fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+) -> ModuleSpec | None:
+    """Return what others than we find."""
+    for one in sys.meta_path:
+        if one is not _SUBMODULES and hasattr(one, "find_spec"):
+            spec: ModuleSpec | None = one.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _as(fullname: str, name: str) -> ModuleSpec | None:
+    """Return how a module is imported under a second name; None where there is none."""
+    module = sys.modules.get(name)
+    if module is None:
+        path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)
+        # An implementation that is a single file has none below.
+        real = None if path is None else _find(name, path)
+        if real is None:
+            return None
+    else:
+        real = getattr(module, "__spec__", None)
+    spec = ModuleSpec(fullname, _Same(lambda: name, real))
+    if real is not None:
+        spec.origin = real.origin
+        spec.submodule_search_locations = real.submodule_search_locations
+    return spec
+
+
+class _Same(Loader):
+    """Import one module under a second name.
+
+    :param name: returns its own name.
+    :param spec: how it is imported under that; None: nobody knows.
+    """
+
+    def __init__(self, name: Callable[[], str], spec: ModuleSpec | None = None) -> None:
+        self._name = name
+        self._spec = spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module itself, so that no thread ever sees another."""
+        name = self._name()
+        try:
+            # As the statement: it takes what is half imported by a thread that waits for this one.
+            __import__(name)
+            module = sys.modules[name]
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name) from None
+        self._spec = getattr(module, "__spec__", None)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Take back what the import system has written on it: it is what it was."""
+        module.__spec__ = self._spec
+
+    def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002 - as loaders have it
+        """Return what ``python -m`` runs.
+
+        :param fullname: the second name.
+        """
+        loader: Any = self._spec.loader if self._spec is not None else None
+        code: CodeType | None = None
+        if hasattr(loader, "get_code"):
+            code = loader.get_code(self._name())
+        return code

@@ -1,0 +1,297 @@
+"""Carry out what is planned: import the implementation of a group, and fall back if it fails.
+
+Everything that is decided is decided under one lock, and no implementation is imported under it:
+an import has locks of its own, and two threads would wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.errors import NoImplementation
+from wheelfit_runtime.loader.declarations import TABLE, linked_folders, plain
+from wheelfit_runtime.loader.evidence import Sources
+from wheelfit_runtime.loader.importing import forget, import_whole, is_deadlock
+from wheelfit_runtime.loader.planning import Held, Judged, Plan, plan
+from wheelfit_runtime.loader.reasons import as_data, nothing_left, passed_over
+from wheelfit_runtime.loader.telling import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from wheelfit_runtime.loader.evidence import Evidence
+    from wheelfit_runtime.loader.process import Process
+
+_LONGEST_WAIT = 20.0
+"""Seconds a fork waits for a decision; the longest one takes the deadline of a probe."""
+
+
+def explain(*groups: str) -> dict[str, Any]:
+    """Return what would be chosen and why, as plain data; nothing is imported.
+
+    :param groups: which; none: all that are installed.
+    """
+    return LOADER.explain(groups)
+
+
+class _Choice(NamedTuple):
+    """Hold what a group has, or will have when it is imported."""
+
+    judged: Judged
+    agreed: Mapping[str, str]
+    """The values it has of what all groups share."""
+    news: tuple[str, ...]
+    """What users are told when it is imported."""
+
+
+class Loader:
+    """Choose among implementations for one process; safe to use from threads, and after a fork.
+
+    :param sources: where evidence comes from.
+    :param bring: imports a module by its name.
+    :param warn: tells what was passed over.
+    :param longest_wait: seconds that a fork waits for a decision.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        bring: Callable[[str], ModuleType] = import_whole,
+        warn: Callable[[str], None],
+        longest_wait: float = _LONGEST_WAIT,
+    ) -> None:
+        self._sources = sources
+        self._bring = bring
+        self._warn = warn
+        self._longest_wait = longest_wait
+        self._lock = threading.RLock()
+        self._here = threading.local()
+        self._modules: dict[str, ModuleType] = {}
+        self._choices: dict[str, _Choice] = {}
+        self._failed: dict[tuple[str, str], str] = {}
+        self._told: set[str] = set()
+
+    def load(self, group: str) -> ModuleType:
+        """Return the implementation of a group, imported.
+
+        :param group: as ``spam``.
+        :raises NoImplementation: nothing fits, or it asks for itself.
+        """
+        module = self._modules.get(group)
+        return self._load(group) if module is None else module
+
+    def module_of(self, group: str) -> str:
+        """Return the name of the implementation of a group, also while this thread imports it.
+
+        :param group: as ``spam``.
+        :raises NoImplementation: nothing fits.
+        """
+        # What this thread imports: another one, for which it fails, may take the choice back.
+        name = self._busy().get(group)
+        if name:
+            return name
+        try:
+            return self.load(group).__name__
+        except RuntimeError as error:
+            choice = self._choices.get(group)
+            if choice is None or not is_deadlock(error):
+                raise
+            # The thread that imports it waits for what this one imports: as Python does for any
+            # module, go on with what is there.
+            return choice.judged.implementation.module
+
+    def _busy(self) -> dict[str, str]:
+        """Return what this thread imports: modules by group; empty: it is being decided."""
+        busy: dict[str, str] = self._here.__dict__.setdefault("busy", {})
+        return busy
+
+    def _load(self, group: str) -> ModuleType:
+        busy = self._busy()
+        if group in busy:
+            raise NoImplementation(f"{group} is asked for while its own implementation is imported")
+        busy[group] = ""
+        try:
+            return self._import_best(group)
+        finally:
+            del busy[group]
+
+    def _import_best(self, group: str) -> ModuleType:
+        cause: Exception | None = None
+        imported = ""
+        while True:
+            try:
+                with self._lock:
+                    choice = self._decided(group, cause)
+            except NoImplementation:
+                forget(imported)
+                raise
+            name = choice.judged.implementation.module
+            if name != imported:
+                forget(imported)
+                imported = ""
+            self._busy()[group] = name
+            try:
+                module = self._bring(name)
+            except (ImportError, OSError) as error:
+                cause = error
+                with self._lock:
+                    self._give_up(choice, error)
+                continue
+            except BaseException as error:
+                # Of a deadlock the other thread may go on with the same.
+                if not (is_deadlock(error) and name in sys.modules):
+                    with self._lock:
+                        self._give_up(choice)
+                raise
+            news: list[str] = []
+            with self._lock:
+                it = choice.judged.implementation
+                if self._choices.get(group) is not choice:
+                    # Taken back by a thread for which it failed: others may have chosen since,
+                    # and not with this one in mind. It can be imported, as is known now.
+                    self._failed.pop((group, it.name), None)
+                    imported = name
+                    continue
+                if group not in self._modules:  # no other thread came first
+                    self._modules[group] = module
+                    news = [words for words in choice.news if words not in self._told]
+                    self._told.update(news)
+                module = self._modules[group]
+            for words in news:
+                self._warn(words)
+            return module
+
+    # --- under the lock -----------------------------------------------------------------------
+
+    def _decided(self, group: str, cause: Exception | None) -> _Choice:
+        """Return what a group gets."""
+        choice = self._choices.get(group)
+        if choice is not None:
+            return choice
+        evidence = self._evidence()
+        made = self._planned(evidence, group)
+        judged = made.chosen.get(group)
+        if judged is None:
+            evidence = self._evidence((group,))
+            for key in [key for key in self._failed if key[0] == group]:
+                del self._failed[key]  # whoever mends something may import once more
+            raise nothing_left(group, evidence) from cause
+        # A forced one without any other claims what it is, even if the process has another.
+        agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
+        for one in evidence.held:
+            # What is settled already it has as well, also if whoever settled it fails in the end.
+            if one.value in judged.claims.get(one.dimension, ()):
+                agreed.setdefault(one.dimension, one.value)
+        self._choices[group] = _Choice(judged, agreed, passed_over(judged, evidence))
+        return self._choices[group]
+
+    def _evidence(self, known_of: Iterable[str] | None = ()) -> Evidence:
+        claimed = [
+            Held(dimension, value, f"{group} uses {choice.judged.implementation.title}")
+            for group, choice in self._choices.items()
+            for dimension, value in choice.agreed.items()
+        ]
+        return self._sources.gather(claimed, self._failed, known_of)
+
+    def _planned(self, evidence: Evidence, asked: str) -> Plan:
+        """Plan for the groups that have nothing yet."""
+        still_open = [
+            one for one in evidence.judged if one.implementation.group not in self._choices
+        ]
+        return plan(still_open, evidence.held, asked)
+
+    def _give_up(self, choice: _Choice, error: Exception | None = None) -> None:
+        """Take back a choice that could not be imported; a thread may have come before.
+
+        :param error: why the implementation does not fit; None: another try may go well.
+        """
+        it = choice.judged.implementation
+        if self._choices.get(it.group) is choice and it.group not in self._modules:
+            del self._choices[it.group]
+            if error is not None:
+                lines = filter(None, map(str.strip, str(error).splitlines()))
+                text = plain("; ".join(lines)[:500]) or type(error).__name__
+                self._failed[it.group, it.name] = f"cannot be loaded: {text}"
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def explain(self, groups: Sequence[str]) -> dict[str, Any]:
+        """Return what would be chosen and why, as plain data.
+
+        :param groups: which; none: all that are installed.
+        """
+        with self._lock:
+            groups = tuple(dict.fromkeys(groups))
+            evidence = self._evidence(groups or None)
+            made = self._planned(evidence, groups[0] if groups else "")
+            declared = evidence.declarations
+            installed = {one.group for one in declared.implementations}
+            chosen, agreed = dict(made.chosen), dict(made.agreed)
+            for group, choice in self._choices.items():
+                chosen[group] = choice.judged
+                agreed.update(choice.agreed)
+            return as_data(
+                groups or sorted(installed | set(declared.known)),
+                evidence,
+                chosen=chosen,
+                agreed=agreed,
+                loaded=self._modules,
+            )
+
+    # --- around a fork ------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Wait until nothing is being decided, so that a child has all of it or nothing."""
+        self._here.holds = self._lock.acquire(timeout=self._longest_wait)
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._here.holds:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin with a lock that nobody has: the other threads are not here."""
+        self._lock = threading.RLock()
+
+
+# --- this process ---------------------------------------------------------------------------------
+
+
+def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
+    from wheelfit_runtime.loader import process  # noqa: PLC0415 - what takes longest is not always needed
+
+    return process.look(names, process.surroundings_of(environ), devices=devices)
+
+
+def _table_here() -> Mapping[str, object] | None:
+    try:
+        table: Mapping[str, object] = import_module(TABLE).TABLE
+    except (ImportError, AttributeError):
+        return None
+    return table
+
+
+LOADER = Loader(
+    Sources(
+        environ=lambda: os.environ,
+        paths=lambda: tuple(sys.path),
+        look=_look_here,
+        folders=linked_folders,
+        table=_table_here,
+    ),
+    warn=warn,
+)
+"""The one of this process."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOADER.before_fork,
+        after_in_parent=LOADER.after_fork_in_parent,
+        after_in_child=LOADER.after_fork_in_child,
+    )

@@ -1,0 +1,242 @@
+"""See which shared libraries this process has mapped, and what loading others beside them would do.
+
+Three calls do it::
+
+    here = read_mapped()                       # what is mapped: path, SONAME, build
+    there = read_library("/store/…/libcudart.so.12")   # the same of a file not loaded yet
+    for conflict in find_conflicts([there], here):     # empty: all is well
+        ...
+
+`conflict.level` says what there is to fear:
+
+========= ==========================================================================
+``error`` a mapped library has the same path or the same SONAME, and another content:
+          the loader gives the first to everybody who asks by name, whatever they were
+          built for. For the same path that means a file was exchanged under a process.
+``warn``  another major of the same family is mapped under other SONAMEs: those linked
+          to either find their own, but a look-up by symbol alone finds the first.
+(none)    everything else, as the very same library under the same or another path.
+========= ==========================================================================
+
+Only Linux tells what is mapped; elsewhere `read_mapped` returns nothing and nothing conflicts.
+"""
+# Paths are the machine's, and `pathlib` takes longer to import than all of this.
+# ruff: noqa: PTH116, PTH123
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.elf import read_shared_object
+from wheelfit_runtime.platforms.probes.mapped_libraries import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Literal
+
+_MAPS = "/proc/self/maps"
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Hold one shared library: a file, mapped or not."""
+
+    path: str
+    """As the process names it."""
+    soname: str = ""
+    """What it calls itself; empty: it says nothing, or cannot be read any more."""
+    build_id: str = ""
+    """What its linker called the build; empty: it says nothing."""
+    replaced: bool = False
+    """Whether another file, or none, has its path since it was mapped."""
+
+    @property
+    def name(self) -> str:
+        """The SONAME, else the name of the file."""
+        return self.soname or self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Say what is to be feared of loading one library beside one that is mapped."""
+
+    level: Literal["error", "warn"]
+    wanted: Library
+    mapped: Library
+    reason: str
+    """What is the matter, a sentence without a final full stop."""
+
+
+def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
+    """Return the shared libraries that are mapped, in order of address; where nobody tells, none.
+
+    :param maps: where the kernel says what is mapped.
+    """
+    try:
+        # Of our own process there may be more than is read of another's.
+        with open(maps, "rb") as stream:
+            text = stream.read().decode("utf-8", "surrogateescape")
+    except OSError:
+        return ()
+    found = []
+    for file in parse(text):
+        if ".so" not in file.name:
+            continue  # the program itself
+        # Inodes are not compared: on the layers of a container the kernel tells others here.
+        status = None if file.deleted else _status(file.path)
+        found.append(
+            Library(file.path, replaced=True) if status is None else _library(file.path, status)
+        )
+    return tuple(found)
+
+
+def read_library(path: str) -> Library:
+    """Return what a file is that may be loaded; what is no library, or closed, has no names.
+
+    :param path: absolute.
+    :raises OSError: there is none.
+    """
+    return _library(path, os.stat(path))
+
+
+def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tuple[Conflict, ...]:
+    """Return what loading libraries beside those that are mapped would get into.
+
+    :param wanted: what would be loaded, together: they are not compared with each other.
+    :param mapped: what is mapped, as `read_mapped` returns it.
+    """
+    wanted = tuple(wanted)
+    conflicts = [found for one in wanted for other in mapped if (found := _clash(one, other))]
+    conflicts += _other_majors(wanted, mapped)
+    return tuple(conflicts)
+
+
+def same_content(one: Library, other: Library) -> bool:
+    """Say whether two libraries are the same code, wherever they lie.
+
+    The build identifier decides where both have one, so a copy whose search path was edited is
+    the same; else every byte does.
+
+    :param one: a library.
+    :param other: another.
+    """
+    if one.replaced or other.replaced:
+        return False  # what is mapped lies nowhere any more
+    if one.build_id and other.build_id:
+        return one.build_id == other.build_id
+    here, there = _status(one.path), _status(other.path)
+    if here is None or there is None:
+        return False
+    if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+        return True
+    return here.st_size == there.st_size and _same_bytes(one.path, other.path)
+
+
+def family_and_major(name: str) -> tuple[str, int] | None:
+    """Return whose library a name is and of which major; None where the name does not tell.
+
+    >>> family_and_major("libcufft.so.11")
+    ('cuda', 12)
+    >>> family_and_major("libamdhip64.so.6")
+    ('amdhip64', 6)
+    >>> family_and_major("libcurand.so.10") is None  # CUDA 12 and 13 call theirs so
+    True
+
+    :param name: SONAME, or file name without folders.
+    """
+    # With its patterns and tables it is needed for names worth the question only.
+    from wheelfit_runtime.platforms.accelerator_libraries import identify  # noqa: PLC0415
+
+    library = identify(name)
+    if library is None or library.family in {"driver", "openmp", "blas"}:
+        return None
+    if library.family == "cuda":
+        return None if library.cuda_major is None else ("cuda", library.cuda_major)
+    first = library.number.partition(".")[0]
+    return (library.stem, int(first)) if first else None
+
+
+# --- inside ----------------------------------------------------------------------------------
+
+
+_KNOWN: dict[tuple[str, int, int, int], Library] = {}
+"""What was read, by path, device, inode and time: what is mapped is asked for again and again."""
+
+
+def _library(path: str, status: os.stat_result) -> Library:
+    key = (path, status.st_dev, status.st_ino, status.st_mtime_ns)
+    found = _KNOWN.get(key)
+    if found is None:
+        try:
+            with open(path, "rb") as stream:
+                names = read_shared_object(stream)
+        except OSError:
+            return Library(path)  # the next try may go well
+        found = Library(path, names.soname or "", names.build_id or "")
+        _KNOWN[key] = found
+    return found
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _clash(wanted: Library, mapped: Library) -> Conflict | None:
+    if wanted.path == mapped.path:
+        if not mapped.replaced:
+            return None
+        reason = f"{wanted.path} was replaced after this process had loaded it"
+        return Conflict("error", wanted, mapped, reason)
+    # Of a file that is gone nobody knows the SONAME, which is how its name begins.
+    same = wanted.soname and (
+        mapped.soname == wanted.soname or (mapped.replaced and _begins(mapped.name, wanted.soname))
+    )
+    if not same or same_content(wanted, mapped):
+        return None
+    reason = f"another {wanted.soname} is loaded already: {mapped.path}"
+    return Conflict("error", wanted, mapped, reason)
+
+
+def _begins(name: str, soname: str) -> bool:
+    return name == soname or name.startswith(f"{soname}.")
+
+
+def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[Conflict]:
+    """Return one warning for each family and major beside which another would come."""
+    asked: dict[str, dict[int, Library]] = {}
+    for one in wanted:
+        if (told := family_and_major(one.name)) is not None:
+            asked.setdefault(told[0], {}).setdefault(told[1], one)
+    conflicts: dict[tuple[str, int], Conflict] = {}
+    for other in mapped if asked else ():
+        told = family_and_major(other.name)
+        if told is None or told in conflicts:
+            continue
+        family, major = told
+        beside = {number: one for number, one in asked.get(family, {}).items() if number != major}
+        if beside:
+            title = {"cuda": "CUDA"}.get(family, family)
+            names = " and ".join(map(str, sorted(beside)))
+            words = f"{title} {major} is loaded already ({other.path})"
+            reason = f"{words}, and {names} would come beside it"
+            conflicts[told] = Conflict("warn", next(iter(beside.values())), other, reason)
+    return list(conflicts.values())
+
+
+def _same_bytes(one: str, other: str) -> bool:
+    try:
+        with open(one, "rb") as here, open(other, "rb") as there:
+            while True:
+                piece = here.read(_PIECE)
+                if piece != there.read(_PIECE):
+                    return False
+                if not piece:
+                    return True
+    except OSError:
+        return False

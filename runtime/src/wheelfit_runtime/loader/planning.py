@@ -1,0 +1,330 @@
+"""Decide which implementation each group gets: pure, from values to values.
+
+An implementation needs properties. Most are capabilities, of which every group may use what the
+machine has. Some say with what an implementation shares the process, as its CUDA major; there all
+groups agree on one value, and with what the process has loaded already. So the groups are looked at
+together, before the first of them is imported: most groups served first, then the fewest steps
+down from each group's best.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.loader.declarations import Feature
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms import agreements as tables
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.features import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelfit_runtime.loader.declarations import Implementation, Property
+    from wheelfit_runtime.platforms.family import AgreementRow
+    from wheelfit_runtime.platforms.features import Detection
+
+_DRIVER = Feature("nvidia", "cuda_version_lower_bound")
+_PROCESSORS = 100_000
+_OTHERS = 200_000
+"""An accelerator counts more than a processor; others come after these, by name."""
+_LATE = 1_000_000
+_MOST_COMBINATIONS = 1024
+"""More than all that is known; who declares more gets a plan too, if not the best."""
+_MOST_VALUES = 16
+_DIGITS = pattern(r"([0-9]+)")
+
+_ROWS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
+
+
+class Held(NamedTuple):
+    """Hold one value that the process has already of something of which it has one."""
+
+    dimension: str
+    """As ``cuda``, or ``acme :: protocol``."""
+    value: str
+    """As ``13``."""
+    because: str
+    """Who brought it, as ``libcudart.so.13 is loaded``."""
+
+
+class Judged(NamedTuple):
+    """Hold what the machine says to one implementation."""
+
+    implementation: Implementation
+    reasons: tuple[str, ...] = ()
+    """Why it does not fit, one clause each; none: it fits."""
+    order: tuple[object, ...] = ()
+    """Sorts those of a group that fit, the best first."""
+    claims: Mapping[str, tuple[str, ...]] = {}
+    """With which values of what all groups share it goes; what is missing it does not mind."""
+    forced: bool = False
+    """Whether somebody demanded it, so that reasons do not count."""
+    missed: frozenset[str] = frozenset()
+    """Namespaces whose hardware would do, and the driver or the process does not; empty: it fits,
+    or the hardware is another one, as is usual where an image serves many machines."""
+    failed: bool = False
+    """Whether it fits and could not be imported."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it may be chosen."""
+        return self.forced or not self.reasons
+
+
+class Plan(NamedTuple):
+    """Hold what is chosen."""
+
+    chosen: Mapping[str, Judged]
+    """By group; a group of which nothing can be chosen is missing."""
+    agreed: Mapping[str, str]
+    """The values that were settled on, by what they are values of."""
+
+
+# --- one implementation --------------------------------------------------------------------------
+
+
+def judge(
+    implementation: Implementation,
+    detections: Mapping[str, Detection],
+    held: Sequence[Held] = (),
+    requirements: Iterable[Feature] = (),
+) -> Judged:
+    """Say whether an implementation fits the machine and the process, and how well.
+
+    :param implementation: what it declares.
+    :param detections: what the machine supports, by namespace; of all that are named.
+    :param held: what the process has already.
+    :param requirements: features that any declaration says a process has one value of.
+    """
+    own = frozenset((*requirements, *implementation.requirements))
+    ranks = {one.feature: one.values for one in implementation.ranks}
+    reasons: list[str] = []
+    places: list[tuple[int, str, int, str, int]] = []
+    claims: dict[str, tuple[str, ...]] = {}
+    claimed_by: dict[str, str] = {}
+    missed: set[str] = set()
+    has_hardware = True
+    for one in implementation.properties:
+        row = _ROWS.get(one.feature)
+        namespace = one.feature.namespace
+        detection = detections.get(namespace)
+        if row is not None:
+            claims[row.name] = _claimed(one, row)
+            claimed_by[row.name] = namespace
+        elif one.feature in own and detection is None:
+            claims[str(one.feature)] = one.values
+            claimed_by[str(one.feature)] = namespace
+        if detection is None:
+            # Nobody is asked about what describes a build; every machine supports it.
+            order = ranks.get(one.feature)
+            if order is None and row is None and one.feature not in own:
+                reasons.append(f"nothing here knows what {one.feature} is")
+                missed.add(namespace)  # no machine is at fault
+            elif order is not None and not set(one.values) & set(order):
+                reasons.append(f"needs {one}, which is none of the values it declares")
+                missed.add(namespace)
+            else:
+                places.append(_place(one, 0, order or ()))
+            continue
+        if words := suits(one, detection):
+            reasons.append(words)
+            missed.add(namespace)
+            has_hardware &= _is_of_software(one, detection)
+        else:
+            names = [feature.name for feature in detection.features]
+            number = names.index(one.feature.name)
+            places.append(_place(one, number, detection.features[number].values))
+    against = _against(claims, held)
+    reasons += against.values()
+    missed.update(claimed_by[dimension] for dimension in against)
+    order_key = (-implementation.priority, *sorted(places), (_LATE,), implementation.name)
+    return Judged(
+        implementation,
+        tuple(reasons),
+        order_key,
+        claims,
+        missed=frozenset(missed) if has_hardware else frozenset(),
+    )
+
+
+def suits(one: Property, detection: Detection) -> str:
+    """Return why a property is not supported, one clause; empty when it is.
+
+    :param one: what is asked for; any of its values is enough.
+    :param detection: what the machine says of its namespace.
+    """
+    supported = next((f for f in detection.features if f.name == one.feature.name), None)
+    if supported is None or not supported.values:
+        why = detection.warnings[0] if detection.warnings else f"no {one.feature} here"
+        return f"{_needs(one)}; {why}"
+    if not set(one.values) & set(supported.values):
+        return f"{_needs(one)}; here it is {supported.values[0]}"
+    for device in detection.devices:
+        if device.feature == one.feature.name and not device.values & set(one.values):
+            if one.feature == _DRIVER:
+                made_for = min(one.values, key=_natural)
+                return f"is for CUDA {made_for}, which has no code for {device.device}"
+            return f"{_needs(one)}, which {device.device} cannot run"
+    return ""
+
+
+def _is_of_software(one: Property, detection: Detection) -> bool:
+    """Return whether a property is unsupported although there is hardware for it.
+
+    The driver is too old or cannot be asked, or one of several devices is in the way of the others.
+    """
+    if detection.status is Status.FAILED:
+        return True
+    supported = next((f for f in detection.features if f.name == one.feature.name), None)
+    if supported is None or not supported.values:
+        return False
+    values = set(one.values)
+    devices = [each for each in detection.devices if each.feature == one.feature.name]
+    if one.feature in _ROWS and not values & set(supported.values):
+        return all(values & device.values for device in devices)
+    return any(values & device.values for device in devices)
+
+
+def _needs(one: Property) -> str:
+    if one.feature == _DRIVER:
+        return f"needs an NVIDIA driver for CUDA {min(one.values, key=_natural)} or newer"
+    return f"needs {one}"
+
+
+def _place(one: Property, number: int, order: Sequence[str]) -> tuple[int, str, int, str, int]:
+    namespace = one.feature.namespace
+    family = families.by_namespace(namespace)
+    rank = _OTHERS if family is None else family.rank + _PROCESSORS * family.is_processor
+    place = min((order.index(value) for value in one.values if value in order), default=0)
+    return (rank, namespace, number, one.feature.name, place)
+
+
+def _claimed(one: Property, row: AgreementRow) -> tuple[str, ...]:
+    # Of several lower bounds the lowest says what a build was made for.
+    values = (min(one.values, key=_natural),) if row.is_bound else one.values
+    if row.is_major:
+        values = tuple(value.partition(".")[0] for value in values)
+    return tuple(dict.fromkeys(values))
+
+
+def _against(claims: Mapping[str, tuple[str, ...]], held: Sequence[Held]) -> Mapping[str, str]:
+    """Return what the process has that an implementation does not go with, by dimension."""
+    reasons = {}
+    for dimension, values in claims.items():
+        there = [one for one in held if one.dimension == dimension]
+        if there and not any(one.value in values for one in there):
+            wanted, has = _called(dimension, values), _called(dimension, (there[0].value,))
+            words = f"is for {wanted}, but this process has {has}: {there[0].because}"
+            reasons[dimension] = words
+    return reasons
+
+
+def _called(dimension: str, values: Iterable[str]) -> str:
+    title = next((row.title for row in tables.ROWS if row.name == dimension), dimension)
+    return f"{title} {' or '.join(values)}"
+
+
+def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort as people do: 12.8 before 12.10."""
+    parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
+
+
+# --- all groups ----------------------------------------------------------------------------------
+
+
+def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -> Plan:
+    """Choose for all groups at once.
+
+    For each combination of values that a process could have, every group takes its best; of
+    these the combination is taken that serves whoever asks, then the one that serves most groups,
+    then the one with the fewest steps down, then the higher values. What is demanded is taken
+    in any case, and the others follow it where they can.
+
+    :param judged: of all installed implementations; those that do not fit are left out.
+    :param held: what the process has already, which nothing can change.
+    :param asked: the group that is imported now; others may never be.
+    """
+    groups: dict[str, list[Judged]] = {}
+    for one in sorted((one for one in judged if one.fits), key=lambda one: one.order):
+        groups.setdefault(one.implementation.group, []).append(one)
+    for offers in groups.values():
+        offers.sort(key=lambda one: not one.forced)
+        if offers[0].forced:
+            del offers[1:]
+    dimensions = _dimensions(groups, held, asked)
+    best: tuple[tuple[bool, int, int, int], dict[str, Judged], tuple[str, ...]] | None = None
+    for values in product(*dimensions.values()):
+        agreed = dict(zip(dimensions, values, strict=True))
+        chosen, steps = _each_best(groups, agreed)
+        strays = sum(not _goes_with(one, agreed) for one in chosen.values())
+        score = (asked not in chosen, strays, -len(chosen), steps)
+        if best is None or score < best[0]:  # of equals the first: the higher values
+            best = (score, chosen, values)
+    assert best is not None  # noqa: S101 - there is always the empty combination
+    taken = {dimension for one in best[1].values() for dimension in one.claims}
+    agreed = {d: v for d, v in zip(dimensions, best[2], strict=True) if d in taken}
+    return Plan(best[1], agreed)
+
+
+def _dimensions(
+    groups: Mapping[str, Sequence[Judged]], held: Sequence[Held], asked: str
+) -> dict[str, list[str]]:
+    """Return the values to try, the higher first; few, however many somebody declares."""
+    fixed = {one.dimension for one in held}
+    # With these whoever asks is served.
+    needed = {d: values[0] for one in groups.get(asked, ())[:1] for d, values in one.claims.items()}
+    votes: dict[str, dict[str, set[str]]] = {}
+    for group, offers in groups.items():
+        for one in offers:
+            for dimension, values in one.claims.items():
+                if dimension not in fixed:
+                    for value in values:
+                        votes.setdefault(dimension, {}).setdefault(value, set()).add(group)
+
+    def wanted(dimension: str, value: str) -> tuple[bool, int]:
+        return needed.get(dimension) == value, len(votes[dimension][value])
+
+    found = {}
+    for dimension in sorted(votes):
+        high = sorted(votes[dimension], key=_natural, reverse=True)
+        most = sorted(high, key=lambda value: wanted(dimension, value), reverse=True)[:_MOST_VALUES]
+        found[dimension] = [value for value in high if value in most]
+    while _combinations(found) > _MOST_COMBINATIONS:
+        # Values that serve few groups are given up, where there are most of them.
+        longest = max(found, key=lambda dimension: len(found[dimension]))
+        if len(found[longest]) == 1:
+            break
+        least = min(reversed(found[longest]), key=lambda value: wanted(longest, value))
+        found[longest].remove(least)
+    return found
+
+
+def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:
+    count = 1
+    for values in dimensions.values():
+        count *= len(values)
+    return count
+
+
+def _each_best(
+    groups: Mapping[str, Sequence[Judged]], agreed: Mapping[str, str]
+) -> tuple[dict[str, Judged], int]:
+    chosen: dict[str, Judged] = {}
+    steps = 0
+    for group, offers in groups.items():
+        for number, one in enumerate(offers):
+            if one.forced or _goes_with(one, agreed):
+                chosen[group] = one
+                steps += number
+                break
+    return chosen, steps
+
+
+def _goes_with(one: Judged, agreed: Mapping[str, str]) -> bool:
+    for dimension, values in one.claims.items():  # no `all`: asked so often, it counts
+        if dimension in agreed and agreed[dimension] not in values:
+            return False
+    return True

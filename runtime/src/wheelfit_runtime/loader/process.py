@@ -1,0 +1,262 @@
+"""What the machine supports for this very process, and what the process has already.
+
+Other than at installation, the process counts and not the machine: a mask takes GPUs away, and
+libraries that are loaded stay. CUDA is never initialised here, for a process in which it is cannot
+be forked any more (P-72). So the driver is asked in this process for its version and nothing else;
+a child process is asked for devices if anybody wants to know of them, or if the kernel knows of no
+driver though its library is there.
+"""
+# Names are the machine's, as in `wheelfit_runtime.platforms.surroundings`.
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.loader.driver import MASK, hides_all, offered
+from wheelfit_runtime.loader.planning import Held
+from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.cache import RememberingProcesses
+from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
+from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver
+from wheelfit_runtime.platforms.features import DeviceValues
+from wheelfit_runtime.platforms.probes import mapped_libraries
+from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.tables import libraries as tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
+
+    from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles, NvidiaGpu
+    from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
+
+    _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
+
+_NVIDIA = "nvidia"
+_BOUND = "cuda_version_lower_bound"
+_ORDER = "CUDA_DEVICE_ORDER"
+_INDEX = re.compile(r"[0-9]{1,4}")
+# A copy under a name of its own, as wheels bring: its symbols are out of everybody's way.
+_PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
+_MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Hold what is known of this process and its machine."""
+
+    detections: Mapping[str, Detection]
+    """What the machine supports, by the namespaces that were asked for."""
+    held: tuple[Held, ...] = ()
+    """What the process has already of what it can have one of."""
+
+
+def look(
+    namespaces: Iterable[str], surroundings: Surroundings, *, devices: bool = False
+) -> Process:
+    """Find out what matters here, and nothing else.
+
+    :param namespaces: which are asked for; of those without a provider nothing is known.
+    :param surroundings: what may be looked at.
+    :param devices: whether anybody wants to know of single NVIDIA GPUs.
+    """
+    machine = Machine.over(surroundings)
+    found: dict[str, Detection] = {}
+    for namespace in namespaces:
+        if namespace == _NVIDIA:
+            found[namespace] = _nvidia(surroundings, devices=devices)
+        elif (detection := machine.detect(namespace)) is not None:
+            found[namespace] = detection
+    return Process(found, held_by(mapped(surroundings)))
+
+
+def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
+    """Return this machine, where what children say of drivers is remembered.
+
+    :param environ: environment variables.
+    """
+    here = Surroundings(environ=dict(environ))
+
+    def memory() -> str | None:
+        folder = cache_folder_of(environ)
+        return None if unsafe_cache_folder(folder) else os.path.join(folder, "probes")
+
+    processes = RememberingProcesses(RealProcesses(), memory, here)
+    return Surroundings(environ=here.environ, processes=processes)
+
+
+# --- NVIDIA ------------------------------------------------------------------------------------
+
+
+def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
+    from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415 - not everywhere
+
+    drivers: list[NvidiaDriver] = []
+
+    def ask(surroundings: Surroundings) -> NvidiaDriver:
+        drivers.append(without_initialising(surroundings, devices=devices))
+        return drivers[0]
+
+    try:
+        found = provider.detect(surroundings, ask)
+        if not drivers or provider.overrides_in_effect(surroundings):
+            return found  # the user has spoken for all GPUs
+        return replace(found, devices=(*found.devices, *_floor(found, drivers[0], surroundings)))
+    except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
+        words = f"detection of nvidia failed: {type(error).__name__}: {error}"
+        return provider.supported(NvidiaDriver(problem=words, broken=True))
+
+
+def _floor(
+    found: Detection, driver: NvidiaDriver, surroundings: Surroundings
+) -> Iterator[DeviceValues]:
+    """Yield what is left of a driver's bounds where no GPU has code in its newest majors (P-95).
+
+    :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
+    """
+    from wheelfit_runtime.platforms.families.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
+    from wheelfit_runtime.platforms.families.nvidia.first_devices import FIRST_DEVICE  # noqa: PLC0415
+    from wheelfit_runtime.platforms.families.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
+
+    gpus: list[tuple[str, set[int]]] = [
+        (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
+        for gpu in driver.gpus
+    ]
+    if not gpus:
+        environ = surroundings.environ
+        told = nvidia_kernel.gpus(
+            surroundings.read_text, surroundings.children, surroundings.exists
+        )
+        gpus = [
+            (str(gpu), {m for m, first in FIRST_DEVICE.items() if first > (gpu.device or first)})
+            for gpu in visible(told, environ.get(MASK), environ.get(_ORDER, ""))
+        ]
+    lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
+    bounds = next((one for one in found.features if one.name == _BOUND), None)
+    if lacking and bounds is not None:
+        names = ", ".join(dict.fromkeys(name for name, _ in gpus))
+        yield DeviceValues(
+            _BOUND,
+            names,
+            # With a newer driver too. A toolkit that is newer than all that is known has dropped
+            # no less.
+            frozenset(
+                value
+                for value in (*bounds.values, *cuda_values.every_bound())
+                if int(value.partition(".")[0]) < min(lacking)
+            ),
+        )
+
+
+def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
+    """Return what the driver can do for this process, without initialising it here.
+
+    :param surroundings: what may be looked at.
+    :param devices: whether GPUs are to be told of.
+    """
+    from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415
+
+    mask = surroundings.environ.get(MASK)
+    files = nvidia_files.parse(nvidia_files.read(surroundings))
+    if not files.is_worth_asking and not surroundings.library_folders:
+        return NvidiaDriver(problem="there is no sign of an NVIDIA GPU or driver here")
+    if mask is not None and hides_all(mask):
+        return NvidiaDriver(problem=f"{MASK}={mask} hides every GPU from this process")
+    if devices or not files.has_driver:
+        # A library without a driver in the kernel comes with images for other machines.
+        driver = provider.read(surroundings)
+        gpus = visible(driver.gpus, mask, surroundings.environ.get(_ORDER, ""))
+        if driver.gpus and not gpus:
+            return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
+        if not files.has_driver and surroundings.system != "Windows":
+            driver = driver._replace(broken=False)  # nothing is lost, whatever its calls say
+        return driver._replace(gpus=gpus)
+    return _version_only(surroundings, files)
+
+
+def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
+    from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library  # noqa: PLC0415
+
+    cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
+    if cuda is None:
+        return nvidia_library.without_libraries(files)
+    return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)
+
+
+def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:
+    """Return the GPUs that a mask leaves to a process; where that is uncertain, all.
+
+    The mask ends at the first entry that names none.
+
+    :param gpus: all of the machine, in the order of their places.
+    :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.
+    :param order: ``CUDA_DEVICE_ORDER``.
+    """
+    if mask is None:
+        return tuple(gpus)
+    alike = len({gpu.kind for gpu in gpus}) < 2
+    found: list[_Gpu] = []
+    for entry in (word.strip() for word in mask.split(",")):
+        if entry.startswith("MIG-"):
+            return tuple(gpus)  # which GPU it is a part of is not told
+        if _INDEX.fullmatch(entry):
+            if not alike and order != "PCI_BUS_ID":
+                return tuple(gpus)  # the fastest comes first, and nobody tells which that is
+            named = [gpu for gpu in gpus if gpu.index == int(entry)]
+        else:
+            named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
+        if len(named) != 1:
+            break
+        found += named
+    return tuple(dict.fromkeys(found))
+
+
+# --- what is loaded ------------------------------------------------------------------------------
+
+
+def mapped(surroundings: Surroundings) -> tuple[MappedFile, ...]:
+    """Return the libraries this process has; none where the system does not tell.
+
+    :param surroundings: what may be looked at.
+    """
+    return mapped_libraries.read(surroundings, None).files
+
+
+def held_by(files: Iterable[MappedFile]) -> tuple[Held, ...]:
+    """Return what libraries settle of that of which a process has one.
+
+    :param files: the libraries it has.
+    """
+    found: dict[tuple[str, str], Held] = {}
+    for file in files:
+        for dimension, value in _settled(file.name):
+            because = f"{file.path} is loaded"
+            found.setdefault((dimension, value), Held(dimension, value, because))
+    return tuple(found.values())
+
+
+def _settled(name: str) -> Iterator[tuple[str, str]]:
+    if match := _MPI.match(name):
+        family = tables.MPI_OF_SONAME.get((match[1], match[2]))
+        if family is not None:
+            yield "mpi", family
+        return
+    library = identify(name)
+    if library is None:
+        return
+    if library.cuda_major is not None:
+        yield "cuda", str(library.cuda_major)
+    elif library.family == "rocm" and library.stem == "amdhip64" and library.number:
+        yield "rocm", library.number.partition(".")[0]
+    elif library.family == "openmp" or (library.family == "blas" and not _PRIVATE_BLAS.match(name)):
+        yield library.family, library.kind

@@ -1,0 +1,4 @@
+"""Find out what this machine supports: facts, probes, providers.
+
+Uses the standard library only and imports nothing of ours but ``errors`` and what lies below it.
+"""

@@ -1,0 +1,102 @@
+"""Tell from the name of a file which accelerator library it is, and which major."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.families.nvidia import libraries as cuda
+from wheelfit_runtime.platforms.tables import libraries as tables
+
+# auditwheel puts eight hexadecimal digits of a hash behind the name.
+_LINUX = re.compile(r"lib(?P<stem>.+?)(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>[0-9][0-9.]*))?")
+_MACOS = re.compile(r"lib(?P<stem>[^.]+)(?:\.(?P<version>[0-9][0-9.]*))?\.dylib")
+_WINDOWS = re.compile(
+    r"(?:lib)?(?P<stem>.+?)(?:64)?(?:[_-](?P<version>[0-9]+)(?:_[0-9]+)*)?\.dll", re.IGNORECASE
+)
+_OPENBLAS = re.compile(r"(?:scipy_)?openblas(?:64_|p)?")
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorLibrary:
+    """Name one library that programs use to reach an accelerator, or to compute in parallel."""
+
+    stem: str
+    """Its name in lower case without ``lib`` and number, as ``cudart``."""
+    family: str
+    """``cuda``, ``driver``, ``openmp``, ``blas``, or another maker's, as ``rocm``."""
+    kind: str = ""
+    """Which one of the family, as ``gnu`` or ``nvidia``; empty for the others."""
+    number: str = ""
+    """The number in the file name, as ``12.9.79``; empty when there is none."""
+    cuda_major: int | None = None
+    """Which CUDA major it belongs to; None when the name does not tell, or it is not CUDA's."""
+    ambiguous: bool = False
+    """Whether libraries of several CUDA majors have this very SONAME."""
+
+
+def identify(name: str) -> AcceleratorLibrary | None:
+    """Return what a file is, or None for one that is of no interest.
+
+    >>> identify("libcufft.so.11.3.3").cuda_major
+    12
+    >>> identify("libgomp-a34b3233.so.1.0.0").kind
+    'gnu'
+    >>> identify("libpng16.so.16") is None
+    True
+
+    :param name: file name without folders.
+    """
+    match = _LINUX.fullmatch(name) or _MACOS.fullmatch(name) or _WINDOWS.fullmatch(name)
+    if match is None:
+        return None
+    stem, number = match["stem"].lower(), match["version"] or ""
+    majors = cuda.MAJOR_OF_SONAME.get(stem)
+    if majors is not None:
+        first = _first_number(number, windows=name.lower().endswith(".dll"))
+        major = majors.get(first) if first is not None else None
+        return AcceleratorLibrary(
+            stem, "cuda", "", number, major, ambiguous=first in majors and major is None
+        )
+    if _same_soname(stem):
+        return AcceleratorLibrary(stem, "cuda", "", number, None, ambiguous=True)
+    if (kind := tables.OPENMP.get(stem)) is not None:
+        return AcceleratorLibrary(stem, "openmp", kind, number)
+    if (blas := _OPENBLAS.match(stem)) is not None:
+        stem = blas[0]
+    if (kind := tables.BLAS.get(stem)) is not None:
+        return AcceleratorLibrary(stem, "blas", kind, number)
+    if (family := _runtimes().get(stem)) is not None:
+        return AcceleratorLibrary(stem, family, "", number)
+    for beginning, maker in _drivers().items():
+        if stem == beginning or (beginning.endswith("-") and stem.startswith(beginning)):
+            return AcceleratorLibrary(stem, "driver", maker, number)
+    return None
+
+
+@lru_cache(maxsize=1)
+def _runtimes() -> dict[str, str]:
+    """Return run-time libraries by their stems, with the software that they are of."""
+    return {stem: name for one in families.every() for stem, name in one.runtimes.items()}
+
+
+@lru_cache(maxsize=1)
+def _drivers() -> dict[str, str]:
+    """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
+    known = {stem: family.namespace for family in families.every() for stem in family.drivers}
+    return known | tables.DRIVER
+
+
+def _same_soname(stem: str) -> bool:
+    # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
+    return stem in cuda.SAME_SONAME or stem.startswith("cudnn_")
+
+
+def _first_number(number: str, *, windows: bool) -> int | None:
+    first = number.partition(".")[0]
+    if not first:
+        return None
+    # cudart64_110.dll is 11.0; from 12 on only the major is there.
+    return int(first[:2]) if windows and len(first) == 3 else int(first)

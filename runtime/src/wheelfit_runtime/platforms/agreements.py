@@ -1,0 +1,22 @@
+"""Which properties say with what a build shares its process, as dated data.
+
+Most properties are capabilities: every package may make of the GPU or the processor what it can.
+Some are requirements: libraries of two CUDA majors, or two implementations of BLAS, in one process
+are a known source of crashes and wrong results.
+"""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.family import AgreementRow
+
+DATA_VERSION = "2026-11"
+"""When the rows were last compared with the published packages."""
+
+
+ROWS: tuple[AgreementRow, ...] = (
+    *(row for family in families.every() for row in family.agreements),
+    AgreementRow("blas", "BLAS", (("blas_lapack", "provider"),)),
+    AgreementRow("openmp", "OpenMP", (("openmp", "provider"),)),
+    AgreementRow("mpi", "MPI", (("mpi", "provider"),)),
+)

@@ -1,0 +1,302 @@
+"""Remember between processes what child processes answered (P-22).
+
+An answer counts as long as nothing has changed on which it may depend: the program or
+script and the libraries it loads, the boot, kernel and drivers, the devices this process
+sees and may open, its container, the interpreter, the variables that steer drivers. What
+is known of processors is never remembered: it is read in less time than a file, and a
+folder shared by two machines must not mix them up.
+
+Nothing here fails. An entry that cannot be read, is damaged, or belongs to someone else
+is no entry; a folder that cannot be written keeps nothing.
+"""
+# Names are the machine's, as in `wheelfit_runtime.platforms.surroundings`.
+# ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime import __version__
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.cache_folder import (
+    is_own,
+    make_folders,
+    unsafe_cache_folder,
+    unsafe_folder,
+)
+from wheelfit_runtime.platforms.children import from_mapping, to_mapping
+from wheelfit_runtime.platforms.surroundings import LOADER_CACHE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wheelfit_runtime.platforms.children import Answer, Processes, Question
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+_FORMAT = 1
+_BOOT = "/proc/sys/kernel/random/boot_id"
+_LARGEST = 32 * 1024 * 1024
+"""Bytes of the largest entry that is read."""
+_MOST = 64
+"""Entries kept for one boot; the newest."""
+_STALE = 90 * 24 * 3600
+"""Seconds after which what another machine left in a shared folder is swept."""
+
+_LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/lib/wsl/lib")
+_TEXTS = (
+    "/etc/machine-id",
+    "/proc/sys/kernel/osrelease",
+    "/proc/self/cgroup",
+)
+"""Files whose text an answer may depend on, besides those of drivers."""
+_NODES = ("dxg",)
+"""Beginnings of what devices are called below ``/dev``, besides those of a family."""
+_NAMESPACES = ("cgroup", "mnt", "user")
+"""What tells one container from another."""
+_VARIABLES = ("LD_", "PATH", "WHEELFIT_")
+"""Beginnings of variables an answer may depend on, besides those that drivers heed."""
+
+
+class RememberingProcesses:
+    """Answer as a child process did since this machine was started, or ask.
+
+    Only children of which is known that they ended with status 0 are remembered.
+
+    :param processes: who is asked.
+    :param folder: returns where entries are kept, or None for nowhere; asked when a child
+        is to be asked. The folder is made when an entry is written.
+    :param seen: what the machine looks like; where it is not the machine this runs on,
+        or does not say when it was started, nothing is remembered.
+    :param recall: whether an answer may come from memory; without, all are asked for, and
+        still kept for others.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        folder: Callable[[], str | None],
+        seen: Surroundings,
+        *,
+        recall: bool = True,
+    ) -> None:
+        self.recalled: list[str] = []
+        """Names of the questions that were answered from memory."""
+        self._processes = processes
+        self._folder = folder
+        self._seen = seen
+        self._recall = recall
+
+    def ask(self, question: Question) -> Answer:
+        """Recall the answer, or ask for it and remember it."""
+        boot = self._seen.read_text(_BOOT) if self._seen.is_real else None
+        top = self._folder() if boot else None
+        if not boot or not top:
+            return self._processes.ask(question)
+        folder = os.path.join(top, _host(self._seen), _digest([boot]))
+        if not _is_safe(top, folder):
+            return self._processes.ask(question)
+        key = _digest(circumstances(question, self._seen))
+        path = os.path.join(folder, f"{key}.json")
+        answer = _read(path, key) if self._recall else None
+        if answer is not None:
+            self.recalled.append(question.name)
+            return answer
+        answer = self._processes.ask(question)
+        if not answer.succeeded or answer.is_uncertain:
+            return answer
+        # What changed while the child was looking belongs to neither side.
+        if _digest(circumstances(question, self._seen)) == key:
+            _write(path, key, question, answer)
+            _sweep(top, folder)
+        return answer
+
+
+# --- what an answer depends on ----------------------------------------------------------------
+
+
+def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
+    """Yield, in order, everything the answer to a question may depend on.
+
+    :param question: what is asked.
+    :param seen: what the machine looks like.
+    """
+    yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
+    yield f"question {question.name}"
+    yield from (f"argument {argument}" for argument in question.arguments)
+    yield from (f"file {_identity(path)}" for path in _files(question, seen))
+    yield f"boot {seen.read_text(_BOOT)}"
+    hardware = families.every()
+    texts = (*_TEXTS, *(name for family in hardware for name in family.driver_texts))
+    yield from (f"text {name}: {seen.read_text(name)}" for name in texts)
+    lists = (name for family in hardware for name in family.driver_lists)
+    yield from (f"list {name}: {' '.join(seen.children(name))}" for name in lists)
+    yield from (f"device {_device(path)}" for path in _devices(seen))
+    for name in _NAMESPACES:
+        with suppress(OSError):
+            yield f"namespace {os.readlink(f'/proc/self/ns/{name}')}"
+    if hasattr(os, "getgroups"):
+        yield f"user {os.getuid()} {os.getgid()} {sorted(os.getgroups())}"
+    yield f"interpreter {sys.version} {seen.interpreter} {seen.system} {seen.architecture}"
+    steering = (*_VARIABLES, *(name for family in hardware for name in family.steering_variables))
+    for name, value in sorted(question.environ.items()):
+        if name.startswith(steering):
+            yield f"variable {name}={value}"
+
+
+def _files(question: Question, seen: Surroundings) -> Iterator[str]:
+    """Yield the files a child runs or loads, as far as its question tells."""
+    yield LOADER_CACHE
+    folders = [*question.environ.get("LD_LIBRARY_PATH", "").split(":"), *_LIBRARY_FOLDERS]
+    folders += [f"{folder}/{seen.architecture}-linux-gnu" for folder in _LIBRARY_FOLDERS[:2]]
+    for argument in question.arguments:
+        name = argument.partition("=")[2] or argument  # as nvml=/usr/lib/libnvidia-ml.so.1
+        if "/" in name:
+            yield name
+        elif ".so" in name:
+            yield from (f"{folder}/{name}" for folder in folders if folder)
+
+
+def _identity(path: str) -> str:
+    """Return which file a name leads to; a link and what it leads to count both."""
+    real = os.path.realpath(path)
+    try:
+        found = os.stat(real)  # noqa: PTH116
+    except OSError:
+        return f"{path} does not exist"
+    return f"{path} {real} {found.st_size} {found.st_mtime_ns} {found.st_ino} {found.st_dev}"
+
+
+def _devices(seen: Surroundings) -> Iterator[str]:
+    """Yield the device files of accelerators, and what lies in their folders."""
+    nodes = (*_NODES, *(name for family in families.every() for name in family.nodes))
+    for name in seen.children("/dev"):
+        if name.startswith(nodes):
+            yield f"/dev/{name}"
+            yield from (f"/dev/{name}/{below}" for below in seen.children(f"/dev/{name}"))
+
+
+def _device(path: str) -> str:
+    """Return what a device is, and whether this process may open it.
+
+    A group of processes may be kept from a device that is there (cgroups).
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return f"{path} is out of reach"
+    may = os.access(path, os.R_OK | os.W_OK)
+    return f"{path} {found.st_mode:o} {found.st_rdev} {found.st_uid} {found.st_gid} {may}"
+
+
+def _host(seen: Surroundings) -> str:
+    """Return a name for the machine, so that several may share a folder."""
+    names = (seen.read_text("/etc/machine-id"), seen.read_text("/proc/sys/kernel/hostname"))
+    return _digest(name or "" for name in names)
+
+
+def _digest(lines: Iterable[str]) -> str:
+    import hashlib  # noqa: PLC0415 - only who asks a child comes here
+
+    text = "\0".join(lines).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(text).hexdigest()[:40]
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+def _read(path: str, key: str) -> Answer | None:
+    """Return a sound entry of our own, or None."""
+    import json  # noqa: PLC0415 - see _digest()
+
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not is_own(found) or not stat.S_ISREG(found.st_mode):
+                return None
+            told = json.loads(file.read(_LARGEST))
+        if told["format"] != _FORMAT or told["key"] != key:
+            return None
+        answer = from_mapping(told["answer"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return answer if answer.succeeded else None
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open what lies there; a pipe that somebody put in its place would wait for a writer."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _is_safe(top: str, folder: str) -> bool:
+    """Return whether nobody else could have put anything into the folder of a boot."""
+    return unsafe_cache_folder(top) is None and not any(
+        map(unsafe_folder, (os.path.dirname(folder), folder))
+    )
+
+
+def _write(path: str, key: str, question: Question, answer: Answer) -> None:
+    """Put an entry in its place, whole or not at all."""
+    import json  # noqa: PLC0415 - see _digest()
+    import tempfile  # noqa: PLC0415 - see _digest()
+
+    told = {"format": _FORMAT, "key": key, "question": question.name, "answer": to_mapping(answer)}
+    with suppress(OSError):
+        folder = os.path.dirname(path)
+        make_folders(folder)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dumps(told).encode())
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def _sweep(top: str, current: str) -> None:
+    """Remove what this machine kept before it was started, and too much since.
+
+    Of other machines that share the folder only what nobody used for long goes.
+    """
+    own = os.path.dirname(current)
+    for place in _inside(own):
+        if place != current:
+            _remove(place)
+    entries = sorted(_inside(current), key=_modified, reverse=True)
+    for entry in entries[_MOST:]:
+        with suppress(OSError):
+            os.unlink(entry)
+    for place in _inside(top):
+        if place != own and _modified(place) < time.time() - _STALE:
+            for boot in _inside(place):
+                _remove(boot)
+            _remove(place)
+
+
+def _inside(folder: str) -> list[str]:
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder)]
+    except OSError:
+        return []
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return time.time()
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder of entries; whatever else may be in it stays."""
+    with suppress(OSError):
+        for path in _inside(folder):
+            if path.endswith((".json", ".tmp")):
+                os.unlink(path)
+        os.rmdir(folder)

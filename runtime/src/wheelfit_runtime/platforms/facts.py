@@ -1,0 +1,59 @@
+"""What probes bring home, as frozen records; no probe and no opinion here.
+
+Most are named tuples: every detection loads all of them, and a data class takes several times
+as long to make.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.features import Evidence
+
+
+class Core(NamedTuple):
+    """Name one kind of 64-bit Arm core, as its main identification register does."""
+
+    implementer: int
+    """Who designed it, as 0x41 for Arm."""
+    part: int
+    """Which design, as 0xd0c for Neoverse N1."""
+
+    def __str__(self) -> str:
+        return f"0x{self.implementer:02x}/0x{self.part:03x}"
+
+
+class Cpu(NamedTuple):
+    """Hold what is known about the processors a process may run on."""
+
+    flags: frozenset[str] | None = None
+    """Abilities by their Linux names, present on every processor; None: could not be found out."""
+    cores: tuple[Core, ...] = ()
+    """The different kinds of core, in ascending order; empty when unknown or not Arm."""
+    brand: str = ""
+    """The name the maker gave it, as ``Apple M2``; empty when unknown."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class CpuidRegisters(NamedTuple):
+    """Hold the four registers that one CPUID leaf fills, 32 bits each."""
+
+    eax: int
+    ebx: int
+    ecx: int
+    edx: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuidTable:
+    """Hold recorded answers of the CPUID instruction (P-107)."""
+
+    leaves: Mapping[tuple[int, int], CpuidRegisters]
+    """By leaf and subleaf; what the processor does not have is absent."""
+    xcr0: int | None = None
+    """Which register states the system saves; None when it does not say (OSXSAVE is clear)."""

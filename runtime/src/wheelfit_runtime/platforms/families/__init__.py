@@ -1,0 +1,71 @@
+"""Families of hardware: one folder for each, with all that is known of it.
+
+To add a family is to add a folder (``docs/how-to/add-hardware.md``). All who need to know something
+of hardware ask here, and name none.
+"""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.family import Family
+
+_folders: frozenset[str] | None = None
+_records: dict[str, Family] = {}
+
+
+def by_namespace(namespace: str) -> Family | None:
+    """Return the family of a namespace, or None when there is no such; no other is imported.
+
+    :param namespace: as ``ascend``; whatever a document says.
+    """
+    found = _records.get(namespace)
+    if found is None and namespace in _names():
+        from importlib import import_module  # noqa: PLC0415 - see above
+
+        try:
+            found = import_module(f"{__name__}.{namespace}.record").FAMILY
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{namespace}.record":
+                raise
+            return None  # the remains of a folder, as of another version
+        _records[namespace] = found
+    return found
+
+
+def every() -> tuple[Family, ...]:
+    """Return all families, by their ranks."""
+    found = (by_namespace(name) for name in _names())
+    return tuple(sorted((one for one in found if one), key=lambda one: (one.rank, one.namespace)))
+
+
+def namespaces() -> tuple[str, ...]:
+    """Return the namespaces of all families, by their ranks."""
+    return tuple(family.namespace for family in every())
+
+
+def accelerators() -> tuple[Family, ...]:
+    """Return the families of accelerators, by their ranks."""
+    return tuple(family for family in every() if not family.is_processor)
+
+
+def processors() -> tuple[Family, ...]:
+    """Return the families of processors, by their ranks."""
+    return tuple(family for family in every() if family.is_processor)
+
+
+def _names() -> frozenset[str]:
+    """Return the names of the folders here."""
+    global _folders  # noqa: PLW0603 - looked up once; a folder does not appear while we run
+    if _folders is None:
+        try:
+            found = [name for folder in __path__ for name in os.listdir(folder)]  # noqa: PTH208
+        except OSError:  # an archive, or a program that was frozen
+            from pkgutil import iter_modules  # noqa: PLC0415 - takes long
+
+            found = [module.name for module in iter_modules(__path__)]
+        _folders = frozenset(name for name in found if name.isidentifier() and name[0] != "_")
+    return _folders

@@ -1,0 +1,34 @@
+"""Read what macOS says of a 64-bit Arm processor (P-112)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.families.aarch64 import tables
+from wheelfit_runtime.platforms.probes import sysctl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PREFIX = "hw.optional."
+NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in tables.MACOS_FLAGS))
+"""The answers that `parse` needs."""
+
+
+def parse(answers: Mapping[str, bytes]) -> Cpu:
+    """Read the switches below ``hw.optional`` and the brand name.
+
+    :param answers: what `sysctl.read` returned for `NAMES`.
+    """
+    flags = {
+        flag
+        for name, known in tables.MACOS_FLAGS.items()
+        if sysctl.is_on(answers, _PREFIX + name)
+        for flag in known
+    }
+    return Cpu(
+        flags=frozenset(flags) or None,
+        brand=sysctl.text(answers, sysctl.BRAND),
+        evidence=sysctl.evidence(answers),
+    )

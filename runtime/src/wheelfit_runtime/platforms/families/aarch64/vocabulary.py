@@ -1,0 +1,14 @@
+"""Which features and values the namespace of 64-bit Arm processors offers."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.families.aarch64 import tables
+from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary, switches
+
+VOCABULARY = Vocabulary(
+    {
+        "version": Offered(frozenset(tables.VERSIONS)),
+        **switches(tables.FEATURES, tables.APPENDED),
+    },
+    misspelt=tables.MISSPELT,
+)

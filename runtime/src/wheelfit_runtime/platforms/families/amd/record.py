@@ -1,0 +1,94 @@
+"""What is known of AMD's GPUs and ROCm, in plain values."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import AgreementRow, DevicePresets, Family, Plugin
+
+PRESETS = DevicePresets(
+    "rocm",
+    ("linux-x86_64", "windows-x86_64"),
+    "; M.m is the version of ROCm",
+    "ROCm",
+    ("rocm_version",),
+)
+
+FAMILY = Family(
+    namespace="amd",
+    rank=30,
+    devices="AMD GPUs",
+    device="an AMD GPU",
+    purpose="which AMD GPUs and which ROCm there are",
+    example="amd :: gfx_arch :: gfx942",
+    plugins=(
+        Plugin(
+            "amd-variant-provider",
+            ("0.0.2",),
+            ("amd_variant_provider.plugin:AMDVariantPlugin",),
+            is_registered=False,
+        ),
+        Plugin(
+            "rocm-bootstrap",
+            ("0.3.0",),
+            ("rocm_bootstrap.variant_provider:AMDVariantPlugin",),
+        ),
+    ),
+    presence="gfx_arch",
+    presets=PRESETS,
+    agreements=(
+        # ROCm's libraries change their names for the loader with the major.
+        AgreementRow("rocm", "ROCm", (("amd", "rocm_version"),), is_major=True),
+    ),
+    runtimes=dict.fromkeys(
+        (
+            "amdhip64",
+            "amd_comgr",
+            "amd_smi",
+            "hsa-runtime64",
+            "hipblas",
+            "hipblaslt",
+            "hipfft",
+            "hipsolver",
+            "hipsparse",
+            "hiprtc",
+            "miopen",
+            "rccl",
+            "rocblas",
+            "rocfft",
+            "rocm_smi64",
+            "rocsolver",
+            "rocsparse",
+        ),
+        "rocm",
+    ),
+    library_packages=("rocm-sdk-",),
+    masks=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    homes={
+        "ROCM_PATH": "where ROCm is looked for",
+        "ROCM_HOME": "where ROCm is looked for",
+        "HIP_PATH": "where HIP is looked for",
+    },
+    variables={
+        "GPU_DEVICE_ORDINAL": "which AMD GPUs programs see",
+        "HSA_OVERRIDE_GFX_VERSION": "programs take every AMD GPU for this one",
+    },
+    override_prefixes={
+        "AMD_VARIANT_PROVIDER_": "replaces what is detected",
+        "ROCM_BOOTSTRAP_": "replaces what is detected",
+    },
+    overrides=("ROCM_BOOTSTRAP_FORCE_", "ROCM_BOOTSTRAP_DISABLE_DETECTION"),
+    recorded_variables=(
+        "AMD_VARIANT_PROVIDER_",
+        "GPU_DEVICE_ORDINAL",
+        "HIP_",
+        "HSA_",
+        "ROCM_",
+        "ROCR_",
+    ),
+    steering_variables=("AMD_", "GPU_", "HIP_", "HSA_", "OCL_", "ROCM_", "ROCR_"),
+    tools=("rocminfo", "rocm-smi", "amd-smi"),
+    pci_vendor=0x1002,
+    nodes=("dri", "kfd"),
+    driver_texts=("/sys/module/amdgpu/version", "/sys/module/amdgpu/srcversion"),
+    driver_lists=("/sys/class/kfd/kfd/topology/nodes",),
+    common_names=("amd", "rocm"),
+)

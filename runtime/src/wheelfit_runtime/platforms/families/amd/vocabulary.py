@@ -1,0 +1,21 @@
+"""Which features and values AMD's namespace offers (P-120, P-121)."""
+
+from __future__ import annotations
+
+import re
+
+from wheelfit_runtime.platforms.families.amd import tables
+from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
+
+VOCABULARY = Vocabulary(
+    {
+        "gfx_arch": Offered(
+            frozenset(tables.PUBLISHED_GFX), frozenset(tables.APPENDED_GFX), multi_value=True
+        ),
+        "rocm_version": Offered(
+            frozenset(tables.PUBLISHED_ROCM),
+            frozenset(tables.APPENDED_ROCM),
+            re.compile(r"\d{1,2}\.\d{1,2}"),
+        ),
+    }
+)

@@ -1,0 +1,45 @@
+"""What is known of Huawei's Ascend NPUs, in plain values."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import DevicePresets, Family, Plugin
+
+PRESETS = DevicePresets("ascend", ("linux-x86_64", "linux-aarch64"))
+
+FAMILY = Family(
+    namespace="ascend",
+    rank=50,
+    devices="Ascend NPUs",
+    device="an Ascend NPU",
+    purpose="which Huawei Ascend NPU there is",
+    example="ascend :: npu_type :: 910b",
+    plugins=(
+        Plugin(
+            "huawei-ascend-variant-provider",
+            ("0.0.2",),
+            ("huawei_ascend_variant_provider.plugin:AscendVariantPlugin",),
+        ),
+        Plugin(
+            "ascend-variant-provider",
+            ("0.0.2",),
+            ("ascend_variant_provider.plugin:AscendVariantPlugin",),
+        ),
+    ),
+    presence="npu_type",
+    presets=PRESETS,
+    drivers=("ascend_hal",),
+    runtimes={"ascendcl": "cann", "hccl": "cann"},
+    masks=("ASCEND_RT_VISIBLE_DEVICES",),
+    homes={
+        "ASCEND_HOME_PATH": "where CANN is looked for",
+        "ASCEND_TOOLKIT_HOME": "where CANN is looked for",
+    },
+    override_prefixes={"ASCEND_VARIANT_PROVIDER_": "replaces what is detected"},
+    recorded_variables=("ASCEND_", "NPU_"),
+    steering_variables=("ASCEND_", "NPU_"),
+    tools=("npu-smi",),
+    pci_vendor=0x19E5,
+    nodes=("davinci", "devmm", "hisi_hdc"),
+    driver_texts=("/usr/local/Ascend/driver/version.info",),
+    common_names=("ascend", "huawei", "npu"),
+)

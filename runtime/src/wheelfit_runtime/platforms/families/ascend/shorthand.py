@@ -1,0 +1,7 @@
+"""The words of ``--variant`` for builds for Ascend NPUs."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import Shorthand
+
+SHORTHAND = Shorthand("ascend", "Ascend", aliases=("npu",))

@@ -1,0 +1,197 @@
+"""Say for which of Intel's GPUs this machine runs code (P-130 to P-135).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.families.intel.provider``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.endpoint import as_plugin_features
+from wheelfit_runtime.platforms.families.intel import files as intel_files
+from wheelfit_runtime.platforms.families.intel import tables
+from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver
+from wheelfit_runtime.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
+from wheelfit_runtime.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from wheelfit_runtime.platforms.families.intel.facts import IntelGpu
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "intel"
+_SOURCE = "built-in intel provider"
+
+_DEVICE_IP = "device_ip"
+_ORDER = (_DEVICE_IP,)
+
+_FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
+
+_LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    environ = surroundings.environ
+    try:
+        own = overrides.read(NAMESPACE, environ, accepts)
+        forced = _read_forced(environ)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if own:  # nothing that could be found out would count
+        found = Detection(NAMESPACE, source=_SOURCE)
+    elif forced is not None:
+        found = _forced(forced, reference=surroundings.reference)
+    else:
+        found = supported(read(surroundings), reference=surroundings.reference)
+    return overrides.apply(own, found, _ORDER, lambda _: True)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts, _forced_by)
+
+
+def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
+    """Return the values of each device, and of what it is derived from (P-131).
+
+    :param driver: what Level Zero says.
+    :param reference: answer exactly as the reference plugin does: only devices it
+        knows, and no narrowing (P-43).
+    """
+    values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
+    kept = tuple(value for value in values if value in tables.VALUES)
+    if not reference:  # P-132, after all that the reference lists (P-41)
+        kept += tuple(value for value in values if value not in tables.VALUES)
+    # P-88: the best first. A part of the processor may be newer than the card beside it, and is
+    # still the lesser.
+    ordered = sorted(driver.gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
+    devices = of_unlike_devices(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
+    told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
+    if not reference:
+        told += _side_by_side(driver.gpus)
+    nothing = Status.FAILED if driver.broken else Status.NOTHING
+    return Detection(
+        NAMESPACE,
+        (FeatureConfig(_DEVICE_IP, kept, multi_value=True),) if kept else (),
+        status=Status.SUPPORTED if kept else nothing,
+        source=_SOURCE,
+        evidence=driver.evidence,
+        warnings=(*driver.warnings, *told),
+        devices=() if reference else devices,
+    )
+
+
+def _values(ip: DeviceIp) -> tuple[str, ...]:
+    base = tables.BASES.get(ip)
+    return (str(ip),) if base is None else (str(ip), str(base))
+
+
+def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
+    """Warn of a part of the processor that limits the card beside it (P-88)."""
+    cards = [gpu for gpu in gpus if not gpu.integrated]
+    limiting = [gpu for gpu in gpus if gpu.integrated and cards and gpu.ip != cards[0].ip]
+    if not limiting:
+        return ()
+    words = f"{limiting[0]} stands beside {cards[0]}: a wheel must run on both, unless "
+    return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
+
+
+# --- looking -------------------------------------------------------------------------
+
+
+def read(surroundings: Surroundings) -> IntelDriver:
+    """Look at files, and only if they give reason to, ask Level Zero (P-133, P-135)."""
+    if surroundings.system not in intel_files.LOADER_NAMES:
+        return IntelDriver(evidence=(Evidence("system", surroundings.system),))
+    files = intel_files.parse(intel_files.read(surroundings), surroundings.system)
+    if not files.evidence:
+        return IntelDriver(evidence=(Evidence("files", "no sign of an Intel GPU"),))
+    libraries = intel_files.candidates(surroundings, files) if files.is_worth_asking else ()
+    if not libraries:
+        return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
+    # What child processes need takes longer to import than the rest of the provider,
+    # and most machines never come here.
+    from wheelfit_runtime.platforms.families.intel import level_zero  # noqa: PLC0415
+
+    answer = level_zero.read(surroundings, libraries)
+    driver = level_zero.parse(answer, files, surroundings.deadline)
+    return driver._replace(evidence=(*files.evidence, *driver.evidence))
+
+
+# --- Intel's own variable (P-134) ------------------------------------------------------
+
+
+def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
+    """Read Intel's variable.
+
+    :raises InvalidConfiguration: it cannot be used (P-73).
+    """
+    text = overrides.value_of(environ, _FORCE)
+    if text is None:
+        return None
+    ip = _parse(text)
+    if ip is None:
+        raise overrides.unreadable(_FORCE, text, "one value as 20.1.0 is wanted")
+    return ip
+
+
+def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
+    ip = _read_forced(environ)
+    return () if ip is None else (Evidence(_FORCE, str(ip)),)
+
+
+def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
+    values = _values(ip)
+    if reference:  # it drops what it does not know, and expands nothing
+        values = tuple(value for value in values[:1] if value in tables.VALUES)
+    return Detection(
+        NAMESPACE,
+        (FeatureConfig(_DEVICE_IP, values, multi_value=True),) if values else (),
+        status=Status.SUPPORTED if values else Status.NOTHING,
+        source=_SOURCE,
+        evidence=(Evidence(_FORCE, str(ip)),),
+    )
+
+
+def _parse(text: str) -> DeviceIp | None:
+    parts = text.split(".")
+    if len(parts) != len(_LARGEST) or not all(len(p) < 5 and p.isdecimal() for p in parts):
+        return None
+    ip = DeviceIp(*map(int, parts))
+    fits = all(number <= largest for number, largest in zip(ip, _LARGEST, strict=True))
+    return ip if fits and str(ip) == text else None
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value can be one of a feature; None when there is no such feature."""
+    return _parse(value) is not None if feature == _DEVICE_IP else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return every feature and value of the vocabulary, independent of the machine (P-28).
+
+    A GPU newer than the vocabulary supports its own value besides (P-132).
+    """
+    return as_plugin_features((FeatureConfig(_DEVICE_IP, tables.VALUES, multi_value=True),))

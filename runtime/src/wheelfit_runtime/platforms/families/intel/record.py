@@ -1,0 +1,41 @@
+"""What is known of Intel's GPUs, in plain values."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import DevicePresets, Family, Plugin
+
+PRESETS = DevicePresets("intel", ("linux-x86_64", "windows-x86_64"), ", by product or design")
+
+FAMILY = Family(
+    namespace="intel",
+    rank=40,
+    devices="Intel GPUs",
+    device="an Intel GPU",
+    purpose="which of Intel's GPUs there are",
+    example="intel :: device_ip :: 30.4.4",
+    plugins=(
+        Plugin(
+            "intel-variant-provider",
+            ("0.0.2", "0.0.3"),
+            ("intel_variant_provider.plugin:IntelVariantPlugin",),
+        ),
+    ),
+    presence="device_ip",
+    presets=PRESETS,
+    drivers=("ze_intel_gpu", "igc"),
+    runtimes={"ze_loader": "level-zero", "sycl": "oneapi", "ur_loader": "oneapi"},
+    library_packages=("intel-sycl-rt", "intel-opencl-rt", "dpcpp-cpp-rt"),
+    homes={"ONEAPI_ROOT": "where oneAPI is looked for"},
+    variables={
+        "ZE_AFFINITY_MASK": "which Intel GPUs and tiles programs see",
+        "ONEAPI_DEVICE_SELECTOR": "which devices SYCL programs see",
+    },
+    override_prefixes={"INTEL_VARIANT_PROVIDER_": "replaces what is detected"},
+    recorded_variables=("INTEL_VARIANT_PROVIDER_", "ONEAPI_", "ZE_"),
+    steering_variables=("INTEL_", "ONEAPI_", "ZEL_", "ZES_", "ZE_"),
+    tools=("xpu-smi",),
+    pci_vendor=0x8086,
+    nodes=("dri",),
+    driver_texts=("/sys/module/i915/srcversion", "/sys/module/xe/srcversion"),
+    common_names=("intel",),
+)

@@ -1,0 +1,7 @@
+"""The words of ``--variant`` for builds for Intel's GPUs."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import Shorthand
+
+SHORTHAND = Shorthand("xpu", "Intel GPU", aliases=("intel",))

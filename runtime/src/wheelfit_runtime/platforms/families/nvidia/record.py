@@ -1,0 +1,69 @@
+"""What is known of NVIDIA's GPUs, in plain values."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import AgreementRow, DevicePresets, Family, Plugin
+
+PRESETS = DevicePresets(
+    "cuda",
+    ("linux-x86_64", "linux-aarch64", "windows-x86_64"),
+    "; M.m is the driver's CUDA version, cuda-M.m alone has no known GPU",
+    "CUDA",
+    ("cuda_version_lower_bound", "cuda_version_upper_bound"),
+)
+
+FAMILY = Family(
+    namespace="nvidia",
+    rank=0,
+    devices="NVIDIA GPUs",
+    device="an NVIDIA GPU",
+    purpose="which CUDA versions the NVIDIA driver runs, and code for which GPUs",
+    example="nvidia :: cuda_version_lower_bound :: 12.8",
+    plugins=(
+        Plugin(
+            "nvidia-variant-provider",
+            ("0.0.1", "0.0.2"),
+            ("nvidia_variant_provider.plugin:NvidiaVariantPlugin",),
+        ),
+    ),
+    presence="sm_arch",
+    presets=PRESETS,
+    agreements=(
+        # Libraries of two majors have different names for the loader, so both end up in one
+        # process; minor versions of one major are compatible (the vendor's "minor version
+        # compatibility"). `nvidia :: cuda` is what builds of 2025 had in place of the bound.
+        AgreementRow(
+            "cuda",
+            "CUDA",
+            (("nvidia", "cuda_version_lower_bound"), ("nvidia", "cuda")),
+            is_major=True,
+            is_bound=True,
+        ),
+    ),
+    drivers=("cuda", "cudadebugger", "nvidia-", "nvcuvid", "nvcuda"),
+    # cublas, cuda-*, cudnn, cufft, cusolver, cusparse, …; nccl, npp, nvjitlink, nvshmem, nvtx
+    library_packages=("cuda-", "nvidia-cu", "nvidia-n"),
+    masks=("CUDA_VISIBLE_DEVICES",),
+    homes={
+        "CUDA_HOME": "where compilers look for the CUDA toolkit",
+        "CUDA_PATH": "where compilers look for the CUDA toolkit",
+    },
+    variables={
+        "NVIDIA_VISIBLE_DEVICES": "which NVIDIA GPUs a container is given",
+        "NVIDIA_DRIVER_CAPABILITIES": "which parts of the driver a container is given",
+        "CUDA_DEVICE_ORDER": "how programs number the GPUs",
+    },
+    override_prefixes={
+        "NV_VARIANT_PROVIDER_": "replaces what is detected",
+        "NV_PROVIDER_": "obsolete; nothing reads it",
+    },
+    recorded_variables=("CUDA_", "NVIDIA_", "NV_PROVIDER_", "NV_VARIANT_PROVIDER_"),
+    steering_variables=("CUDA_", "NVIDIA_", "NV_"),
+    tools=("nvidia-smi",),
+    toolkit_tools=("nvcc",),
+    pci_vendor=0x10DE,
+    nodes=("nvgpu", "nvhost", "nvidia", "nvmap"),
+    driver_texts=("/proc/driver/nvidia/version", "/sys/module/nvidia/version"),
+    driver_lists=("/proc/driver/nvidia/gpus", "/proc/driver/nvidia/capabilities"),
+    common_names=("jetson", "tegra", "nvidia", "cuda"),
+)

@@ -1,0 +1,36 @@
+"""What is known of Google's TPUs, in plain values."""
+
+from __future__ import annotations
+
+from wheelfit_runtime.platforms.family import DevicePresets, Family, Plugin
+
+PRESETS = DevicePresets("tpu", ("linux-x86_64",))
+
+FAMILY = Family(
+    namespace="tpu",
+    rank=60,
+    devices="Google TPUs",
+    device="a TPU",
+    purpose="whether there is a TPU",
+    example="tpu :: present :: true",
+    plugins=(
+        Plugin(
+            "tpu-variant-provider",
+            ("0.1.0",),
+            ("tpu_variant_provider.plugin:TpuVariantPlugin",),
+            is_registered=False,
+        ),
+    ),
+    # P-150: a build may also say that it is for machines without one.
+    used_by=("present", "true"),
+    unused_by=("present", "false"),
+    presets=PRESETS,
+    runtimes={"tpu": "tpu"},
+    variables={"TPU_VISIBLE_CHIPS": "which TPU chips programs see"},
+    override_prefixes={"TPU_VARIANT_PROVIDER_": "replaces what is detected"},
+    recorded_variables=("TPU_",),
+    steering_variables=("TPU_",),
+    pci_vendor=0x1AE0,
+    nodes=("accel", "vfio"),
+    common_names=("google", "tpu"),
+)

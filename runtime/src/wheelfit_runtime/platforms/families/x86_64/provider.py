@@ -1,0 +1,184 @@
+"""Say which x86-64 level and which flags this machine supports (P-100 to P-107).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.families.x86_64.provider``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.endpoint import as_plugin_features
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.families.x86_64 import cpuid, macos, tables
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
+from wheelfit_runtime.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from wheelfit_runtime.platforms.facts import CpuidTable
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "x86_64"
+_SOURCE = "built-in x86_64 provider"
+
+_LEVEL = "level"
+_LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
+_FLAGS = (*tables.FEATURES, *tables.APPENDED)
+_ORDER = (_LEVEL, *_FLAGS)
+_TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if surroundings.architecture != "x86_64":  # P-104
+        seen = (Evidence("interpreter architecture", surroundings.architecture),)
+        found = Detection(NAMESPACE, status=Status.NOTHING, source=_SOURCE, evidence=seen)
+    else:
+        found = supported(read(surroundings), reference=surroundings.reference)
+    return overrides.apply(own, found, _ORDER)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts)
+
+
+def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
+    """Return level and flags of a processor, in the reference plugin's order.
+
+    :param cpu: flags by their Linux names; what is not in the vocabulary is ignored.
+    :param reference: leave out the flags that the reference does not know (P-43).
+    """
+    if cpu.flags is None:  # P-104
+        return Detection(
+            NAMESPACE,
+            (FeatureConfig(_LEVEL, ("v1",)),),
+            status=Status.SUPPORTED,
+            source=_SOURCE,
+            evidence=cpu.evidence,
+            warnings=(
+                *cpu.warnings,
+                "the processor's abilities could not be found out; only x86-64 v1 is assumed",
+            ),
+        )
+    levels = []
+    for name, needed in tables.LEVELS:  # P-102: each level needs the ones below
+        if not needed <= cpu.flags:
+            break
+        levels.append(name)
+    known = tables.FEATURES if reference else _FLAGS
+    return Detection(
+        NAMESPACE,
+        (
+            FeatureConfig(_LEVEL, tuple(reversed(levels))),
+            *(FeatureConfig(flag, ("on",)) for flag in known if flag in cpu.flags),
+        ),
+        status=Status.SUPPORTED,
+        source=_SOURCE,
+        evidence=cpu.evidence,
+        warnings=cpu.warnings,
+    )
+
+
+def read(surroundings: Surroundings) -> Cpu:
+    """Ask where this kind of system keeps the answer (P-105 to P-107)."""
+    if surroundings.system == "Darwin":
+        return macos.parse(sysctl.read(surroundings, macos.NAMES))
+    table = cpuid.read(surroundings)
+    if table is None and surroundings.system == "Windows":
+        affirmed = windows_features.read(surroundings)
+        if affirmed is not None:
+            return _from_windows(affirmed)
+    text = proc_cpuinfo.read(surroundings) if surroundings.system == "Linux" else None
+    if text is None:
+        return from_cpuid(table)
+    info = proc_cpuinfo.parse(text, "flags")
+    if info.flags is None:
+        # An emulator shows the file of a host that is no x86 at all.
+        return from_cpuid(table)
+    return _compared(info, table)
+
+
+def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
+    """Believe the file, unless the instruction denies a flag that it could tell of (P-105)."""
+    flags = info.flags or frozenset()
+    evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
+    if info.differ:
+        words = "the processors differ; what all of them can do is taken"
+        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+    if table is None:
+        return Cpu(flags, evidence=tuple(evidence))
+    allowed = cpuid.parse(table)
+    denied = (flags & _TOLD_BY_CPUID) - allowed
+    if not denied:
+        return Cpu(flags, evidence=tuple(evidence))
+    evidence.append(Evidence("CPUID", _shown(table)))
+    words = (
+        f"{proc_cpuinfo.PATH} lists {', '.join(sorted(denied))}, but the processor denies it "
+        "(an emulator?); only what both say is used"
+    )
+    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(words,))
+
+
+def from_cpuid(table: CpuidTable | None) -> Cpu:
+    """Return what the instruction's answers say of the processor (P-107)."""
+    if table is None:
+        return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
+    return Cpu(cpuid.parse(table), evidence=(Evidence("CPUID", _shown(table)),))
+
+
+def _from_windows(affirmed: frozenset[int]) -> Cpu:
+    """Return the little that Windows says, where the instruction may not be issued (P-107)."""
+    numbers = " ".join(map(str, sorted(affirmed)))
+    words = (
+        "this system refuses to run the CPUID instruction, and Windows tells too little of "
+        "the processor; only x86-64 v1 is assumed"
+    )
+    return Cpu(
+        windows_features.parse(affirmed, tables.WINDOWS_FEATURES),
+        evidence=(
+            Evidence("CPUID", "could not be asked"),
+            Evidence(windows_features.NAME, numbers),
+        ),
+        warnings=(words,),
+    )
+
+
+def _shown(table: CpuidTable) -> str:
+    leaves = " ".join(
+        f"{leaf:x}.{subleaf}={':'.join(f'{register:08x}' for register in registers)}"
+        for (leaf, subleaf), registers in sorted(table.leaves.items())
+    )
+    return f"{leaves} xcr0={'none' if table.xcr0 is None else hex(table.xcr0)}"
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value belongs to a feature; None when there is no such feature."""
+    if feature == _LEVEL:
+        return value in _LEVELS
+    return value == "on" if feature in _FLAGS else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return every valid feature and value, independent of the machine (P-28)."""
+    return as_plugin_features(
+        (FeatureConfig(_LEVEL, _LEVELS), *(FeatureConfig(flag, ("on",)) for flag in _FLAGS))
+    )

@@ -1,0 +1,200 @@
+"""What is known of one family of hardware, as plain values: the type of its record.
+
+A family is a folder of `wheelfit_runtime.platforms.families`. Its record (``record.py``) is light,
+for many commands read all; what takes longer to import stands beside it, in modules that are
+imported when somebody asks for them: ``provider``, and for what they are needed for ``words``,
+``vocabulary``, ``presets`` and ``shorthand``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+_FOLDER = f"{__package__}.families"
+
+
+class Provider(Protocol):
+    """The module ``provider`` of a family."""
+
+    DATA_VERSION: str
+    """When the tables behind the provider were last compared with their sources."""
+
+    def detect(self, surroundings: Surroundings) -> Detection:
+        """Return what is supported, overrides included."""
+
+    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
+        """Return the variables that replace something, as ``NAME=value``."""
+
+    def accepts(self, feature: str, value: str) -> bool | None:
+        """Return whether a value can be one of a feature; None when there is no such feature."""
+
+    def get_all_configs(self) -> list[Any]:
+        """Return all known features and values, independent of the machine (P-28)."""
+
+
+class Plugin(NamedTuple):
+    """A published provider plugin that the built-in provider stands in for (P-60)."""
+
+    package: str
+    """Normalised name of the published package."""
+    versions: tuple[str, ...]
+    """Its versions that the built-in provider agrees with."""
+    endpoints: tuple[str, ...]
+    """Effective ``plugin-api`` values that mean its plugin (P-7)."""
+    is_registered: bool = True
+    """Whether the name was taken on PyPI at the date of the table (P-19)."""
+
+
+class AgreementRow(NamedTuple):
+    """Something of which there is one value in an environment, and in a process."""
+
+    name: str
+    """What users call it, as ``cuda``."""
+    title: str
+    """How messages call it, as ``CUDA``."""
+    features: tuple[tuple[str, str], ...]
+    """Namespace and name of the features whose values say what a build was made for."""
+    is_major: bool = False
+    """Whether only the number before the first dot must be the same."""
+    is_bound: bool = False
+    """Whether the values are lower bounds: of several the lowest says what a build was made for."""
+
+
+class DevicePresets(NamedTuple):
+    """How presets of machines name the accelerators of a family."""
+
+    name: str
+    """How their names begin, as ``cuda``."""
+    platforms: tuple[str, ...]
+    """Where there can be one, as ``linux-x86_64``; the first is meant when none is named."""
+    note: str = ""
+    """What follows the heading of a list of them."""
+    version_name: str = ""
+    """Of what a name has the version, as ``CUDA``; empty: names have none."""
+    version_features: tuple[str, ...] = ()
+    """Features whose values are such versions."""
+
+
+class Shorthand(NamedTuple):
+    """The words of ``--variant`` for the builds of a family (F-91)."""
+
+    name: str
+    """As ``cuda``."""
+    words: str
+    """How messages call these builds, as ``CUDA``."""
+    aliases: tuple[str, ...] = ()
+    """Other names; also before a version."""
+    squeezed: str = ""
+    """What may stand before a version without its dot, as ``cu`` in ``cu128``; empty: nothing."""
+    feature: str = ""
+    """The feature whose values are versions of the platform; empty: its builds tell none apart."""
+    majors: range = range(0)
+    minors: range = range(0)
+    """The versions that there are or may come."""
+    example: tuple[str, ...] = ()
+    """Versions to show: a major, a minor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The record of a family of hardware."""
+
+    namespace: str
+    """Its namespace, and the name of its folder."""
+    rank: int
+    """Place among all families, from 0: in lists, and where nothing else decides."""
+    devices: str
+    """Its devices in plural, as ``NVIDIA GPUs``."""
+    device: str
+    """One of them with its article, as ``an NVIDIA GPU``."""
+    purpose: str
+    """What its properties tell of a machine, a phrase: for maintainers."""
+    example: str
+    """A property of a variant: for maintainers."""
+    plugins: tuple[Plugin, ...] = ()
+    """Published plugins that its provider stands in for."""
+
+    # --- what kind of hardware it is ---
+    lowest: tuple[str, str] | None = None
+    """Of processors: feature and value that every one has. None: it is an accelerator."""
+    presence: str = ""
+    """Of accelerators: feature whose values tell that a device is there."""
+    used_by: tuple[str, str] | None = None
+    """Of accelerators: feature and value that builds have which use one; None: any of them."""
+    unused_by: tuple[str, str] | None = None
+    """Of accelerators: feature and value of builds for machines without one; None: no such."""
+    presets: DevicePresets | None = None
+    """Of accelerators: how presets name them."""
+    agreements: tuple[AgreementRow, ...] = ()
+    """What packages must have in common that use it."""
+
+    # --- libraries ---
+    drivers: tuple[str, ...] = ()
+    """Libraries that come with its driver, by name without ``lib``; ``-`` at the end: beginning."""
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+    """Run-time libraries by name without ``lib``, each with the software that it is of."""
+    library_packages: tuple[str, ...] = ()
+    """How the names of packages begin that contain nothing but its vendor's libraries."""
+
+    # --- variables and programs ---
+    masks: tuple[str, ...] = ()
+    """Variables with a list of devices that programs may see."""
+    homes: Mapping[str, str] = field(default_factory=dict)
+    """Variables that say where its software lies, each with its meaning, a phrase."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further variables that matter to it, each with its meaning."""
+    override_prefixes: Mapping[str, str] = field(default_factory=dict)
+    """Beginnings of its vendor's variables for providers, each with its meaning."""
+    overrides: tuple[str, ...] = ()
+    """Further variables that replace what is detected, besides ``…_PROVIDER_FORCE_…``;
+    with ``_`` at the end: their beginnings."""
+    recorded_variables: tuple[str, ...] = ()
+    """Beginnings of variables that a record of a machine takes along; no other leaves it."""
+    steering_variables: tuple[str, ...] = ()
+    """Beginnings of variables that its driver or tools may heed."""
+    tools: tuple[str, ...] = ()
+    """Programs on PATH that are of no use without its hardware."""
+    toolkit_tools: tuple[str, ...] = ()
+    """Programs on PATH of its toolkit, which other machines may have as well."""
+
+    # --- files and devices ---
+    pci_vendor: int = 0
+    """The number of its maker on the PCI bus, as 0x10de; 0: it is not looked for there."""
+    nodes: tuple[str, ...] = ()
+    """Beginnings of what its devices are called below ``/dev``."""
+    driver_texts: tuple[str, ...] = ()
+    """Files whose text changes with its driver."""
+    driver_lists: tuple[str, ...] = ()
+    """Folders whose names change with its driver or devices."""
+    common_names: tuple[str, ...] = ()
+    """Words in its files that identify nobody, although a user or a host may be called so."""
+
+    @property
+    def is_processor(self) -> bool:
+        """Whether it is a kind of processor, and not an accelerator."""
+        return self.lowest is not None
+
+    @property
+    def provider(self) -> Provider:
+        """Its provider."""
+        return cast(Provider, self.module("provider"))
+
+    @property
+    def plugin_api(self) -> str:
+        """The address of its provider as a plugin of PEP 850."""
+        return f"{_FOLDER}.{self.namespace}.provider"
+
+    def module(self, name: str) -> Any:
+        """Return a module of its folder, imported when it is first asked for.
+
+        :param name: as ``words``.
+        """
+        return import_module(f"{_FOLDER}.{self.namespace}.{name}")

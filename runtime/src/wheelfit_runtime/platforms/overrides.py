@@ -1,0 +1,155 @@
+"""Let environment variables replace what would be detected (P-73).
+
+Our own variables follow one pattern, ``WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}``,
+and hold the supported values in order, separated by commas. An empty variable is
+an unset one. Vendors' own variables are read by the provider concerned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+PREFIX = "WHEELFIT_OVERRIDE_"
+"""How our own variables begin."""
+_NAME = pattern(r"[a-z0-9_]+")
+_VALUE = pattern(r"[a-z0-9_.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Hold one variable of ours that is in effect."""
+
+    variable: str
+    """Name of the variable."""
+    feature: str
+    """Name of the feature whose values it replaces."""
+    values: tuple[str, ...]
+    """The values, most preferred first, distinct."""
+
+    def __str__(self) -> str:
+        return f"{self.variable}={','.join(self.values)}"
+
+
+def value_of(environ: Mapping[str, str], variable: str) -> str | None:
+    """Return what a variable holds without blanks around it; None when unset or empty (P-73).
+
+    :param variable: name of the variable.
+    """
+    return environ.get(variable, "").strip() or None
+
+
+def unreadable(variable: str, value: str, why: str) -> InvalidConfiguration:
+    """Make the error for a variable that cannot be understood.
+
+    :param why: what is wrong, one clause.
+    """
+    return InvalidConfiguration(
+        f"{variable}={value!r} cannot be used: {why}",
+        where=variable,
+        hint=f"correct {variable}, or unset it",
+    )
+
+
+def read(
+    namespace: str, environ: Mapping[str, str], accepts: Callable[[str, str], bool | None]
+) -> tuple[Override, ...]:
+    """Return our variables that concern a namespace, in the order of their names.
+
+    :param environ: environment variables.
+    :param accepts: given a feature and a value, says whether the value can be
+        one of the feature; None when there is no such feature.
+    :raises InvalidConfiguration: a variable names no feature or no possible value.
+    """
+    prefix = f"{PREFIX}{namespace.upper()}_"
+    found = []
+    for variable in sorted(environ):
+        text = value_of(environ, variable)
+        if not variable.startswith(prefix) or text is None:
+            continue
+        feature = variable.removeprefix(prefix).lower()
+        values = [word.strip() for word in text.split(",")]
+        for value in values:
+            fits = accepts(feature, value) if _NAME.fullmatch(feature) else None
+            if fits is None:
+                why = f"{namespace} has no feature of this name"
+                raise unreadable(variable, text, why)
+            if not fits or not _VALUE.fullmatch(value):
+                raise unreadable(variable, text, f"{value!r} is no value of {feature}")
+        found.append(Override(variable, feature, tuple(dict.fromkeys(values))))
+    return tuple(found)
+
+
+def in_effect(
+    namespace: str,
+    environ: Mapping[str, str],
+    accepts: Callable[[str, str], bool | None],
+    vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
+) -> tuple[str, ...]:
+    """Return the variables that replace something of a namespace, as ``NAME=value``.
+
+    :param environ: environment variables.
+    :param accepts: as for `read`.
+    :param vendors: returns the vendor's own variables that are in effect.
+    """
+    try:
+        own = read(namespace, environ, accepts)
+        told = tuple(vendors(environ))
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    return (*(f"{one.source}={one.value}" for one in told), *map(str, own))
+
+
+def apply(
+    overrides: Sequence[Override],
+    detection: Detection,
+    order: Sequence[str],
+    multi_value: Callable[[str], bool] = lambda _: False,
+) -> Detection:
+    """Return a detection in which overridden features hold exactly the given values.
+
+    Features keep the provider's order. What was known of single devices is
+    dropped for an overridden feature: the user has spoken for all of them.
+
+    :param order: names of all features of the provider, most preferred first.
+    :param multi_value: says whether a wheel may list several values of a feature.
+    """
+    if not overrides:
+        return detection
+    features = {feature.name: feature for feature in detection.features}
+    for override in overrides:
+        name = override.feature
+        features[name] = FeatureConfig(name, override.values, multi_value(name))
+    rank = {name: number for number, name in enumerate(order)}
+    replaced = {override.feature for override in overrides}
+    return replace(
+        detection,
+        features=tuple(sorted(features.values(), key=lambda feature: rank[feature.name])),
+        status=Status.SUPPORTED,
+        evidence=(
+            *(Evidence(o.variable, ",".join(o.values)) for o in overrides),
+            *detection.evidence,
+        ),
+        devices=tuple(device for device in detection.devices if device.feature not in replaced),
+    )
+
+
+def disabled(namespace: str, source: str, error: InvalidConfiguration) -> Detection:
+    """Return the answer of a provider whose override cannot be read (P-73).
+
+    :param source: which provider this is, in words.
+    """
+    return Detection(
+        namespace,
+        status=Status.DISABLED,
+        source=source,
+        evidence=(Evidence(error.where or "", error.message),),
+        warnings=(f"{error.message}; the {namespace} provider is switched off",),
+    )

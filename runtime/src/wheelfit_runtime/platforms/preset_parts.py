@@ -1,0 +1,85 @@
+"""What the names of presets are made of: parts that families read, and that lists show.
+
+A family of accelerators has a module ``presets`` with `read(part, rest)`, which returns an
+`Accelerator`, and `lines()`, which yields a `PresetLine` for each device that is known. A family of
+processors has one with ``PROCESSORS``, by name, and `detect(cpu, system)`, which returns what its
+provider says of one; ``SYSTEMS`` are those where a name may choose one, None: all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.errors import UnknownHost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.facts import Cpu
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """An accelerator of a preset."""
+
+    name: str
+    """The part of the preset's name, as ``cuda-12.8-sm90``."""
+    family: str
+    """How the presets of its family begin, as ``cuda``."""
+    facts: Mapping[str, str] = field(hash=False)
+    """What its provider is told, by the variables that state it."""
+    words: str
+    """What it is."""
+    platforms: tuple[str, ...]
+    """Where there can be one; the first is meant when none is named."""
+    notes: tuple[str, ...] = ()
+    """What is uncertain about it."""
+
+
+class ProcessorRow(NamedTuple):
+    """A processor."""
+
+    architecture: str
+    cpu: Cpu
+    """The facts a provider would have found out."""
+    words: str
+
+
+class PresetLine(NamedTuple):
+    """A line of the list of presets."""
+
+    pattern: str
+    """Its name, with ``M.m`` where any version may stand."""
+    example: str
+    """A name that can be used as it is."""
+    words: str
+
+
+VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
+"""A version in a name, as ``12.8``."""
+
+
+def unknown(part: str, note: str | None = None) -> UnknownHost:
+    """Return the error for a part that is none; who has all presets adds what there is.
+
+    :param part: as somebody typed it.
+    :param note: what is known of it, a clause.
+    """
+    return UnknownHost(f"{part[:80]!r} is no preset, and no part of one", note=note)
+
+
+def newer(what: str, date: str) -> str:
+    """Return the note on something that the tables do not have yet.
+
+    :param what: as ``CUDA 14.1``.
+    :param date: of the tables.
+    """
+    return f"{what} is newer than the tables of {date}"
+
+
+def frozen(facts: dict[str, str]) -> Mapping[str, str]:
+    """Return facts as they stand in an `Accelerator`."""
+    return MappingProxyType(facts)

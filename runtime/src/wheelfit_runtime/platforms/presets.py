@@ -1,0 +1,295 @@
+"""Machines that need no looking at: described by the name of what they have.
+
+A name has parts, joined by ``+``: an accelerator (``cuda-12.8-sm90``), a processor
+(``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts, and the same
+providers that look at a real machine say what follows from them. What a name leaves out
+is the least there can be: no other accelerator, the lowest level.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from wheelfit_runtime.errors import InvalidPreset, UnknownHost
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Detection, Evidence
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit_runtime.platforms.children import Question
+    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.preset_parts import ProcessorRow
+    from wheelfit_runtime.platforms.tables.platforms import PlatformRow
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Hold a machine that is described by names."""
+
+    name: str
+    """What was stated, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal preset."""
+    platform: str
+    """Name of its platform."""
+    processor: str
+    """Row of its processor."""
+    accelerators: tuple[Accelerator, ...] = ()
+
+    @property
+    def row(self) -> PlatformRow:
+        """Return the row of its platform."""
+        return PLATFORMS[self.platform]
+
+    @property
+    def words(self) -> str:
+        """Say what the machine is."""
+        return ", ".join(
+            (
+                *(one.words for one in self.accelerators),
+                processor_rows()[self.processor].words,
+                self.row.words,
+            )
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what is uncertain, one sentence each."""
+        return tuple(note for one in self.accelerators for note in one.notes)
+
+    def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
+        """Return what every provider says of such a machine.
+
+        :param rocm_same_major: whether older minors of the ROCm's major count (P-123).
+        """
+        system, architecture, *_ = self.row
+        stated = {name: value for one in self.accelerators for name, value in one.facts.items()}
+        machine = Machine(
+            os.devnull,  # nothing lies below it, so nothing of this machine is seen
+            stated,
+            interpreter=None,
+            system=system,
+            architecture=architecture,
+            processes=_Nobody(),
+            rocm_same_major=rocm_same_major,
+        )
+        return tuple(self._evident(self._detect(name, machine)) for name in machine.namespaces)
+
+    def _detect(self, namespace: str, machine: Machine) -> Detection:
+        family = families.by_namespace(namespace)
+        if family is None or namespace != self.row.architecture:
+            return machine.detect(namespace) or Detection(namespace)
+        found = family.module("presets").detect(
+            processor_rows()[self.processor].cpu, self.row.system
+        )
+        return cast(Detection, replace(found, version=family.provider.DATA_VERSION))
+
+    def _evident(self, detection: Detection) -> Detection:
+        """Say that a name said so: a variable or a file that was not found would mislead."""
+        namespace = detection.namespace
+        words = [
+            one.words
+            for one in self.accelerators
+            if (family := _family(one.family)) and family.namespace == namespace
+        ]
+        if namespace == self.row.architecture:
+            words.append(processor_rows()[self.processor].words)
+        seen = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of it")
+        return replace(detection, evidence=(seen,), source=f"preset {self.name}")
+
+
+class _Nobody:
+    """Answer no question."""
+
+    def ask(self, question: Question) -> Answer:
+        del question
+        return Answer(Ending.NOT_STARTED, errors=b"a preset runs nothing")
+
+
+# --- names -----------------------------------------------------------------------------
+
+
+def is_preset(text: str) -> bool:
+    """Say whether a text is made like the name of a preset, whether there is such a one or not.
+
+    :param text: what somebody typed.
+    """
+    beginnings = {f.presets.name for f in families.accelerators() if f.presets is not None}
+    return all(
+        part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}
+        for part in text.split("+")
+    )
+
+
+def compose(texts: Iterable[str]) -> Preset:
+    """Return the machine that has all parts of some names.
+
+    :param texts: at least one name, each with one or more parts.
+    :raises UnknownHost: a part is none.
+    :raises InvalidPreset: parts contradict each other.
+    """
+    parts = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
+    name = "+".join(parts)
+    platforms = [part for part in parts if part in PLATFORMS]
+    processors = [part for part in parts if part.startswith("cpu-")]
+    accelerators = tuple(
+        _accelerator(part) for part in parts if part not in platforms and part not in processors
+    )
+    for part in processors:
+        if part.removeprefix("cpu-") not in _choosable():
+            raise _unknown(part)
+    for several in (platforms, processors):
+        if len(several) > 1:
+            raise InvalidPreset(
+                f"a machine is not {several[0]} and {several[1]} at once", where=name
+            )
+    _check_families(accelerators, name)
+    platform = _platform(platforms, processors, accelerators, name)
+    row = PLATFORMS[platform]
+    processor = processors[0].removeprefix("cpu-") if processors else row.processor
+    if processor_rows()[processor].architecture != row.architecture:
+        raise InvalidPreset(
+            f"{processors[0]} is no processor of {platform}, which is {row.architecture}",
+            where=name,
+        )
+    if processors and not _may_choose(row):
+        raise InvalidPreset(
+            f"of {platform} detection knows {processor_rows()[row.processor].words}, nothing else",
+            where=name,
+            hint=f"leave {processors[0]} out",
+        )
+    for one in accelerators:
+        if platform not in one.platforms:
+            raise InvalidPreset(
+                f"there is no {one.name} on {platform}",
+                where=name,
+                hint=f"it exists on {', '.join(one.platforms)}",
+            )
+    return Preset(
+        "+".join((*(one.name for one in accelerators), *processors, *platforms)),
+        platform,
+        processor,
+        accelerators,
+    )
+
+
+def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
+    seen: dict[str, str] = {}
+    for one in accelerators:
+        other = seen.setdefault(one.family, one.name)
+        if other != one.name:
+            raise InvalidPreset(
+                f"a preset has one {one.family} part: {other} or {one.name}",
+                where=name,
+                hint="where GPUs differ, write a host file there: wheelfit probe -o FILE",
+            )
+
+
+def _platform(
+    platforms: list[str],
+    processors: list[str],
+    accelerators: tuple[Accelerator, ...],
+    name: str,
+) -> str:
+    """Return the platform that is named, or the first that suits all other parts."""
+    if platforms:
+        return platforms[0]
+    wanted = [one.platforms for one in accelerators]
+    choices = wanted[0] if wanted else tuple(PLATFORMS)
+    if processors:
+        architecture = processor_rows()[processors[0].removeprefix("cpu-")].architecture
+        suiting = [p for p in choices if PLATFORMS[p].architecture == architecture]
+        if not suiting:
+            raise InvalidPreset(
+                f"there is no {accelerators[0].name} beside {processors[0]}",
+                where=name,
+                hint=f"it exists on {', '.join(choices)}",
+            )
+    else:
+        suiting = list(choices)
+    for platform in suiting:
+        if all(platform in one for one in wanted):
+            return platform
+    raise InvalidPreset(
+        f"no platform has {' and '.join(one.name for one in accelerators)} together", where=name
+    )
+
+
+@lru_cache(maxsize=1)
+def processor_rows() -> Mapping[str, ProcessorRow]:
+    """Return the processors that machines of presets can have, by name."""
+    return {
+        name: row
+        for family in families.processors()
+        for name, row in family.module("presets").PROCESSORS.items()
+    }
+
+
+def _choosable() -> tuple[str, ...]:
+    """Return the processors that a name may choose; the others belong to a platform."""
+    return tuple(
+        name for name, row in processor_rows().items() if name.startswith(row.architecture)
+    )
+
+
+def _may_choose(row: PlatformRow) -> bool:
+    """Return whether a name may choose another processor than the platform's least."""
+    family = families.by_namespace(row.architecture)
+    systems = None if family is None else family.module("presets").SYSTEMS
+    return systems is None or row.system in systems
+
+
+def _unknown(part: str, note: str | None = None) -> UnknownHost:
+    names = [one.example for one in preset_lines()]
+    close = get_close_matches(part.lower(), names, n=3, cutoff=0.6)
+    start = f"did you mean {' or '.join(close)}? " if close else ""
+    error = unknown(part, note)
+    error.hint = f"{start}wheelfit host list shows them all"
+    return error
+
+
+# --- accelerators ------------------------------------------------------------------------
+
+
+def _accelerator(part: str) -> Accelerator:
+    name, _, rest = part.partition("-")
+    family = _family(name)
+    if family is None:
+        raise _unknown(part)
+    try:
+        return cast(Accelerator, family.module("presets").read(part, rest))
+    except UnknownHost as error:
+        raise _unknown(part, error.note) from None
+
+
+def _family(name: str) -> Family | None:
+    """Return the family whose accelerators have a name in presets."""
+    for family in families.accelerators():
+        if family.presets is not None and family.presets.name == name:
+            return family
+    return None
+
+
+# --- what there is -------------------------------------------------------------------------
+
+
+def preset_lines() -> tuple[PresetLine, ...]:
+    """Return every part that a preset can have, as far as there is a provider for it."""
+    return tuple(_lines())
+
+
+def _lines() -> Iterator[PresetLine]:
+    for name, platform in PLATFORMS.items():
+        yield PresetLine(name, name, platform.words)
+    for row in _choosable():
+        yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].words)
+    for family in families.accelerators():
+        if family.presets is not None:
+            yield from family.module("presets").lines()

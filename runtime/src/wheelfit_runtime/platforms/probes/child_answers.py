@@ -1,0 +1,86 @@
+"""Say how a child that asked a vendor's library, or was a vendor's tool, ended (P-37, P-71)."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.features import Evidence
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.children import Answer
+
+_SHOWN = 2000
+"""Characters of standard error that are evidence: the last ones."""
+
+
+def trouble(answer: Answer, who: str, deadline: float) -> str:
+    """Say in a clause what went wrong with a child whose answer cannot be read.
+
+    :param answer: what it left behind instead.
+    :param who: whom it asked, in words, as ``the NVIDIA driver``.
+    :param deadline: seconds it was given.
+    """
+    where = _last_call(answer)
+    match answer.ending:
+        case Ending.LATE:
+            return f"{who} did not answer within {deadline:g} s{where}"
+        case Ending.KILLED:
+            return f"{who} crashed with {_signal_name(answer.code)}{where}"
+        case Ending.NOT_STARTED:
+            return f"{who} could not be asked: no child process"
+        case Ending.FLOODED:
+            return f"{who} wrote more than is read{where}"
+        case Ending.EXITED:
+            return f"asking {who} gave no usable answer{where}"
+
+
+def failure(answer: Answer) -> str:
+    """Say in a clause how a tool failed; nothing if it answered.
+
+    :param answer: what it left behind.
+    """
+    match answer.ending:
+        case Ending.LATE:
+            return "did not answer in time"
+        case Ending.KILLED:
+            return f"crashed (signal {answer.code})"
+        case Ending.NOT_STARTED:
+            return "cannot be started"
+        case Ending.FLOODED:
+            return "wrote more than is read"
+        case Ending.EXITED:
+            return f"failed with exit status {answer.code}" if answer.code else ""
+
+
+def is_broken(answer: Answer) -> bool:
+    """Say whether a tool failed as only what is broken fails, and not by saying no.
+
+    :param answer: what it left behind.
+    """
+    return answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
+
+
+def _last_call(answer: Answer) -> str:
+    """Return which function was called last; the isolated scripts trace their calls."""
+    lines = [line for line in answer.errors.splitlines() if line.startswith(b"calling ")]
+    return f" (in {lines[-1][8:].decode('utf-8', 'replace')})" if lines else ""
+
+
+def evidence(answer: Answer, child: str) -> tuple[Evidence, ...]:
+    """Return what a child left behind instead of an answer.
+
+    :param child: which one, as ``nvidia child process``.
+    """
+    lines = answer.errors.decode("utf-8", "replace")[-_SHOWN:].splitlines()
+    last = "; ".join(line for line in lines if line.strip())
+    ended = Evidence(child, f"{answer.ending}, {answer.code}")
+    return (ended, Evidence(f"{child}, standard error", last)) if last else (ended,)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,164 @@
+"""See which files a running process has mapped as code, and learn their SONAMEs.
+
+Only Linux tells this of any process of the same user, in ``/proc/PID/maps``. macOS and
+Windows have no such file; there the answer says so.
+"""
+# The names are the machine's, not ours: text, with / on every system.
+# ruff: noqa: PTH123
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.elf import read_soname
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+_DELETED = " (deleted)"
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """Hold one file that a process runs code of."""
+
+    path: str
+    """As the process names it."""
+    device: str = ""
+    """Where it lies, as the kernel says it: ``08:01``."""
+    inode: int = 0
+    deleted: bool = False
+    """Whether the file was replaced or removed since the process mapped it."""
+
+    @property
+    def name(self) -> str:
+        """The name without folders."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFiles:
+    """Hold the files of one process, or why they cannot be told."""
+
+    pid: int
+    program: str = ""
+    """The name of the process, as the kernel has it."""
+    environ: tuple[tuple[str, str], ...] = ()
+    """The variables it was started with; empty where they may not be read."""
+    files: tuple[MappedFile, ...] = ()
+    problem: str = ""
+    """Why there is no answer, a sentence without a final full stop; empty when there is one."""
+
+
+def read(surroundings: Surroundings, pid: int | None) -> MappedFiles:
+    """Return what a process has mapped as code.
+
+    :param surroundings: what may be looked at.
+    :param pid: the process; None: this one.
+    """
+    number = os.getpid() if pid is None else pid
+    if surroundings.system != "Linux":
+        return MappedFiles(
+            number, problem=f"{surroundings.system} does not tell what a process has mapped"
+        )
+    folder = f"/proc/{number}"
+    if not surroundings.exists(folder):
+        return MappedFiles(number, problem=f"there is no process {number}")
+    data = surroundings.read_bytes(f"{folder}/maps")
+    program = surroundings.read_text(f"{folder}/comm") or ""
+    if data is None:
+        words = f"the kernel does not let this user look into process {number}"
+        return MappedFiles(number, program, problem=words)
+    if not data:
+        words = f"process {number} has no memory of its own: it has ended, or is the kernel's"
+        return MappedFiles(number, program, problem=words)
+    raw = surroundings.read_bytes(f"{folder}/environ") or b""
+    return MappedFiles(
+        number, program, tuple(_variables(raw)), parse(data.decode("utf-8", "surrogateescape"))
+    )
+
+
+def parse(text: str) -> tuple[MappedFile, ...]:
+    """Return the files with a mapping that may be executed, each once, in order of address.
+
+    :param text: content of ``/proc/PID/maps``.
+    """
+    found: dict[MappedFile, None] = {}
+    for line in text.split("\n"):
+        # Addresses, mode, offset, device, inode, path; without `re`, which who asks at
+        # run time may not have imported.
+        fields = line.split(None, 5)
+        if (
+            len(fields) < 6
+            or "x" not in fields[1]
+            or fields[5][0] != "/"
+            or not fields[4].isdigit()
+        ):
+            continue
+        path = fields[5]
+        deleted = path.endswith(_DELETED)
+        path = path.removesuffix(_DELETED).replace("\\012", "\n")
+        found[MappedFile(path, fields[3], int(fields[4]), deleted)] = None
+    return tuple(found)
+
+
+def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
+    for entry in raw.decode("utf-8", "surrogateescape").split("\0"):
+        name, equals, value = entry.partition("=")
+        if equals:
+            yield name, value
+
+
+# --- looking into a mapped file -----------------------------------------------------------
+
+
+def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
+    """Return the SONAME that a mapped library calls itself by, or None.
+
+    :param surroundings: what may be looked at.
+    :param pid: the process; its own view of the file system counts (containers).
+    :param file: one of its files.
+    """
+    data = None if file.deleted else _open(surroundings, pid, file.path)
+    if data is None:
+        return None
+    with data as stream:
+        return read_soname(stream)
+
+
+def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
+    """Return the SHA-256 of a mapped file, or None when it cannot be read any more.
+
+    :param surroundings: what may be looked at.
+    :param pid: the process.
+    :param file: one of its files.
+    """
+    data = None if file.deleted else _open(surroundings, pid, file.path)
+    if data is None:
+        return None
+    with data as stream:
+        import hashlib  # noqa: PLC0415 - few look that closely
+
+        digest = hashlib.sha256()
+        try:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+        except OSError:
+            return None
+        return digest.hexdigest()
+
+
+def _open(surroundings: Surroundings, pid: int, path: str) -> BinaryIO | None:
+    # A process in a container has another / than we have.
+    for name in (f"/proc/{pid}/root{path}", path):
+        try:
+            return open(surroundings.path(name), "rb")
+        except OSError:
+            continue
+    return None

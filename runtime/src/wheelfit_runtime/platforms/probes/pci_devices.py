@@ -1,0 +1,120 @@
+"""List the PCI devices that may be accelerators: one walk, shared by all who look for theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+FOLDER = "/sys/bus/pci/devices"
+
+DISPLAY = 0x03
+"""Base class of graphics devices, compute cards without a connector included."""
+ACCELERATOR = 0x12
+"""Base class of processing accelerators."""
+
+
+class PciFiles(NamedTuple):
+    """Hold what the files of one device say, as they say it; empty where one cannot be read."""
+
+    vendor: str
+    """As ``0x10de``."""
+    kind: str = ""
+    """Class, as ``0x030200``."""
+    device: str = ""
+    """As ``0x2330``."""
+    uevent: str = ""
+    """Lines as ``DRIVER=nvidia``."""
+
+
+class PciDevice(NamedTuple):
+    """Hold one PCI device."""
+
+    address: str
+    """As ``0000:01:00.0``."""
+    kind: int
+    """Class, as 0x030200; its first byte is `base_class`."""
+    vendor: int
+    """As 0x10de."""
+    device: int
+    """As 0x2330."""
+    driver: str = ""
+    """Kernel driver that is bound to it, as ``nvidia``; empty when none is, or none is told."""
+
+    @property
+    def base_class(self) -> int:
+        """Return what kind of device it is, as 3 for a graphics device."""
+        return self.kind >> 16
+
+
+def of(surroundings: Surroundings, vendor: int) -> tuple[PciDevice, ...]:
+    """Return the devices of a maker, in the order of their addresses.
+
+    The bus is walked once, and each device is read once, whoever asks first.
+
+    :param surroundings: what may be looked at.
+    :param vendor: the number of the maker, as 0x10de.
+    """
+    return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
+
+
+def _makers(surroundings: Surroundings) -> dict[str, str]:
+    """Return the vendor of each device as its file says it, by address."""
+    return {
+        address: surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
+        for address in surroundings.children(FOLDER)
+    }
+
+
+def read(surroundings: Surroundings, vendor: int) -> dict[str, PciFiles]:
+    """Return the files of each device of a maker, by address (P-96).
+
+    Of other makers' devices nothing but the vendor is read: a server has hundreds.
+
+    :param surroundings: what may be looked at.
+    :param vendor: the number of the maker.
+    """
+    found = {}
+    for address, maker in surroundings.once("pci makers", _makers).items():
+        if _number(maker) == vendor:
+            texts = (
+                surroundings.read_text(f"{FOLDER}/{address}/{name}") or ""
+                for name in ("class", "device", "uevent")
+            )
+            found[address] = PciFiles(maker, *texts)
+    return found
+
+
+def parse(found: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
+    """Turn the texts into numbers; what cannot be read is 0 (P-74).
+
+    :param found: what :func:`read` returned.
+    """
+    return tuple(
+        PciDevice(
+            address.replace("_", ":"),  # as captured machines spell it
+            _number(files.kind),
+            _number(files.vendor),
+            _number(files.device),
+            _driver(files.uevent),
+        )
+        for address, files in sorted(found.items())
+    )
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
+
+
+def _driver(uevent: str) -> str:
+    for line in uevent.splitlines():
+        name, _, value = line.partition("=")
+        if name == "DRIVER":
+            return value.strip()
+    return ""

@@ -1,0 +1,73 @@
+"""Ask macOS what its processor can do, through ``sysctlbyname`` (P-106, P-112).
+
+Which names matter, and what the answers mean, stands with each family of processors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.features import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+TRANSLATED = "sysctl.proc_translated"
+"""What tells whether the process that asks runs through Rosetta 2."""
+
+BRAND = "machdep.cpu.brand_string"
+"""The name that the maker gave the processor."""
+
+
+def read(surroundings: Surroundings, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the raw answers by name; what the system does not know is absent.
+
+    :param names: names as ``hw.optional.arm.FEAT_LSE``.
+    """
+    if surroundings.recorded_sysctl is not None:
+        recorded = surroundings.recorded_sysctl
+        return {name: recorded[name] for name in names if name in recorded}
+    if not surroundings.is_real or sys.platform != "darwin":
+        return {}
+    return _ask_system(names)
+
+
+def _ask_system(names: tuple[str, ...]) -> dict[str, bytes]:
+    try:
+        ask = ctypes.CDLL(None).sysctlbyname
+    except (OSError, AttributeError):
+        return {}
+    found = {}
+    for name in names:
+        size = ctypes.c_size_t(0)
+        if ask(name.encode(), None, ctypes.byref(size), None, ctypes.c_size_t(0)):
+            continue
+        buffer = ctypes.create_string_buffer(size.value)
+        if not ask(name.encode(), buffer, ctypes.byref(size), None, ctypes.c_size_t(0)):
+            found[name] = buffer.raw[: size.value]
+    return found
+
+
+def evidence(answers: Mapping[str, bytes]) -> tuple[Evidence, ...]:
+    """Return the answers as evidence, by name."""
+    return tuple(Evidence(f"sysctl {name}", _shown(answers[name])) for name in sorted(answers))
+
+
+def _shown(raw: bytes) -> str:
+    if len(raw) in (4, 8) and not raw.rstrip(b"\0").isalnum():
+        return str(int.from_bytes(raw, "little"))
+    return raw.rstrip(b"\0").decode("utf-8", "replace")
+
+
+def text(answers: Mapping[str, bytes], name: str) -> str:
+    """Return an answer as text; empty when there is none."""
+    return answers.get(name, b"").rstrip(b"\0").decode("utf-8", "replace").strip()
+
+
+def is_on(answers: Mapping[str, bytes], name: str) -> bool:
+    """Return whether an answer is the number 1."""
+    return int.from_bytes(answers.get(name, b""), "little") == 1

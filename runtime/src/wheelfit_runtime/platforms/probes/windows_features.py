@@ -1,0 +1,51 @@
+"""Ask Windows which abilities it tells of: ``IsProcessorFeaturePresent`` (P-107).
+
+It knows a few of many, and answers no as well where it knows nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+NAME = "IsProcessorFeaturePresent"
+
+_HIGHEST = 96
+"""The highest number asked for; Windows 11 of 2025 knows those below."""
+
+
+def read(surroundings: Surroundings) -> frozenset[int] | None:
+    """Return the numbers to which the answer is yes; None where there is nobody to ask."""
+    if surroundings.recorded_features is not None:
+        return surroundings.recorded_features
+    if not surroundings.is_real:
+        return None
+    return _ask_system()
+
+
+def parse(numbers: Collection[int], names: Mapping[int, tuple[str, ...]]) -> frozenset[str]:
+    """Return the abilities by their Linux names.
+
+    :param numbers: what :func:`read` returned.
+    :param names: what each number means on this kind of processor.
+    """
+    return frozenset(name for number in numbers for name in names.get(number, ()))
+
+
+if sys.platform == "win32":
+
+    def _ask_system() -> frozenset[int] | None:
+        import ctypes  # noqa: PLC0415 - few machines come here
+
+        ask = ctypes.WinDLL("kernel32").IsProcessorFeaturePresent
+        return frozenset(number for number in range(_HIGHEST) if ask(number))
+
+else:
+
+    def _ask_system() -> frozenset[int] | None:
+        return None

@@ -1,0 +1,504 @@
+"""Captured machines: everything detection looked at, as a folder that can be sent.
+
+A captured machine is a folder with
+
+``root/``
+    the files that probes look at, below a folder that stands for ``/``;
+``environ.json``
+    its environment variables (may be missing: none);
+``machine.toml``
+    ``description``, ``origin``, ``system``, ``architecture``; if need be ``[cpuid]``
+    (recorded answers of the instruction: ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal,
+    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
+    ``IsProcessorFeaturePresent`` affirms);
+``answers.json``
+    what child processes answered, by the name of the question (may be missing: none was
+    asked): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
+    ``{"base64": "…"}``;
+``expected.json``
+    what detection says of it.
+
+`record` writes one, `open_recorded` plays one back. What identifies the machine or its
+user is left out: see `wheelfit_runtime.platforms.scrubbing`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.children import Answer, Ending, from_mapping, to_mapping
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
+from wheelfit_runtime.platforms.families.x86_64 import cpuid
+from wheelfit_runtime.platforms.probes import sysctl, windows_features
+from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
+from wheelfit_runtime.platforms.surroundings import LOADER_CACHE, Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wheelfit_runtime.platforms.children import Processes, Question
+    from wheelfit_runtime.platforms.features import Detection, FeatureConfig
+
+_Told = TypeVar("_Told")
+
+_MACHINE = "machine.toml"
+_ANSWERS = "answers.json"
+_ENVIRON = "environ.json"
+_EXPECTED = "expected.json"
+_ROOT = "root"
+_PARTS = frozenset({_MACHINE, _ANSWERS, _ENVIRON, _EXPECTED, _ROOT})
+
+_FEATURES = "processor-features"
+"""Key of ``machine.toml``."""
+_SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
+_LISTED = ("/proc/", "/sys/")
+_NODES = ("dxg", *(name for family in families.every() for name in family.nodes))
+_DEVICE = re.compile(rf"/dev/(?:{'|'.join(map(re.escape, _NODES))})[^/]*")
+_PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
+
+
+# --- answers of child processes ----------------------------------------------------------
+
+
+class RecordedProcesses:
+    """Answer as child processes once did; never start one.
+
+    :param answers: by the name of the question.
+    """
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self.answers = MappingProxyType(dict(answers))
+
+    def ask(self, question: Question) -> Answer:
+        """Return the recorded answer; a question nobody asked then cannot be asked now."""
+        words = f"no answer to {question.name!r} was recorded"
+        return self.answers.get(question.name, Answer(Ending.NOT_STARTED, errors=words.encode()))
+
+
+class RecordingProcesses:
+    """Pass questions on, and keep the answers.
+
+    :param processes: who answers.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self.answers: dict[str, Answer] = {}
+        """What was answered so far, by the name of the question."""
+        self._processes = processes
+
+    def ask(self, question: Question) -> Answer:
+        """Ask, keep, and return the answer."""
+        answer = self.answers[question.name] = self._processes.ask(question)
+        return answer
+
+
+# --- playing back ---------------------------------------------------------------------------
+
+
+def is_record(folder: Path) -> bool:
+    """Say whether a folder is a captured machine and nothing else."""
+    names = {entry.name for entry in folder.iterdir()}
+    return _MACHINE in names and names <= _PARTS
+
+
+def description(folder: Path) -> dict[str, Any]:
+    """Return what ``machine.toml`` says.
+
+    :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
+    """
+    told = _understood(_MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8")))
+    for name in ("description", "system", "architecture"):
+        if not isinstance(told.get(name), str):
+            raise ValueError(f"{_MACHINE} holds no text as {name}")  # noqa: TRY004 - of a file
+    return told
+
+
+def expected(folder: Path) -> dict[str, Any]:
+    """Return what detection said of a captured machine, as ``expected.json`` holds it.
+
+    :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
+    """
+    return _understood(_EXPECTED, lambda: _object(folder / _EXPECTED))
+
+
+def surroundings_of(folder: Path) -> dict[str, Any]:
+    """Return what `Machine` must be given to stand for a captured machine, by parameter.
+
+    :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
+    """
+    told = description(folder)
+    answers = _understood(_ANSWERS, lambda: _answers(folder / _ANSWERS))
+    return {
+        "root": folder / _ROOT,
+        "environ": _understood(_ENVIRON, lambda: _environ(folder / _ENVIRON)),
+        "system": told["system"],
+        "architecture": told["architecture"],
+        "recorded_cpuid": _part(told, "cpuid", _cpuid_table),
+        "recorded_sysctl": _part(told, "sysctl", _sysctl_answers),
+        "recorded_features": _part(told, _FEATURES, _numbers),
+        "interpreter": "python",  # none is ever started
+        "replayed": bool(answers),
+        "processes": RecordedProcesses(answers),
+    }
+
+
+def _part(told: Mapping[str, Any], key: str, read: Callable[[Any], _Told]) -> _Told | None:
+    """Return what a key of ``machine.toml`` says; None if it is not there."""
+    if key not in told:
+        return None
+    return _understood(f"{key} in {_MACHINE}", lambda: read(told[key]))
+
+
+def _understood(what: str, read: Callable[[], _Told]) -> _Told:
+    """Return what a part of a record says: it may come from anybody, and hold anything.
+
+    :param what: which part, for the message.
+    :param read: reads it.
+    :raises ValueError: it is not what `record` writes.
+    """
+    try:
+        return read()
+    except UnicodeDecodeError:
+        raise ValueError(f"{what} is no UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{what} cannot be read: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise ValueError(f"{what} holds something else than a recording writes") from None
+
+
+def open_recorded(folder: Path) -> Machine:
+    """Return the machine that a folder stands for; it starts no child process.
+
+    :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
+    """
+    return Machine(**surroundings_of(folder))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    told = json.loads(path.read_text("utf-8"))
+    if not isinstance(told, dict):
+        raise TypeError
+    return told
+
+
+def _environ(path: Path) -> dict[str, str]:
+    told = _object(path) if path.is_file() else {}
+    if not all(isinstance(value, str) for value in told.values()):
+        raise TypeError
+    return told
+
+
+def _answers(path: Path) -> dict[str, Answer]:
+    told = _object(path) if path.is_file() else {}
+    return {name: from_mapping(answer) for name, answer in told.items()}
+
+
+def _cpuid_table(told: Mapping[str, Any]) -> CpuidTable:
+    leaves = {}
+    for name, registers in told.items():
+        if name != "xcr0":
+            leaf, subleaf = (int(number, 16) for number in name.split("."))
+            leaves[leaf, subleaf] = CpuidRegisters(*(int(r, 16) for r in registers.split(":")))
+    return CpuidTable(leaves, int(told["xcr0"]) if "xcr0" in told else None)
+
+
+def _sysctl_answers(told: Mapping[str, int | str]) -> dict[str, bytes]:
+    return {
+        name: value.encode() + b"\0" if isinstance(value, str) else value.to_bytes(4, "little")
+        for name, value in told.items()
+    }
+
+
+def _numbers(told: Sequence[int]) -> frozenset[int]:
+    return frozenset(map(int, told))
+
+
+# --- what detection says ------------------------------------------------------------------------
+
+
+def as_expected(machine: Machine) -> dict[str, Any]:
+    """Return everything detection says of a machine, as ``expected.json`` holds it.
+
+    Lists of values are texts, separated by blanks: the order matters and a
+    difference should be readable.
+
+    :param machine: who is asked.
+    """
+    folders = machine.surroundings.library_folders
+    detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
+    return {
+        "overrides": list(machine.overrides_in_effect()),
+        **{
+            namespace: _plain(detection, folders)
+            for namespace, detection in detections.items()
+            if detection is not None
+        },
+    }
+
+
+def write_expected(folder: Path) -> None:
+    """Write what detection says of a captured machine into it.
+
+    :param folder: the captured machine.
+    """
+    _write_json(folder / _EXPECTED, as_expected(open_recorded(folder)))
+
+
+def _plain(detection: Detection, library_folders: Sequence[str]) -> dict[str, Any]:
+    def portable(text: str) -> str:
+        for folder in library_folders:
+            text = text.replace(folder, "{driver}")
+        return text
+
+    return {
+        "status": str(detection.status),
+        "features": _feature_lines(detection.features),
+        "devices": {
+            device.device: f"{device.feature}: {' '.join(sorted(device.values))}"
+            for device in detection.devices
+        },
+        "warnings": list(detection.warnings),
+        "evidence": [f"{portable(e.source)}: {portable(e.value)}" for e in detection.evidence],
+    }
+
+
+def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
+    """Return one line per feature; neighbours that are just ``on`` share one."""
+    lines: list[str] = []
+    for feature in features:
+        if feature.values != ("on",):
+            several = " (several)" if feature.multi_value else ""
+            lines.append(f"{feature.name}{several}: {' '.join(feature.values)}")
+        elif lines and lines[-1].startswith("on: "):
+            lines[-1] += f" {feature.name}"
+        else:
+            lines.append(f"on: {feature.name}")
+    return lines
+
+
+# --- recording -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched(Surroundings):
+    """Keep a copy of everything that probes look at."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What was read, by the machine's name of it; empty for what only exists."""
+    listed: dict[str, None] = field(default_factory=dict)
+    """What was seen in a folder."""
+
+    # A class with slots is made twice; super() without arguments finds the first one.
+
+    def exists(self, name: str) -> bool:
+        found = Surroundings.exists(self, name)
+        if found:
+            self.files.setdefault(name, b"")
+        return found
+
+    def read_bytes(self, name: str, limit: int = 16 * 1024 * 1024) -> bytes | None:
+        data = Surroundings.read_bytes(self, name, limit)
+        if data is not None and not _SECRET.fullmatch(name):
+            self.files[name] = data
+        return data
+
+    def children(self, folder: str) -> tuple[str, ...]:
+        names = Surroundings.children(self, folder)
+        for name in names:
+            place = f"{folder.rstrip('/')}/{name}"
+            # Elsewhere only what is then looked into counts: names tell of their user.
+            if place.startswith(_LISTED) or _DEVICE.fullmatch(place):
+                self.listed[place] = None
+        return names
+
+    def of_the_cache(self) -> bytes | None:
+        """Return the loader's cache with what exists of it to the probes, and nothing else."""
+        data = self.files.get(LOADER_CACHE)
+        if data is None:
+            return None
+        names = re.findall(rb"(?<=\0)/[^\0]*(?=\0)", data)
+        kept = [name for name in names if name.decode("utf-8", "replace") in self.files]
+        return b"\0" + b"".join(name + b"\0" for name in dict.fromkeys(kept))
+
+
+def record(
+    folder: Path, machine: Machine, *, description: str = "", origin: str = "recorded"
+) -> tuple[str, ...]:
+    """Write a captured machine: look at everything anew, and keep what was seen.
+
+    The folder appears whole or not at all. What identifies machine or user is left out.
+
+    :param folder: where it goes; may hold an earlier record, which is replaced.
+    :param machine: what is recorded.
+    :param description: one line for ``machine.toml``; default: system and architecture.
+    :param origin: where it comes from, for ``machine.toml``.
+    :return: the namespaces of which the record says something else than the machine,
+        because something that counted was left out.
+    :raises FileExistsError: the folder holds something else.
+    :raises OSError: it cannot be written.
+    """
+    if folder.exists() and any(folder.iterdir()) and not is_record(folder):
+        raise FileExistsError(f"{folder} is neither empty nor an earlier record")
+    watched, live, answers = _watch(machine)
+    if folder.is_symlink():
+        folder = folder.resolve()  # who put a link there keeps it
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        made = Path(scratch, "made")
+        # Asked of the machine itself: the name of the host is no part of a record.
+        scrubber = Scrubber.of(machine.surroundings, watched.files)
+        _write(made, watched, answers, scrubber, _machine_toml(watched, description, origin))
+        write_expected(made)
+        if folder.exists():
+            folder.rename(Path(scratch, "old"))
+        made.rename(folder)
+    replayed = open_recorded(folder)
+    return tuple(
+        namespace
+        for namespace, seen in live.items()
+        if (played := replayed.detect(namespace)) is None
+        or (played.features, played.status) != (seen.features, seen.status)
+    )
+
+
+def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, Answer]]:
+    """Return what is looked at, what is found, and what child processes answer."""
+    source = machine.surroundings
+    processes = RecordingProcesses(source.processes)
+    given = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
+    # A record is of the machine, whatever was asked of it.
+    plain = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
+    watched = _Watched(**given | plain | {"processes": processes})
+    again = Machine.over(watched)
+    live = {namespace: again.detect(namespace) for namespace in again.namespaces}
+    found = {namespace: detection for namespace, detection in live.items() if detection}
+    return watched, found, processes.answers
+
+
+def _write(
+    made: Path,
+    watched: _Watched,
+    answers: Mapping[str, Answer],
+    scrubber: Scrubber,
+    machine: str,
+) -> None:
+    root = made / _ROOT
+    root.mkdir(parents=True)
+    files = dict.fromkeys(watched.listed, b"") | watched.files
+    cache = watched.of_the_cache()
+    if cache is not None:
+        files[LOADER_CACHE] = cache
+    inside = Surroundings(str(root), {})
+    # Longest first: a folder is there as soon as something below it is.
+    for name in sorted(files, key=lambda name: (-name.count("/"), name)):
+        path = Path(inside.path(scrubber.text(name)))
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(scrubber.data(files[name]))
+    environ = {
+        name: scrubber.text(_reduced(name, value, watched))
+        for name, value in sorted(watched.environ.items())
+        if concerns_detection(name)
+    }
+    _write_json(made / _ENVIRON, environ)
+    if answers:
+        told = {
+            name: to_mapping(
+                Answer(
+                    answer.ending,
+                    answer.code,
+                    scrubber.data(answer.output),
+                    scrubber.data(answer.errors),
+                )
+            )
+            for name, answer in answers.items()
+        }
+        _write_json(made / _ANSWERS, told)
+    (made / _MACHINE).write_text(machine, "utf-8")
+
+
+def _reduced(name: str, value: str, watched: _Watched) -> str:
+    """Return a list of folders without those in which nothing was found."""
+    if name not in _PATH_LISTS:
+        return value
+    separator = ";" if watched.system == "Windows" else ":"
+    kept = []
+    for folder in value.split(separator):
+        start = folder.replace("\\", "/").rstrip("/") + "/"
+        if folder and any(seen.startswith(start) for seen in watched.files):
+            kept.append(folder)
+    return separator.join(kept)
+
+
+def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
+    told: dict[str, Any] = {
+        "description": description or f"{seen.system} on {seen.architecture}",
+        "origin": origin,
+        "system": seen.system,
+        "architecture": seen.architecture,
+    }
+    table = cpuid.read(seen)
+    if table is not None:
+        told["cpuid"] = {
+            f"{leaf:x}.{subleaf:x}": ":".join(f"{register:08x}" for register in registers)
+            for (leaf, subleaf), registers in table.leaves.items()
+        }
+        if table.xcr0 is not None:
+            told["cpuid"]["xcr0"] = table.xcr0
+    names = tuple(name for family in families.processors() for name in family.module("macos").NAMES)
+    answers = sysctl.read(seen, names)
+    if answers:
+        told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
+    affirmed = windows_features.read(seen)
+    if affirmed is not None:
+        told[_FEATURES] = sorted(affirmed)
+    return _as_toml(told)
+
+
+def _sysctl_value(raw: bytes) -> int | str:
+    if raw.endswith(b"\0") and raw[:-1].isascii() and raw[:1].isalpha():
+        return raw.rstrip(b"\0").decode()
+    return int.from_bytes(raw, "little")
+
+
+def _as_toml(told: Mapping[str, Any]) -> str:
+    """Return texts, numbers and lists as TOML, tables last; JSON's strings are TOML's as well."""
+    lines = [
+        f"{_quoted_key(name)} = {_quoted(value)}"
+        for name, value in told.items()
+        if not isinstance(value, dict)
+    ]
+    for name, table in told.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"]
+            lines += [f"{_quoted_key(key)} = {_quoted(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | int | list[int]) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _quoted_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _write_json(path: Path, told: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -1,0 +1,145 @@
+"""Take out of a record what identifies a machine or its user.
+
+Names are replaced everywhere, whatever file or answer they stand in; identifiers are
+known by their form, or by the word in front of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms import families
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+_PREFIXES = (
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PROGRAMFILES",
+    "SYSTEMROOT",
+    "WHEELFIT_OVERRIDE_",
+    *(prefix for family in families.every() for prefix in family.recorded_variables),
+)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
+
+_UUID = re.compile(
+    r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![0-9A-Fa-f])"
+)
+_MAC = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
+_WORDS = (
+    r"(?:pci |board |product |vnpu |card |gpu |mig |npu )*(?:"
+    r"serial(?:[ _-]?(?:number|num|no\.?))?|s/n|(?:unique|hive|machine)[ _-]?id|"
+    r"asset[ _-]?tag|uuid|guid|board id|vdie id|die id|chip uid|part number|host ?name|user ?name)"
+)
+# As in: Serial Number : 1320…; unique_id 123…; "serial": "1320…"; | Serial | 1320… |
+_NAMED = re.compile(
+    rf"""(?im)(?<![A-Za-z])({_WORDS}"?(?:[ \t]{{0,99}}[:=|][ \t]{{0,99}}|[ \t]{{1,99}})"?)"""
+    r"""((?=[^\s",;|]*[0-9])[0-9A-Za-z][^\s",;|]*)"""
+)
+_HOME = "/home/user"
+_SYSTEM = ("/dev/", "/etc/", "/proc/", "/sys/", "/usr/")
+_SHORTEST = 3
+"""Characters a name has at least to be replaced; a user ``a`` cannot be hidden."""
+_COMMON = frozenset(
+    [
+        "root",
+        "localhost",
+        "user",
+        "host",
+        "admin",
+        "linux",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "windows",
+        "gpu",
+        "driver",
+        "version",
+        *(name for family in families.every() for name in family.common_names),
+    ]
+)
+"""Names that identify nobody, and that stand in files for other reasons: the first user of a
+developer's board is its maker's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubber:
+    """Replace what identifies a machine or its user."""
+
+    names: tuple[tuple[str, str], ...]
+    """What is replaced, and by what; longest first."""
+
+    @classmethod
+    def of(cls, surroundings: Surroundings, paths: Iterable[str] = ()) -> Scrubber:
+        """Return a scrubber that knows the names of a machine and of its user.
+
+        :param surroundings: of that machine; what it is called is not kept.
+        :param paths: of files that must keep their names; a name that occurs in one of
+            the system's is a common word and stays.
+        """
+        environ = surroundings.environ
+        found: dict[str, str] = {}
+        for variable in ("HOME", "USERPROFILE"):
+            home = environ.get(variable, "").rstrip("/\\")
+            if home not in ("", "/root") and len(home) > _SHORTEST:
+                found[home] = found[home.replace("\\", "/")] = _HOME
+        for variable in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
+            _add(found, environ.get(variable, ""), "user")
+        hosts = [environ.get("HOSTNAME", ""), environ.get("COMPUTERNAME", "")]
+        hosts += [
+            surroundings.read_text(path) or ""
+            for path in ("/proc/sys/kernel/hostname", "/etc/hostname")
+        ]
+        if surroundings.is_real:
+            import socket  # noqa: PLC0415 - only a recording comes here
+
+            hosts.append(socket.gethostname())
+        for host in hosts:
+            _add(found, host, "host")
+            _add(found, host.partition(".")[0], "host")
+        words = {
+            word
+            for path in paths
+            if path.startswith(_SYSTEM)
+            for word in re.split(r"[^A-Za-z0-9_]+", path)
+        }
+        names = [item for item in found.items() if item[0] not in words]
+        return cls(tuple(sorted(names, key=lambda item: -len(item[0]))))
+
+    def text(self, text: str) -> str:
+        """Return a text without what identifies."""
+        for name, instead in self.names:
+            pattern = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
+            text = re.sub(pattern, instead, text)
+        text = _UUID.sub("00000000-0000-0000-0000-000000000000", text)
+        text = _MAC.sub("00:00:00:00:00:00", text)
+        return _NAMED.sub(_zero, text)
+
+    def data(self, data: bytes) -> bytes:
+        """Return bytes without what identifies; what is no text keeps its bytes."""
+        return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _add(found: dict[str, str], name: str, instead: str) -> None:
+    if len(name) >= _SHORTEST and name.lower() not in _COMMON:
+        found.setdefault(name, instead)
+
+
+def _zero(match: re.Match[str]) -> str:
+    """Keep the word in front, and how an identifier is written: ``GPU-000…``."""
+    prefix = re.match(r"(?:(?:GPU|MIG|NPU)-|0x)?", match[2])
+    start = prefix.end() if prefix else 0
+    return match[1] + match[2][:start] + re.sub(r"[0-9A-Za-z]", "0", match[2][start:])
+
+
+def concerns_detection(name: str) -> bool:
+    """Say whether a variable concerns detection; no other leaves the machine.
+
+    :param name: of the variable.
+    """
+    return name.upper().startswith(_PREFIXES) and not _SECRET_NAME.search(name)

@@ -1,0 +1,162 @@
+"""The words for properties of hardware that are missing: what families have in common.
+
+A family may have a module ``words`` with a class `Words`; its class is one of those here, or made
+of one. Who puts the words together is `wheelfit.core.phrases`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit_runtime.platforms.features import Detection
+
+THIS_MACHINE = "this machine"
+"""Whose support it is when nothing else is said."""
+PACKAGE_LIST = "the package's own list"
+"""Whose support it is when the package brings a static list (P-11)."""
+
+
+class Feature(Protocol):
+    """A feature, as `wheelfit.core.properties.Feature`; as a text it is ``namespace :: name``."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the namespace."""
+
+
+# The labels of a release repeat few values, and there may be a hundred thousand labels.
+@lru_cache(maxsize=4096)
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key by which ``90_real`` comes before ``100_real``."""
+    parts = re.split(r"(\d+)", text)
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
+
+
+def named(feature: Feature, values: Iterable[str]) -> str:
+    """Write properties of one feature as ``ns :: feature :: value or value``."""
+    return f"{feature} :: {listed(sorted(values, key=natural), 'or')}"
+
+
+class Words:
+    """The generic words about one namespace.
+
+    :param detection: the answer for it.
+    :param holder: whose answer it is.
+    """
+
+    def __init__(self, detection: Detection, holder: str) -> None:
+        self.detection = detection
+        self.holder = holder
+
+    def supported(self, name: str) -> tuple[str, ...]:
+        """Return the supported values of a feature."""
+        features = self.detection.features
+        return next((config.values for config in features if config.name == name), ())
+
+    @classmethod
+    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        return f"needs {named(feature, wanted)}"
+
+    def nothing(self, properties: str) -> str:
+        """Return why a feature is missing where nothing of the namespace is supported."""
+        return f"needs {properties}; {self.holder} supports nothing of {self.detection.namespace}"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return why a feature is missing where others of the namespace are supported."""
+        supported = self.supported(feature.name)
+        needs = Words.wish(feature, wanted)
+        if supported:
+            return f"{needs}; {self.holder} supports {listed(supported)}"
+        others = [config.name for config in self.detection.features if config.values]
+        return f"{needs}; {self.holder} has no {feature}, only {listed(others)}"
+
+
+class AcceleratorWords(Words):
+    """The words about hardware that a machine has or has not."""
+
+    kind: ClassVar[str]
+    """What is needed, with its article."""
+
+    def nothing(self, properties: str) -> str:
+        """Return why a feature is missing where nothing of the namespace is supported."""
+        if self.holder == PACKAGE_LIST:
+            return super().nothing(properties)
+        if self.detection.warnings:  # P-84, P-99, P-133: there is something, and it will not do
+            why = "; ".join(self.detection.warnings)
+            return f"needs {self.kind}; no usable one was found: {why}"
+        where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
+        return f"needs {self.kind}; none was found{where}"
+
+
+class ProcessorWords(Words):
+    """The words about processors.
+
+    Subclasses say which feature grows with the processor, and how its values are called.
+    """
+
+    kind: ClassVar[str]
+    growing: ClassVar[str]
+
+    @staticmethod
+    def called(value: str) -> str:
+        """Return what people call a value of the growing feature."""
+        return value
+
+    @classmethod
+    def needed(cls, value: str) -> str:
+        """Return the same where it stands alone."""
+        return cls.called(value)
+
+    @staticmethod
+    def rank(value: str) -> tuple[int, ...]:
+        """Return a sort key: the numbers in a value of the growing feature."""
+        return tuple(map(int, re.findall(r"\d+", value)))
+
+    @property
+    def cpu(self) -> str:
+        """The processor in words."""
+        return "this CPU" if self.holder == THIS_MACHINE else f"the CPU of {self.holder}"
+
+    @classmethod
+    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what is needed: of the growing feature the lowest value, which includes others."""
+        if feature.name == cls.growing:
+            return f"needs {cls.needed(min(wanted, key=cls.rank))}"
+        if wanted == ("on",):
+            return f"needs a CPU with {feature.name}"
+        return super().wish(feature, wanted)
+
+    def nothing(self, properties: str) -> str:
+        """Return why a feature is missing where nothing of the namespace is supported."""
+        if self.holder == PACKAGE_LIST:
+            return super().nothing(properties)
+        return f"needs {self.kind}; {self.holder} has none"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return why a feature is missing where others of the namespace are supported."""
+        if self.holder == PACKAGE_LIST:
+            return super().feature(feature, wanted)
+        best = max(self.supported(self.growing), key=self.rank, default=None)
+        lowest = min(wanted, key=self.rank)
+        # A list may have gaps; what it then refuses must not be said to be met.
+        if (
+            feature.name == self.growing
+            and best is not None
+            and self.rank(best) < self.rank(lowest)
+        ):
+            return f"needs {self.needed(lowest)}, {self.cpu} is {self.called(best)}"
+        if wanted == ("on",):
+            return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
+        return super().feature(feature, wanted)

@@ -1,4 +1,0 @@
-"""Find out what this machine supports: facts, probes, providers.
-
-Uses the standard library only and imports nothing of ours but ``errors``.
-"""
