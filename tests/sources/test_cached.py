@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from wheelfit.sources.cache import Store
+from wheelfit.sources.cached import SharedPages
 from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.client import Answer
+from wheelfit.sources.memory import Memory
 from wheelfit.sources.urllib3_transport import Urllib3Transport
-from wheelfit_runtime.errors import Unreachable
+from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 
@@ -200,3 +203,66 @@ def test_redirected_page(server: Any, pages: Any) -> None:
     for _ in range(2):
         assert pages.get(f"{server.url}/from").url == f"{server.url}/p"
     assert server.paths == ["/from", "/p"]
+
+
+class TestSharedPages:
+    """The pages of a server, which many threads ask for."""
+
+    def shared(self, pages: Any, **options: Any) -> tuple[Any, list[bytes]]:
+        """Return a function that asks for a page, and the list of bodies that were read."""
+        read: list[bytes] = []
+
+        def parse(answer: Answer) -> str:
+            read.append(answer.body)
+            return answer.body.decode()
+
+        shared = SharedPages[str](pages, Memory(1 << 20, lambda page: len(page[1])), **options)
+        return lambda url: shared.get(url, "*/*", parse), read
+
+    def test_what_was_confirmed_is_not_read_again(self, server: Any, pages: Any) -> None:
+        """Status 304 keeps what was made of the page, and a new page is read."""
+        content = versioned(server)
+        get, read = self.shared(pages)
+        for text in (b"one", b"one", b"two"):
+            content[0] = text
+            assert get(f"{server.url}/p")[1] == text.decode()
+        assert read == [b"one", b"two"]
+        assert len(server.requests) == 3
+
+    def test_after_a_restart(self, server: Any, pages: Any) -> None:
+        """The copy on disk is revalidated, not fetched again."""
+        versioned(server)
+        for _ in range(2):
+            assert self.shared(pages)[0](f"{server.url}/p")[1] == "one"
+        assert server.requests[1].headers["if-none-match"] == '"one"'
+
+    @pytest.mark.parametrize("stale", [0.0, 60.0])
+    def test_old_pages_while_the_server_fails(
+        self, server: Any, pages: Any, clock: Clock, stale: float
+    ) -> None:
+        """A copy is given for as long as allowed, with a note; then the error is raised."""
+        versioned(server)
+        notes: list[float] = []
+        get, _ = self.shared(
+            pages, stale=stale, note_stale=lambda _url, age, _error: notes.append(age)
+        )
+        url = f"{server.url}/p"
+        get(url)
+        server.replies["/p"] = server.reply(status=500)
+        clock.now += 30
+        if stale:
+            assert get(url)[1] == "one"
+            assert notes == [30.0]
+            clock.now += 30
+        with pytest.raises(UnexpectedStatus):
+            get(url)
+
+    def test_a_refusal_is_no_failure(self, server: Any, pages: Any, clock: Clock) -> None:
+        """A page that may not be read any more is not given from memory."""
+        versioned(server)
+        get, _ = self.shared(pages, stale=60.0)
+        get(f"{server.url}/p")
+        server.replies["/p"] = server.reply(status=401)
+        clock.now += 1
+        with pytest.raises(UnexpectedStatus):
+            get(f"{server.url}/p")

@@ -13,14 +13,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
+from wheelfit.sources.cached import is_of
+from wheelfit_runtime.errors import Unreachable, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
-
-    from wheelfit_runtime.errors import WheelfitError
 
 
 _PROBE_WITHIN = 0.8
@@ -30,6 +30,8 @@ _PAUSE = 0.5
 _EVERY = 1.0
 """Seconds between two probes of a dependency that answers."""
 _NEVER = float("inf")
+_BREATHER = 1.0
+"""Seconds between two tries of an index that does not answer."""
 
 
 class Turn:
@@ -330,3 +332,19 @@ class Dependency:
             self._told = trouble
         with suppress(Exception):  # an error of the log must not reach callers
             self.changed(self)
+
+
+def upstream_of(url: str, most: int) -> Dependency:
+    """Return the `Dependency` of an upstream index.
+
+    :param url: of the index, without credentials.
+    :param most: number of threads that may use it, or fetch files that it lists, at once.
+    """
+    return Dependency(
+        "upstream index",
+        most=most,
+        failures=1,  # each has been tried again already
+        pause=_BREATHER,
+        refuse=lambda text: Unreachable(text, hint="try again in a minute"),
+        is_silence=lambda error: isinstance(error, Unreachable) and is_of(url, error),
+    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PART = 1 << 14
 
 
-def read_body(response: Response, limit: int, *, where: str) -> bytes:
+def read_body(response: Response, limit: int, *, where: str, packed: bool = False) -> bytes:
     """Return the body, decompressed.
 
     Decompression stops at the limit, so a small answer that unfolds into
@@ -25,21 +25,22 @@ def read_body(response: Response, limit: int, *, where: str) -> bytes:
 
     :param limit: bytes of the longest body accepted, decompressed.
     :param where: the URL without credentials, for errors.
+    :param packed: whether it stays as it was sent; then the limit is of that.
     :raises Interrupted: it broke off.
     :raises UnexpectedStatus: it is longer, or in an encoding nobody asked for.
     """
     if _announced(response) > limit:  # packed or not: nothing of it need be read
-        raise _too_long(response, limit, where)
+        raise _too_long(limit, response.status, where)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding in {"", "identity"}:
+    if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise UnexpectedStatus(
+            f"the answer is encoded as {encoding!r}, which was not asked for",
+            status=response.status,
+            where=where,
+        )
+    if packed or encoding in {"", "identity"}:
         return _read_plain(response, limit, where)
-    if encoding in {"gzip", "x-gzip", "deflate"}:
-        return _read_compressed(response, limit, where)
-    raise UnexpectedStatus(
-        f"the answer is encoded as {encoding!r}, which was not asked for",
-        status=response.status,
-        where=where,
-    )
+    return decompressed(response.chunks(), limit, status=response.status, where=where)
 
 
 def _announced(response: Response) -> int:
@@ -54,17 +55,26 @@ def _read_plain(response: Response, limit: int, where: str) -> bytes:
     for chunk in response.chunks():
         size += len(chunk)
         if size > limit:
-            raise _too_long(response, limit, where)
+            raise _too_long(limit, response.status, where)
         pieces.append(chunk)
     return b"".join(pieces)
 
 
-def _read_compressed(response: Response, limit: int, where: str) -> bytes:
+def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, where: str) -> bytes:
+    """Return what was compressed by gzip or zlib.
+
+    :param chunks: the pieces of it.
+    :param limit: bytes of the longest result.
+    :param status: of the answer, for errors.
+    :param where: the URL without credentials, for errors.
+    :raises Interrupted: it breaks off before its end.
+    :raises UnexpectedStatus: it cannot be decompressed, or the result is longer.
+    """
     pieces: list[bytes] = []
     size = 0
     inflater = _inflater()
     try:
-        for part in _in_parts(response.chunks()):
+        for part in _in_parts(chunks):
             data = part
             while data:
                 if inflater.eof:  # gzip allows several members one after the other
@@ -73,12 +83,13 @@ def _read_compressed(response: Response, limit: int, where: str) -> bytes:
                 piece = inflater.decompress(data, limit - size + 1)
                 size += len(piece)
                 if size > limit:
-                    raise _too_long(response, limit, where)
-                pieces.append(piece)
+                    raise _too_long(limit, status, where)
+                if piece:
+                    pieces.append(piece)
                 data = inflater.unconsumed_tail or inflater.unused_data
     except zlib.error:
         raise UnexpectedStatus(
-            "the answer cannot be decompressed", status=response.status, where=where
+            "the answer cannot be decompressed", status=status, where=where
         ) from None
     if not inflater.eof:
         raise Interrupted("the answer broke off before its end")
@@ -96,7 +107,5 @@ def _inflater() -> zlib._Decompress:
     return zlib.decompressobj(wbits=47)  # gzip or zlib, whichever it is
 
 
-def _too_long(response: Response, limit: int, where: str) -> UnexpectedStatus:
-    return UnexpectedStatus(
-        f"the answer is longer than {limit} bytes", status=response.status, where=where
-    )
+def _too_long(limit: int, status: int, where: str) -> UnexpectedStatus:
+    return UnexpectedStatus(f"the answer is longer than {limit} bytes", status=status, where=where)

@@ -1,76 +1,123 @@
-"""Pages with memory: fresh ones come from disk, others are revalidated, never guessed.
+"""Pages that are kept and revalidated, for installers and servers alike (RFC 9111).
 
-Of HTTP's rules for caches only those are used that every index knows: what the
-server calls fresh (``max-age``) is taken as it is, everything else is asked
-about again with its ``ETag`` or date, which costs a round trip and no bytes.
+Of HTTP's rules for caches only those are used that every index follows: a page
+counts as long as its ``max-age`` says (or an operator), then it is asked for again
+with its ``ETag`` or date, which costs a round trip and no bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from wheelfit.sources.cache import key_of
-from wheelfit.sources.client import PAGE_LIMIT, Answer
-from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import Unreachable
+from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
+from wheelfit.sources.memory import Memory
+from wheelfit.sources.urls import origin, redact
+from wheelfit_runtime.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wheelfit.sources.cache import Entry, Store
+    from wheelfit.sources.cache import Store
     from wheelfit.sources.client import Client
 
 
+_T = TypeVar("_T")
 _LONGEST_FRESHNESS = 3600.0  # seconds; a page that must not change for a year is a mistake
-_KEPT = ("content-type", "etag", "last-modified", "cache-control")
+_KEPT = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
 _KIND = "pages"
+_MISSING = frozenset({404, 410})
+_REFUSED = frozenset({401, 403, 407})
+"""Statuses of a server that is up: an old page is no answer to them."""
+_PAUSE = 10.0
+"""Seconds in which a server that failed is not asked again for pages of which there are copies."""
+_MOST_MISSING = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A page as a server sent it."""
+
+    body: bytes
+    """The page; empty where only its digest is kept."""
+    url: str
+    """Its URL after redirects, without credentials."""
+    headers: Mapping[str, str]
+    """By lower-case name: its type, its encoding, its validators and ``Cache-Control``."""
+    checked: float
+    """When the server last confirmed it, in seconds since the epoch."""
+    written: float = 0.0
+    """The same, as on disk; 0 if it is not there."""
+    digest: str = ""
+    """SHA-256 of the body; empty where the body is kept."""
+
+    @property
+    def answer(self) -> Answer:
+        """The copy as an answer."""
+        return Answer(200, self.headers, self.url, self.body)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the body, in hexadecimal digits."""
+        return self.digest or hashlib.sha256(self.body).hexdigest()
+
+    def conditions(self) -> dict[str, str]:
+        """Return the request headers by which a server sends the page only if it changed."""
+        if "etag" in self.headers:
+            return {"If-None-Match": self.headers["etag"]}
+        if "last-modified" in self.headers and self.url.startswith("https:"):
+            # A date tells two states of one page apart, but not the pages of two
+            # servers that were tried on one port of this machine.
+            return {"If-Modified-Since": self.headers["last-modified"]}
+        return {}
+
+    def is_page_of(self, other: Copy) -> bool:
+        """Return whether another copy has the same page.
+
+        :param other: of the same URL.
+        """
+        if self.url != other.url:
+            return False
+        is_body = self.body is other.body and self.digest == other.digest
+        return is_body or self.sha256 == other.sha256
+
+    def revalidated(self, headers: Mapping[str, str], now: float) -> Copy:
+        """Return the copy as confirmed by an answer with status 304.
+
+        :param headers: of that answer.
+        :param now: seconds since the epoch.
+        """
+        again = {name: text for name, text in _kept(headers).items() if "content-" not in name}
+        return replace(self, headers={**self.headers, **again}, checked=now)
+
+
+@dataclass(frozen=True, slots=True)
 class CachedPages:
-    """Fetch pages and other small things by URL.
+    """Pages and other small files by URL, with copies on disk."""
 
-    :param client: asks the servers.
-    :param store: remembers.
-    :param offline: ask nobody; what is kept counts, however old.
-    :param refresh: ask even about what is still fresh.
-    :param may_keep: tells from a URL whether its answers may be kept; what came
-        over an unprotected connection should not be.
-    :param clock: seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        store: Store,
-        *,
-        offline: bool = False,
-        refresh: bool = False,
-        may_keep: Callable[[str], bool] = lambda _url: True,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._client = client
-        self._store = store
-        self._offline = offline
-        self._refresh = refresh
-        self._may_keep = may_keep
-        self._clock = clock
-
-    @property
-    def client(self) -> Client:
-        """Who asks the servers when something is not a page."""
-        return self._client
-
-    @property
-    def store(self) -> Store:
-        """What remembers."""
-        return self._store
-
-    @property
-    def offline(self) -> bool:
-        """Whether no server may be asked."""
-        return self._offline
+    client: Client
+    """Sends the requests."""
+    store: Store
+    """Keeps the copies."""
+    offline: bool = False
+    """Whether no server may be asked; then a copy counts however old it is."""
+    refresh: bool = False
+    """Whether servers are asked even about copies that still count."""
+    may_keep: Callable[[str], bool] = lambda _url: True
+    """Returns whether an answer from a URL may be kept; not where others could have changed it."""
+    fresh: float | None = None
+    """Seconds for which a copy counts, whatever the server says of that; None: as it says."""
+    rewritten_after: float = 0.0
+    """Seconds after which a copy that only was confirmed is written again."""
+    packed: bool = False
+    """Whether bodies stay compressed as they were sent."""
+    clock: Callable[[], float] = time.time
+    """Returns seconds since the epoch."""
 
     def get(
         self, url: str, *, accept: str = "*/*", limit: int = PAGE_LIMIT, keep: bool = True
@@ -83,39 +130,274 @@ class CachedPages:
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
-        key = key_of("page", 1, self._client.user_at(url), accept, url)
-        entry = self._store.read(_KIND, key)
-        if entry is not None and (self._offline or self._is_fresh(entry)):
-            return _answer(entry, url)
-        if self._offline:
-            raise offline(url)
-        known = {} if entry is None else _headers(entry)
-        headers = {"Accept": accept, **conditions(known, url)}
-        answer = self._client.get(url, headers=headers, limit=limit)
-        if answer.status == 304 and entry is not None:
-            merged = {**_headers(entry), **_kept(answer.headers)}
-            self._keep(key, url, Answer(200, merged, str(entry.head["url"]), entry.body), entry)
-            return _answer(entry, url)
-        if answer.status == 200 and keep:
-            self._keep(key, url, answer, entry)
-        return answer
+        known = self.load(url, accept)
+        if known is not None and self.counts(known):
+            return known.answer
+        found = self.ask(url, accept, known, limit=limit)
+        if isinstance(found, Answer):
+            return found
+        if keep:
+            self.keep(url, accept, found, known)
+        return found.answer
 
-    def _is_fresh(self, entry: Entry) -> bool:
-        if self._refresh:
-            return False
-        stored = entry.head.get("stored")
-        age = self._clock() - stored if isinstance(stored, (int, float)) else -1.0
+    def counts(self, copy: Copy) -> bool:
+        """Return whether a copy can be used without asking the server.
+
+        :param copy: of any age.
+        """
+        if self.offline:
+            return True
         # A negative age means that the clock was turned back: do not rely on it.
-        return 0 <= age < freshness(_headers(entry).get("cache-control", ""))
+        return not self.refresh and 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
-    def _keep(self, key: str, url: str, answer: Answer, entry: Entry | None) -> None:
-        control = answer.headers.get("cache-control", "").lower()
-        if "no-store" in control or not (self._may_keep(url) and self._may_keep(answer.url)):
-            return
-        if entry is not None and not freshness(control) and _is_same(entry, answer):
-            return  # nothing would change but the time, for which nobody asks
-        head = {"stored": self._clock(), "url": answer.url, "headers": _kept(answer.headers)}
-        self._store.write(_KIND, key, head, answer.body)
+    def load(self, url: str, accept: str) -> Copy | None:
+        """Return the copy on disk, of any age; None if there is none.
+
+        :param url: without credentials.
+        :param accept: the types that were asked for.
+        """
+        entry = self.store.read(_KIND, self._key(url, accept))
+        if entry is None:
+            return None
+        headers, checked = entry.head.get("headers"), entry.head.get("stored")
+        checked = float(checked) if isinstance(checked, (int, float)) else 0.0
+        headers = headers if isinstance(headers, dict) else {}
+        return Copy(entry.body, str(entry.head.get("url", url)), headers, checked, checked)
+
+    def ask(
+        self, url: str, accept: str, known: Copy | None, *, limit: int = PAGE_LIMIT
+    ) -> Copy | Answer:
+        """Return a page from its server; an answer where the status is neither 200 nor 304.
+
+        :param url: without credentials.
+        :param accept: the types to ask for.
+        :param known: the copy to revalidate; None: there is none.
+        :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
+        :raises Unreachable: also when offline.
+        :raises UnexpectedStatus: as `Client.get`.
+        """
+        if self.offline:
+            raise offline(url)
+        headers = {"Accept": accept, **(known.conditions() if known is not None else {})}
+        answer = self.client.get(url, headers=headers, limit=limit, packed=self.packed)
+        if answer.status == 304 and known is not None:
+            return known.revalidated(answer.headers, self.clock())
+        if answer.status != 200:
+            return answer
+        kept = _kept(answer.headers)
+        if not self.packed:
+            kept.pop("content-encoding", None)
+        return Copy(answer.body, answer.url, kept, self.clock())
+
+    def keep(self, url: str, accept: str, copy: Copy, known: Copy | None) -> Copy:
+        """Write a copy to disk if that is allowed and of use.
+
+        :param copy: the present one; its body may be left out if it is on disk.
+        :param known: the one before; None: there was none.
+        :return: the copy, with the time at which it was written.
+        """
+        control = copy.headers.get("cache-control", "").lower()
+        if self.fresh is None and "no-store" in control:
+            return copy
+        if not (self.may_keep(url) and self.may_keep(copy.url)):
+            return copy
+        if known is not None and self._is_as_before(copy, known):
+            return replace(copy, written=known.written)
+        key = self._key(url, accept)
+        body = copy.body
+        if copy.digest:
+            entry = self.store.read(_KIND, key)
+            if entry is None:
+                return copy
+            body = entry.body
+        head = {"stored": copy.checked, "url": copy.url, "headers": dict(copy.headers)}
+        self.store.write(_KIND, key, head, body)
+        return replace(copy, written=copy.checked)
+
+    def _is_as_before(self, copy: Copy, known: Copy) -> bool:
+        """Return whether nothing but the time is new, and that does not matter yet."""
+        if self.rewritten_after:
+            is_recent = 0 <= copy.checked - known.written < self.rewritten_after
+            return is_recent and copy.is_page_of(known)
+        if self.lifetime(copy):
+            return False
+        return copy.headers == known.headers and copy.is_page_of(known)
+
+    def lifetime(self, copy: Copy) -> float:
+        """Return for how many seconds a copy counts without asking the server.
+
+        :param copy: of any age.
+        """
+        if self.fresh is not None:
+            return self.fresh
+        return freshness(copy.headers.get("cache-control", ""))
+
+    def _key(self, url: str, accept: str) -> str:
+        what = "packed page" if self.packed else "page"
+        return key_of(what, 1, self.client.user_at(url), accept, url)
+
+
+class SharedPages(Generic[_T]):
+    """Pages in the memory of a server, and old ones while their server is down.
+
+    However many threads ask for a page, its server is asked once.
+
+    :param pages: ask, and keep copies on disk.
+    :param memory: keeps copies without bodies, and what was read of them, by URL and types.
+    :param missing: seconds for which "there is no such page" counts.
+    :param stale: seconds for which a copy is given although its server is down.
+    :param waiting: makes the context in which a thread waits for a page.
+    :param asking: makes the context in which the one that asks does so.
+    :param note_stale: called with the URL and the age of an old copy that is given, in seconds,
+        and the reason.
+    """
+
+    def __init__(
+        self,
+        pages: CachedPages,
+        memory: Memory[tuple[Copy, _T]],
+        *,
+        missing: float = 0.0,
+        stale: float = 0.0,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        asking: Callable[[], AbstractContextManager[object]] = nullcontext,
+        note_stale: Callable[[str, float, NetworkError], None] = lambda _url, _age, _error: None,
+    ) -> None:
+        self._pages = pages
+        self._memory = memory
+        self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
+        self._missing = missing
+        self._stale = max(stale, pages.fresh or 0.0) if stale else 0.0
+        self._waiting = waiting
+        self._asking = asking
+        self._note_stale = note_stale
+        self._trouble: tuple[float, NetworkError] | None = None
+
+    @property
+    def in_trouble(self) -> NetworkError | None:
+        """What went wrong when a page was asked for last; None if there was an answer."""
+        return None if self._trouble is None else self._trouble[1]
+
+    def get(self, url: str, accept: str, read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
+        """Return a page and what was read of it; None if its server does not have it.
+
+        :param url: without credentials.
+        :param accept: the types that are understood.
+        :param read: reads a page that is new.
+        :raises NetworkError: the server cannot be read, and no copy may be given.
+        """
+        key = (url, accept)
+        known = self._memory.peek(key)
+        if known is not None and self._pages.counts(known[0]):
+            return known
+        if known is None and self._is_absent(key):
+            return None
+        try:
+            with self._waiting():
+                return self._memory.alone(key, lambda: self._look(key, read))
+        except Unreachable:
+            known = known or self._kept(key, read)
+            if self._may_give(known):
+                return known
+            raise
+
+    def expire(self, url: str, accept: str) -> None:
+        """Revalidate a page the next time it is asked for.
+
+        :param url: without credentials.
+        :param accept: as for `get`.
+        """
+        known = self._memory.peek((url, accept))
+        if known is not None:
+            # No longer ago than necessary, or it would be too old to be given in need.
+            before = self._pages.clock() - self._pages.lifetime(known[0])
+            copy = replace(known[0], checked=min(known[0].checked, before))
+            self._memory.put((url, accept), (copy, known[1]))
+
+    def _is_recent(self, since: float, seconds: float) -> bool:
+        return 0 <= self._pages.clock() - since < seconds
+
+    def _is_absent(self, key: tuple[str, str]) -> bool:
+        since = self._absent.peek(key)
+        return since is not None and self._is_recent(since, self._missing)
+
+    def _may_give(self, known: tuple[Copy, _T] | None) -> bool:
+        return known is not None and self._pages.clock() - known[0].checked < self._stale
+
+    def _look(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
+        known = self._memory.peek(key)  # another thread may have asked meanwhile
+        if known is None:
+            if self._is_absent(key):
+                return None
+            known = self._kept(key, read)
+        if known is not None and self._pages.counts(known[0]):
+            self._memory.put(key, known)
+            return known
+        trouble = self._trouble
+        if trouble and self._is_recent(trouble[0], _PAUSE) and self._may_give(known):
+            return known
+        try:
+            with self._asking():
+                found = self._ask(key, known, read)
+        except NetworkError as error:
+            if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
+                raise
+            if is_of(key[0], error):
+                self._trouble = (self._pages.clock(), error)
+            if known is None or not self._may_give(known):
+                raise
+            self._memory.put(key, known)
+            self._note_stale(key[0], self._pages.clock() - known[0].checked, error)
+            return known
+        self._trouble = None
+        if found is None:
+            self._memory.forget(key)
+            self._absent.put(key, self._pages.clock())
+        else:
+            self._memory.put(key, found)
+        return found
+
+    def _ask(
+        self,
+        key: tuple[str, str],
+        known: tuple[Copy, _T] | None,
+        read: Callable[[Answer], _T],
+    ) -> tuple[Copy, _T] | None:
+        url, accept = key
+        before = None if known is None else known[0]
+        found = self._pages.ask(url, accept, before)
+        if isinstance(found, Answer):
+            # A static host answers 403 for what is not there.
+            if found.status in _MISSING or (
+                found.status == 403 and not self._pages.client.user_at(url)
+            ):
+                return None
+            raise unexpected(found.status, found.url)
+        is_same = known is not None and found.is_page_of(known[0])
+        content = known[1] if known is not None and is_same else read(found.answer)
+        kept = self._pages.keep(url, accept, found, before)
+        return replace(kept, body=b"", digest=kept.sha256), content
+
+    def _kept(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
+        """Return the copy on disk; None if there is none that can be read."""
+        copy = self._pages.load(*key)
+        if copy is None:
+            return None
+        try:
+            return replace(copy, body=b"", digest=copy.sha256), read(copy.answer)
+        except InvalidPage:  # of a version that understood more
+            return None
+
+
+def is_of(url: str, error: NetworkError) -> bool:
+    """Return whether an error is of the server of a URL, not of a host that a page leads to.
+
+    :param url: any page of the server.
+    """
+    try:
+        return error.where is None or origin(error.where) == origin(url)
+    except ValueError:
+        return True
 
 
 def offline(url: str) -> Unreachable:
@@ -139,37 +421,5 @@ def freshness(control: str) -> float:
     return min(float(match[1]), _LONGEST_FRESHNESS) if match else 0.0
 
 
-def conditions(headers: Mapping[str, str], url: str) -> dict[str, str]:
-    """Return the headers that ask for a page only if it has changed.
-
-    :param headers: what came with the page.
-    :param url: where it came from.
-    """
-    if "etag" in headers:
-        return {"If-None-Match": headers["etag"]}
-    if "last-modified" in headers and url.startswith("https:"):
-        # A date tells two states of one page apart, but not the pages of two
-        # servers that were tried on one port of this machine.
-        return {"If-Modified-Since": headers["last-modified"]}
-    return {}
-
-
-def _headers(entry: Entry) -> dict[str, str]:
-    headers = entry.head.get("headers")
-    return dict(headers) if isinstance(headers, dict) else {}
-
-
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: headers[name] for name in _KEPT if name in headers}
-
-
-def _is_same(entry: Entry, answer: Answer) -> bool:
-    return (
-        entry.body == answer.body
-        and entry.head.get("url") == answer.url
-        and _headers(entry) == _kept(answer.headers)
-    )
-
-
-def _answer(entry: Entry, url: str) -> Answer:
-    return Answer(200, _headers(entry), str(entry.head.get("url", url)), entry.body)

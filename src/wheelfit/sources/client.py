@@ -61,7 +61,7 @@ class Answer:
     url: str
     """Where it came from after redirects, without credentials."""
     body: bytes
-    """Decompressed."""
+    """Decompressed, unless it was asked for as it was sent."""
 
 
 class Client:
@@ -101,12 +101,18 @@ class Client:
         self._given_up: dict[Origin, tuple[float, Interrupted]] = {}
 
     def get(
-        self, url: str, *, headers: Mapping[str, str] = _NO_HEADERS, limit: int = PAGE_LIMIT
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        limit: int = PAGE_LIMIT,
+        packed: bool = False,
     ) -> Answer:
         """Return the whole answer, whatever its status.
 
         :param url: without credentials.
         :param limit: bytes of the longest body accepted, decompressed.
+        :param packed: whether the body stays compressed as it was sent; then the limit is of that.
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: an error of the server that did not go away,
             a login refused, or a body beyond the limit.
@@ -117,7 +123,8 @@ class Client:
             # The body of an error is for people; nobody here reads it.
             body = b""
             if response.status < 300:
-                body = read_body(self.hurried(response), limit, where=redact(where))
+                hurried = self.hurried(response)
+                body = read_body(hurried, limit, where=redact(where), packed=packed)
             return Answer(response.status, response.headers, where, body)
 
         return self._complete(url, wanted, read)

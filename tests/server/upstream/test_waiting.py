@@ -13,8 +13,8 @@ from server.upstream.mirroring import Mirroring
 
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.upstream.mirrored import MOST
 from wheelfit.server.upstream.opening import open_mirrors
-from wheelfit.server.upstream.pages import MOST
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
 from wheelfit_runtime.errors import Unreachable

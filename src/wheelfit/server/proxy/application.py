@@ -19,7 +19,6 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Answer, as_asked, takes_gzip
 from wheelfit.server.page_answers import (
     STRICT,
@@ -35,6 +34,7 @@ from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.html_links import read_links
+from wheelfit.sources.memory import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:

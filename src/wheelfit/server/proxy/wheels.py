@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.proxy.naming import fingerprint
 from wheelfit.server.proxy.originals import KeptOriginal, RemoteOriginal
 from wheelfit.sources.local_files import path_of
+from wheelfit.sources.memory import Memory
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported

@@ -14,9 +14,9 @@ from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
-from wheelfit.server.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
+from wheelfit.sources.memory import Memory
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:

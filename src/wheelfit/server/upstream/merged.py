@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.settings import fits
+from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
 
 if TYPE_CHECKING:

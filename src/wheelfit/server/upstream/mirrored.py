@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename, TooLarge
+from wheelfit.server.dependency import upstream_of
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
-from wheelfit.server.memory import Memory
-from wheelfit.server.page_requests import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
-from wheelfit.server.upstream.pages import MOST, Pages
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
+from wheelfit.sources.cached import SharedPages
+from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
+from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
@@ -31,13 +33,16 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.dependency import Dependency
-    from wheelfit.server.upstream.pages import Known
     from wheelfit.server.upstream.pulled import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
+    from wheelfit.sources.cached import Copy
+    from wheelfit.sources.client import Answer
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import File
 
 
+MOST = 12
+"""Threads that may use all upstreams of a server together; half of those that it has."""
 _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 _SHA256 = pattern(r"[0-9a-f]{64}")
@@ -48,9 +53,12 @@ _LONGEST_DOCUMENT = 1 << 20
 _MOST_IN_MEMORY = 32 << 20
 _MOST_NAMES = 100_000
 _MOST_SHOWN = 64 << 20
+_MOST_PAGES = 64 << 20
 _FILE = 700
 """Bytes of memory that an entry of a page takes, roughly."""
 _MOST_SERVERS = 32
+_SELDOM = 3600.0
+"""Seconds after which the disk learns again that a page is as it was."""
 _ASK_AGAIN = 60.0
 """Seconds after which a server that failed is asked again whether it gives ranges."""
 _NOT_THERE = frozenset({404, 410})
@@ -76,15 +84,15 @@ class _Shown:
 class Mirrored:
     """Have the files of another index: an `Index`.
 
-    Pages are asked for anew after a while. A file is fetched when somebody asks for it first,
-    and kept; see `wheelfit.server.upstream.pulling`. Nothing a client sends reaches the upstream
-    but the name of a project, normalised, and of a file that its page lists.
+    Pages are asked for anew after a while, which is the operator's to set and not the upstream's:
+    it cannot know how many stand behind the mirror. A file is fetched when somebody asks for it
+    first, and kept; see `wheelfit.server.upstream.pulling`. Nothing a client sends reaches the
+    upstream but the name of a project, normalised, and of a file that its page lists.
 
     :param settings: how.
     :param web: asks the upstream; it has the login, and knows where it may not be sent.
     :param pulled: where files are kept.
     :param reach: tells which URLs the upstream's pages may name.
-    :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told what an operator should know: of old pages, of files that were refused.
     :param clock: seconds since the epoch.
     :param upstream: limits who uses the upstream; by default one of its own.
@@ -97,7 +105,6 @@ class Mirrored:
         pulled: Pulled,
         *,
         reach: Callable[[str], bool],
-        may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
@@ -111,17 +118,16 @@ class Mirrored:
         self._note = note
         self._clock = clock
         self._upstream = upstream if upstream is not None else upstream_of(settings.url, MOST)
-        self._pages = Pages(
-            settings.url,
-            web,
-            name=redact(settings.url),
-            fresh=settings.fresh,
+        self._url = split_userinfo(settings.url)[0].rstrip("/")
+        upstream = self._upstream
+        self._pages: SharedPages[ProjectPage] = SharedPages(
+            replace(web.pages, fresh=settings.fresh, rewritten_after=_SELDOM, clock=clock),
+            Memory(_MOST_PAGES, lambda page: _FILE * (len(page[1].files) + 2)),
             missing=settings.missing,
             stale=settings.stale,
-            may_keep=may_keep,
-            note=note,
-            clock=clock,
-            upstream=self._upstream,
+            waiting=lambda: upstream.asked(is_elsewhere=True),
+            asking=upstream.answering,
+            note_stale=self._note_stale,
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_Shown] = Memory(
@@ -179,7 +185,7 @@ class Mirrored:
             return self._content(name, file, suffix)
         except IntegrityError as error:
             # What changes at any time (F-73) may have changed after the page was read.
-            self._pages.expire(name)
+            self._pages.expire(self._url_of(name), ACCEPT)
             newer = self._show(name)
             again = None if newer is None else newer.originals.get(base)
             if again is None or again == file:
@@ -209,30 +215,46 @@ class Mirrored:
     def _show(self, name: NormalizedName) -> _Shown | None:
         if not self._settings.admits(name):
             return None
-        known = self._pages.get(name)
-        if known is None:
+        found = self._pages.get(self._url_of(name), ACCEPT, partial(self._parsed, name))
+        if found is None:
             return None
+        copy, listed = found
         if len(self._asked) < _MOST_NAMES:
             self._asked.add(name)
-        stamp = (known.digest, known.url, self._generations.get(name, 0))
+        stamp = (copy.sha256, copy.url, self._generations.get(name, 0))
         shown = self._shown.peek(name)
         if shown is None or shown.stamp != stamp:
-            shown = self._made(name, known, stamp)
+            shown = self._made(name, copy, listed, stamp)
             self._shown.put(name, shown)
         return shown
 
-    def _made(self, name: NormalizedName, known: Known, stamp: Hashable) -> _Shown:
+    def _url_of(self, name: NormalizedName) -> str:
+        return f"{self._url}/{quote(name, safe='')}/"
+
+    def _parsed(self, name: NormalizedName, answer: Answer) -> ProjectPage:
+        return ParsedPages(self._web.store).page(answer, name, source=redact(self._settings.url))
+
+    def _note_stale(self, url: str, age: float, error: NetworkError) -> None:
+        name = url.split("/")[-2]
+        self._note(
+            f"{name} is served as {redact(self._settings.url)} listed it {int(age // 60)} minutes "
+            f"ago, because {error.message}"
+        )
+
+    def _made(
+        self, name: NormalizedName, copy: Copy, listed: ProjectPage, stamp: Hashable
+    ) -> _Shown:
         """Make of an upstream's page one that is right here."""
-        notes = list(known.page.notes)
+        notes = list(listed.notes)
         originals: dict[str, File] = {}
         foreign = 0
-        for file in known.page.files:
+        for file in listed.files:
             if project_of(file.filename) != name:
                 foreign += 1  # nobody could ask for it here, and it has no business there
                 continue
             if file.filename in originals:
                 continue  # of two entries the first counts, as with installers
-            problem = self._problem(file, known.url)
+            problem = self._problem(file, copy.url)
             if problem:
                 notes.append(f"left out {file.filename}: {problem}")
                 continue
@@ -247,8 +269,8 @@ class Mirrored:
             files,
             self.name,
             tuple(dict.fromkeys(notes)),
-            elsewhere=known.page.elsewhere,
-            status=known.page.status,
+            elsewhere=listed.elsewhere,
+            status=listed.status,
         )
         for sentence in page.notes:
             self._note(f"{name} of {self.name}: {sentence}")
@@ -371,7 +393,7 @@ class Mirrored:
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
             if error.status in _NOT_THERE:
-                self._pages.expire(name)
+                self._pages.expire(self._url_of(name), ACCEPT)
                 return None
             raise
         return Content(size, sha256 or pull.sha256, pull.parts)

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.server.page_requests import upstream_of
+from wheelfit.server.dependency import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
-from wheelfit.server.upstream.mirrored import Mirrored
-from wheelfit.server.upstream.pages import MOST
+from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled import Pulled
 from wheelfit.server.upstream.reach import Reach
 from wheelfit.sources.open import is_protected, open_web
@@ -202,7 +201,6 @@ def open_mirror(
         web,
         pulled,
         reach=reach,
-        may_keep=lambda url: is_protected(url, sources),
         note=note,
         clock=clock,
         upstream=upstream,
