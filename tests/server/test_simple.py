@@ -7,12 +7,15 @@ from packaging.utils import NormalizedName, canonicalize_name
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.reading import ReadsContent
 
 _NAMES = tuple(canonicalize_name(f"some{number}") for number in range(3))
 
 
-class Counting:
+class Counting(ReadsContent):
     """Be an index that counts how often a page of it is made."""
+
+    name = "counting"
 
     def __init__(self) -> None:
         self.made: list[str] = []

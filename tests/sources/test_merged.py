@@ -34,6 +34,10 @@ class NamedRepository:
         self.error = error
         self.asked = 0
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names."""
+        return tuple(map(canonicalize_name, self.known))
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Answer, or fail."""
         self.asked += 1
@@ -80,6 +84,12 @@ def test_the_first_that_knows_supplies_all() -> None:
     page = FirstMatch([one, two, three]).project(A)
     assert page is not None
     assert (page.source, len(page.files), three.asked) == ("two", 1, 0)
+
+
+def test_all_that_one_of_them_lists() -> None:
+    """The list of projects has each name once, sorted."""
+    repositories = [NamedRepository("one", "b", "a"), NamedRepository("two", "a", "c")]
+    assert FirstMatch(repositories).projects() == ("a", "b", "c")
 
 
 def test_nobody_knows() -> None:

@@ -45,6 +45,11 @@ class SlowRepository:
         self.busy.release()
         assert self.may_answer.wait(10)
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Answer."""
+        self.work("projects")
+        return ()
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Answer, except for one name."""
         self.work(name)

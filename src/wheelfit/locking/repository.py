@@ -62,6 +62,10 @@ class LockedRepository:
         self._folder = folder
         self._documents: dict[str, LockedPackage] = {}
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of the packages."""
+        return tuple(sorted(self._packages))
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the wheels of a package, and its variant metadata as an index file.
 

@@ -21,7 +21,7 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.reading import Around
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class _Sharing(EveryLabel):
         )
 
 
-class Pinned(ReadsFiles):
+class Pinned(Around):
     """Implement ``Repository`` with one release only of some projects.
 
     :param repository: where the files are.
@@ -222,8 +222,6 @@ class Pinned(ReadsFiles):
         pages: dict[tuple[NormalizedName, Version], ProjectPage] | None = None,
     ) -> None:
         super().__init__(repository)
-        self.name = repository.name
-        self._repository = repository
         self._versions = versions
         self._pages = {} if pages is None else pages
 

@@ -100,11 +100,8 @@ def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> R
 
     url = request.index
     notes: list[str] = []
-    with open_whole_index(url, request, context, note=notes.append, refresh=True) as (
-        repository,
-        listed,
-    ):
-        names = tuple(map(_name, request.only)) if request.only else listed()
+    with open_whole_index(url, request, context, note=notes.append, refresh=True) as repository:
+        names = tuple(map(_name, request.only)) if request.only else tuple(repository.projects())
         # Answers to what is not there differ most, and installers with them.
         repository.project(_name("wheelfit-asks-for-what-is-not-there"))
         for name in names if request.only else ():

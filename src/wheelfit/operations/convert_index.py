@@ -146,11 +146,11 @@ def _open(
 
     source = request.source
     if is_remote(source):
-        repository, listed = stack.enter_context(open_whole_index(source, request, context))
-        return repository, listed()
+        repository = stack.enter_context(open_whole_index(source, request, context))
+        return repository, tuple(repository.projects())
     folder = existing_folder(source)
     if (folder / "simple").is_dir():
         folder /= "simple"
     folder = folder.absolute()
-    repository, _ = stack.enter_context(open_whole_index(str(folder), request, context))
+    repository = stack.enter_context(open_whole_index(str(folder), request, context))
     return repository, tuple(canonicalize_name(name) for name in names_in(folder))

@@ -1,15 +1,13 @@
-"""One index, and nothing beside it, with the names of all of its projects."""
+"""One index, and nothing beside it."""
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
@@ -44,8 +42,8 @@ def open_whole_index(
     *,
     note: Callable[[str], None] | None = None,
     refresh: bool = False,
-) -> Iterator[tuple[Remembered, Callable[[], tuple[NormalizedName, ...]]]]:
-    """Open one index; yield it, and a function that fetches the names of its projects.
+) -> Iterator[Remembered]:
+    """Open one index and nothing beside it.
 
     :param index: its URL or folder.
     :param request: how sources are read.
@@ -58,8 +56,7 @@ def open_whole_index(
     from wheelfit.operations.cache_folder import cache_folder
     from wheelfit.operations.indexes import read_settings
     from wheelfit.operations.user_folders import home
-    from wheelfit.sources.open import open_sources, open_web
-    from wheelfit.sources.project_list import fetch_project_list
+    from wheelfit.sources.open import open_sources
     from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
     settings = replace(
@@ -71,20 +68,14 @@ def open_whole_index(
         compare_sources=False,
     )
     note = note or context.reporter.warn
-    how: dict[str, Any] = {
-        "cache_folder": usable_cache_folder(
-            cache_folder(request.cache_dir, context.environ) if settings.cache else None, note
-        ),
-        "environ": context.environ,
-        "home": home(),
-        "offline": request.offline,
-        "refresh": refresh,
-        "note": note,
-    }
-
-    def names() -> tuple[NormalizedName, ...]:
-        with closing(open_web(settings, **how)) as web:
-            return fetch_project_list(web.pages, index)
-
-    with open_sources(settings, **how) as repository:
-        yield repository, names
+    folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None
+    with open_sources(
+        settings,
+        cache_folder=usable_cache_folder(folder, note),
+        environ=context.environ,
+        home=home(),
+        offline=request.offline,
+        refresh=refresh,
+        note=note,
+    ) as repository:
+        yield repository

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from wheelfit.sources.reading import ReadsContent
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import OtherPages, ProjectPage
+    from wheelfit.sources.repository import Content, Elsewhere, Index
 
 
-class Declared:
+class Declared(ReadsContent):
     """Have what another index has: an `Index`.
 
     :param index: the other one.
@@ -23,6 +25,7 @@ class Declared:
 
     def __init__(self, index: Index, elsewhere: Mapping[NormalizedName, OtherPages]) -> None:
         self._index = index
+        self.name = index.name
         self._elsewhere = elsewhere
 
     def projects(self) -> Iterable[NormalizedName]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.core.filename import project_of
-from wheelfit.server.index import Content, content_of, url_of
+from wheelfit.core.filename import parse_wheel_filename, project_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import WheelfitError
@@ -44,7 +45,7 @@ class _Known:
     metadata: bytes | None
 
 
-class FolderIndex:
+class FolderIndex(ReadsContent):
     """Have the files of a folder: an `Index`, and an `Application` that answers for it.
 
     ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
@@ -59,6 +60,7 @@ class FolderIndex:
     def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:
         self._answer = SimpleIndex(self)
         self._folder = folder
+        self.name = str(folder)
         self._revise = revise
         self._known: dict[str, _Known] = {}
         self._lock = threading.Lock()
@@ -81,7 +83,7 @@ class FolderIndex:
         if not paths:
             return None
         files = tuple(self._revise(self._look(path).file) for path in paths)
-        return ProjectPage(name, files, source=str(self._folder))
+        return ProjectPage(name, files, source=self.name)
 
     def stamp(self, name: NormalizedName) -> None:  # noqa: ARG002 - of the interface
         """Return that pages are to be made anew: the folder may change at any time."""
@@ -99,6 +101,13 @@ class FolderIndex:
                 metadata = self._look(path).metadata
                 return None if metadata is None else content_of(metadata)
         return None
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel, which is at hand."""
+        if not parse_wheel_filename(file.filename).is_variant:  # F-10
+            return None
+        with WheelArchive(self._folder / file.filename) as wheel:
+            return wheel.variant_document()
 
     def _paths(self) -> list[Path]:
         """List the files that are served."""

@@ -7,19 +7,19 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.index import Elsewhere
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.page_answers import missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.memory import Memory
+from wheelfit.sources.repository import Elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.index import Index
     from wheelfit.server.messages import Request
+    from wheelfit.sources.repository import Index
 
 
 _TYPES = {

@@ -7,13 +7,13 @@ with its ``ETag`` or date, which costs a round trip and no bytes.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
 from wheelfit.sources.memory import Memory
@@ -64,7 +64,7 @@ class Copy:
     @property
     def sha256(self) -> str:
         """SHA-256 of the body, in hexadecimal digits."""
-        return self.digest or hashlib.sha256(self.body).hexdigest()
+        return self.digest or sha256_of(self.body).hex()
 
     def conditions(self) -> dict[str, str]:
         """Return the request headers by which a server sends the page only if it changed."""
@@ -145,10 +145,10 @@ class CachedPages:
 
         :param copy: of any age.
         """
-        if self.offline:
-            return True
+        if self.offline or self.refresh:
+            return self.offline
         # A negative age means that the clock was turned back: do not rely on it.
-        return not self.refresh and 0 <= self.clock() - copy.checked < self.lifetime(copy)
+        return 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
     def load(self, url: str, accept: str) -> Copy | None:
         """Return the copy on disk, of any age; None if there is none.

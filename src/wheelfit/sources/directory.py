@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -41,13 +42,20 @@ class _FlatListing(ReadsFiles):
         self._lock = threading.Lock()
         self._projects: Mapping[NormalizedName, ProjectPage] | None = None
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of the projects of which there is a wheel."""
+        return tuple(sorted(self._pages_by_name()))
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return what there is of a project, or None if there is no wheel of it."""
+        return self._pages_by_name().get(name)
+
+    def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
         with self._lock:
             if self._projects is None:
                 found, notes = self._list()
                 self._projects = _by_project(found, self.name, notes)
-        return self._projects.get(name)
+            return self._projects
 
     def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
         raise NotImplementedError
@@ -156,6 +164,19 @@ class FileIndex(ReadsFiles):
         super().__init__(files)
         self._path = path
         self.name = file_url(path)
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of the projects that have a folder."""
+        names = []
+        try:
+            for folder in self._path.iterdir():
+                with suppress(InvalidName):
+                    names.append(canonicalize_name(folder.name, validate=True))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise problem(self._path, error) from error
+        return tuple(sorted(names))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it has no folder."""

@@ -44,6 +44,12 @@ class HttpIndex(ReadsFiles):
         self._note = note
         self.name = redact(url)
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects that the index lists."""
+        from wheelfit.sources.project_list import fetch_project_list  # noqa: PLC0415 - start-up
+
+        return fetch_project_list(self._pages, self._url)
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if the index does not know it."""
         url = f"{self._url}/{quote(name, safe='')}/"

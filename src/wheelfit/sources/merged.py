@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.page import ProjectPage
-from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.reading import ReadsFiles
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
-    from wheelfit.sources.size import FileSize
-    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-class FirstMatch:
+class FirstMatch(ReadsFiles):
     """Search repositories in order of priority (F-126).
 
     Files of two repositories never meet on one page: equal labels need not have
@@ -54,6 +49,10 @@ class FirstMatch:
         self._note = note
         self.name = ", ".join(each.name for each in self._repositories) or "no source"
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects of all repositories."""
+        return tuple(sorted({name for each in self._repositories for name in each.projects()}))
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of the first repository that knows the project."""
         failure: NetworkError | None = None
@@ -73,32 +72,8 @@ class FirstMatch:
             raise failure
         return None
 
-    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
-        """Return the content of a small file."""
-        return self._of(file).read(file, limit=limit)
-
-    def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel."""
-        return self._of(file).metadata(file)
-
-    def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a variant wheel."""
-        return self._of(file).variant_document(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
-        return self._of(file).size(file, unpacked=unpacked)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
-        return self._of(file).download(file, folder, progress)
-
-    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified."""
-        return self._of(file).unpacked(file, folder, progress)
-
-    def _of(self, file: File) -> Files:
-        """Return who reads a file: the repository that listed it, if one of them did."""
+    def _reader(self, file: File) -> Files:
+        """Return the repository that listed a file, if one of them did."""
         for repository in self._repositories:
             if repository.name == file.source:
                 return repository

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.html_links import read_links
@@ -45,7 +46,7 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
     :param body: the page.
     :param content_type: of the answer.
     :param where: the index, for errors.
-    :return: normalised names, sorted, each once.
+    :return: normalised names, sorted, each once; what cannot be a name is left out.
     :raises InvalidPage: it is no list of projects.
     """
     names: list[str] = []
@@ -60,4 +61,8 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
             name = unquote(path.rstrip("/").rpartition("/")[2])
             if path.endswith("/") and name not in ("", ".", ".."):
                 names.append(name)
-    return tuple(sorted({canonicalize_name(name) for name in names}))
+    found: set[NormalizedName] = set()
+    for name in names:
+        with suppress(InvalidName):
+            found.add(canonicalize_name(name, validate=True))
+    return tuple(sorted(found))

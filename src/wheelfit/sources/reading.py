@@ -1,72 +1,33 @@
-"""What every repository needs to read files: the right reader for each, by its URL."""
+"""Readers of files, from which repositories are put together."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, Content, TooCostly
+from wheelfit.sources.size import FileSize
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from wheelfit.sources.page import File
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files
-    from wheelfit.sources.size import FileSize
+    from wheelfit.sources.repository import Elsewhere, Files, Repository
     from wheelfit.sources.wheel_store import WheelStore
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-class AllFiles:
-    """Read local files here and the others through a client; it implements ``Files``.
-
-    :param remote: reads ``http:`` and ``https:`` files; None if none are expected.
-    :param wheels: keeps unpacked wheels; None keeps none.
-    """
-
-    def __init__(self, remote: Files | None = None, wheels: WheelStore | None = None) -> None:
-        self._local = LocalFiles(wheels)
-        self._remote = remote
-
-    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
-        """Return the content of a small file."""
-        return self._for(file).read(file, limit=limit)
-
-    def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel."""
-        return self._for(file).metadata(file)
-
-    def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a variant wheel."""
-        return self._for(file).variant_document(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
-        return self._for(file).size(file, unpacked=unpacked)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
-        return self._for(file).download(file, folder, progress)
-
-    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified."""
-        return self._for(file).unpacked(file, folder, progress)
-
-    def _for(self, file: File) -> Files:
-        if file.is_local:
-            return self._local
-        if self._remote is None:
-            raise FileProblem("the file is not on this machine", where=file.url)
-        return self._remote
-
-
 class ReadsFiles:
-    """Give a repository the methods that read files.
+    """Methods of a repository that read files with another reader: ``Files``.
 
-    :param files: does the reading.
+    :param files: reads all files, unless a subclass chooses by file (`_reader`).
     """
 
     def __init__(self, files: Files) -> None:
@@ -74,24 +35,154 @@ class ReadsFiles:
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._files.read(file, limit=limit)
+        return self._reader(file).read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
-        return self._files.metadata(file)
+        return self._reader(file).metadata(file)
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
-        return self._files.variant_document(file)
+        return self._reader(file).variant_document(file)
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return how large a wheel is."""
-        return self._files.size(file, unpacked=unpacked)
+        return self._reader(file).size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
-        return self._files.download(file, folder, progress)
+        return self._reader(file).download(file, folder, progress)
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
-        return self._files.unpacked(file, folder, progress)
+        return self._reader(file).unpacked(file, folder, progress)
+
+    def _reader(self, file: File) -> Files:
+        """Return the reader of a file."""
+        del file
+        return self._files
+
+
+class AllFiles(ReadsFiles):
+    """The reader of local files and of those behind a client: ``Files``.
+
+    :param remote: reads ``http:`` and ``https:`` files; None if none are expected.
+    :param wheels: keeps unpacked wheels; None keeps none.
+    """
+
+    def __init__(self, remote: Files | None = None, wheels: WheelStore | None = None) -> None:
+        super().__init__(LocalFiles(wheels))
+        self._remote = remote
+
+    def _reader(self, file: File) -> Files:
+        if file.is_local:
+            return self._files
+        if self._remote is None:
+            raise FileProblem("the file is not on this machine", where=file.url)
+        return self._remote
+
+
+class Around(ReadsFiles):
+    """A repository around another, which subclasses change.
+
+    :param repository: the other one.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        super().__init__(repository)
+        self._repository = repository
+        self.name = repository.name
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects."""
+        return self._repository.projects()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it is not known."""
+        return self._repository.project(name)
+
+
+class OnePage(ReadsFiles):
+    """A repository of one project, as its page was when it was read.
+
+    :param page: of the project.
+    :param files: reads its files.
+    """
+
+    def __init__(self, page: ProjectPage, files: Files) -> None:
+        super().__init__(files)
+        self._page = page
+        self.name = page.source
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the name of the project."""
+        return (self._page.name,)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of the project; None of any other."""
+        return self._page if name == self._page.name else None
+
+
+class ReadsContent:
+    """Methods of an ``Index`` that read files by their content: ``Files``.
+
+    Only what stands beside wheels is read; no wheel is fetched or looked into, since that of a
+    mirror may be gigabytes.
+    """
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a listed file, as ``Index`` says."""
+        raise NotImplementedError
+
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
+        """Return the content of a small file.
+
+        :raises FileProblem: it is not here, or longer.
+        """
+        return self._small(file.filename, limit)
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel.
+
+        :raises FileProblem: it does not stand beside the wheel.
+        """
+        if file.metadata_hashes is None:
+            _refuse(file)
+        return self._small(f"{file.filename}.metadata", READ_LIMIT)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return None for a plain wheel.
+
+        :raises TooCostly: it is a variant.
+        """
+        if not parse_wheel_filename(file.filename).is_variant:  # F-10
+            return None
+        raise TooCostly("no wheel is read for a page", where=file.filename)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return the size that is listed."""
+        del unpacked
+        return FileSize(file.size)
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Raise ``FileProblem``."""
+        del folder, progress
+        _refuse(file)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Raise ``FileProblem``."""
+        del folder, progress
+        _refuse(file)
+
+    def _small(self, name: str, limit: int) -> bytes:
+        content = self.content(name)
+        if not isinstance(content, Content):
+            why = "it is listed and not there" if content is None else "it is on another server"
+            raise FileProblem(why, where=name)
+        if content.size > limit:
+            raise FileProblem(f"it has more than {limit} bytes", where=name)
+        return b"".join(content.parts(0, content.size))
+
+
+def _refuse(file: File) -> NoReturn:
+    raise FileProblem("no wheel is fetched for a page", where=file.filename)

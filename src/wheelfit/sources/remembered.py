@@ -7,31 +7,27 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.reading import Around
 from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-    from pathlib import Path
+    from collections.abc import Callable, Hashable, Iterable
 
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
-    from wheelfit.sources.size import FileSize
-    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 _T = TypeVar("_T")
 
 
-class Remembered:
+class Remembered(Around):
     """Remember every result of another repository, errors too.
 
     Equal calls give equal results however many threads ask, even if the server
     changes meanwhile; whoever asks second waits for the first. Downloads are not
-    remembered: they are files.
+    remembered, since they are files, nor sizes, which a download changes.
 
     :param repository: what does the work.
     :param close: called when this is closed, or left as a context manager.
@@ -44,12 +40,11 @@ class Remembered:
         close: Callable[[], None] = lambda: None,
         cut: Callable[[], None] = lambda: None,
     ) -> None:
-        self._repository = repository
+        super().__init__(repository)
         self._close = close
         self._cut = cut
         self._results: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
-        self.name = repository.name
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +59,10 @@ class Remembered:
     def cut(self) -> None:
         """Break off what is under way, from any thread; nothing can be asked for any more."""
         self._cut()
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects."""
+        return self._once("projects", self._repository.projects)
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known."""
@@ -81,18 +80,6 @@ class Remembered:
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
         return self._once(("document", file), partial(self._repository.variant_document, file))
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is; asked anew, for a download changes what is here."""
-        return self._repository.size(file, unpacked=unpacked)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
-        return self._repository.download(file, folder, progress)
-
-    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified."""
-        return self._repository.unpacked(file, folder, progress)
 
     def _once(self, key: Hashable, work: Callable[[], _T]) -> _T:
         with self._lock:

@@ -1,18 +1,21 @@
-"""The one interface through which files are found and read.
+"""The interface of projects and their files, for installers and servers alike.
 
-An index, a folder, several of them in order, a cache in front of one: each is
-a ``Repository``, and most are wrappers of another. The resolver and the
-installer know nothing else of where files come from.
+An index, a folder, several of them in order, a cache in front of one, an upload store, a mirror:
+each is a ``Repository``, and most wrap another. The resolver and the installer read nothing else.
+An ``Index`` is a repository that can be served: `wheelfit.server.simple` gives it addresses.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -123,6 +126,12 @@ class Repository(Files, Protocol):
     def name(self) -> str:
         """Name the repository for people: its URL or folder, without credentials."""
 
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects, sorted.
+
+        :raises NetworkError: also where an index does not list them.
+        """
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known here.
 
@@ -133,3 +142,71 @@ class Repository(Files, Protocol):
         :param name: the normalised name.
         :raises InvalidPage: the answer is not a page of the Simple API.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file, which are read in parts."""
+
+    size: int
+    """Bytes of the whole."""
+    sha256: str | None
+    """Digest of the whole, in lower-case hexadecimal digits; the entity tag. None: the file is
+    being fetched, and nobody has promised its digest."""
+    parts: Callable[[int, int], Iterable[bytes]]
+    """Returns the bytes between two positions, in pieces that are read while they are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The address of a file that is not here."""
+
+    url: str
+    """Absolute ``https:`` or ``http:`` URL, without credentials."""
+
+
+class Index(Repository, Protocol):
+    """A repository that can be served.
+
+    Methods raise ``NetworkError`` when an upstream index and ``StorageUnavailable`` when a storage
+    cannot be reached. URLs of files on its pages are those of `url_of`, relative to the page, for
+    files of its own; those of others are absolute.
+    """
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return a value that stays equal as long as the page of a project does.
+
+        Cheaper than the page, so that a written page can be kept. None: there is no such
+        value, and the page is to be written anew each time.
+
+        :param name: the normalised name.
+        """
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a listed file, or their address; None if there is no such file.
+
+        :param filename: a listed name, or one with ``.metadata`` (PEP 658) or ``.provenance``
+            (PEP 740) behind it. Comes from strangers: it is compared with names that are
+            known and never made part of a path.
+        """
+
+
+def url_of(filename: str) -> str:
+    """Return the URL of a file of an index, relative to the page of its project.
+
+    >>> url_of("some-1.0-py3-none-any-cu12.whl")
+    '../../files/some-1.0-py3-none-any-cu12.whl'
+
+    :param filename: as it is listed.
+    """
+    from urllib.parse import quote  # noqa: PLC0415 - start-up
+
+    return f"../../files/{quote(filename, safe='')}"
+
+
+def content_of(data: bytes) -> Content:
+    """Return content that is in memory.
+
+    :param data: the whole of it.
+    """
+    return Content(len(data), sha256_of(data).hex(), lambda start, stop: (data[start:stop],))

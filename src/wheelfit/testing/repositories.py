@@ -148,6 +148,11 @@ class FakeRepository:
 
     # --- Repository --------------------------------------------------------------------
 
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the projects that were added."""
+        self._record("projects")
+        return tuple(sorted(self._files))
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project that was added."""
         self._record(f"project {name}")

@@ -77,8 +77,8 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
     """Give the index that is looked at, with some that is hostile."""
-    from wheelfit.server.index import url_of
     from wheelfit.sources.page import File
+    from wheelfit.sources.repository import url_of
 
     index = fast_fft(tmp_path_factory.mktemp("wheels"))
     for name in ("<script>document.title='harmed'</script>", "gnp\u202egpj", "w" * 300):

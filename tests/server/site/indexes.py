@@ -10,8 +10,9 @@ from typing import Any
 
 from packaging.utils import NormalizedName
 
-from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
@@ -39,8 +40,10 @@ DOCUMENT = release_document(
 )
 
 
-class MemoryIndex:
-    """Have the files that it was given: an `Index`."""
+class MemoryIndex(ReadsContent):
+    """An `Index` in memory."""
+
+    name = "this index"
 
     def __init__(self, *, stamped: bool = False) -> None:
         self.pages: dict[str, tuple[File, ...]] = {}

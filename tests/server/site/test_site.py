@@ -14,12 +14,12 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.operations.hosts import host_text
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.index import Content, Elsewhere, url_of
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.facts import is_web_address
 from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
 from wheelfit.sources.page import File
+from wheelfit.sources.repository import Content, Elsewhere, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import Unreachable
 from wheelfit_runtime.platforms.presets import compose
@@ -162,7 +162,7 @@ class TestPages:
     def test_folder(self, tmp_path: Path) -> None:
         """An index that cannot say when its pages change has pages too."""
         build_wheel(tmp_path, "some", "1.0", label="v3", document=DOCUMENT)
-        site = Site(FolderIndex(tmp_path), reads_wheels=True)
+        site = Site(FolderIndex(tmp_path))
         assert "needs x86-64-v3" in read(site, "/project/some/1.0/").text
         build_wheel(tmp_path, "some", "1.1")
         assert "1.1 newest" in read(site, "/project/some/").text
@@ -467,7 +467,7 @@ class TestHostile:
         """METADATA made of thousands of messages costs its description and nothing else."""
         index = MemoryIndex()
         file = index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
-        from wheelfit.server.index import content_of
+        from wheelfit.sources.repository import content_of
 
         nested = content_of(b"Content-Type: message/rfc822\n\n" * 5000)
         index.contents[f"{file.filename}.metadata"] = nested
@@ -556,7 +556,7 @@ class TestBroken:
     def test_wheels_that_are_none(self, tmp_path: Path) -> None:
         """A file that is no archive costs its own facts."""
         (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
-        site = Site(FolderIndex(tmp_path), reads_wheels=True)
+        site = Site(FolderIndex(tmp_path))
         assert "Something is wrong" in read(site, "/project/some/1.0/").text
         assert "gets nothing" in read(site, "/project/some/1.0/which/?preset=linux-x86_64").text
 

@@ -12,7 +12,6 @@ from server.upstream.mirroring import Mirroring, read
 
 from wheelfit.server.declared import Declared
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.index import Content
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
@@ -20,6 +19,7 @@ from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage
+from wheelfit.sources.repository import Content
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import InvalidConfiguration, NetworkError

@@ -13,7 +13,6 @@ import pytest
 from server.upstream.mirroring import JSON, Mirroring, read
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.index import Content
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.blobs import Blobs, Draft
 from wheelfit.server.store.folder import FolderBlobs
@@ -21,6 +20,7 @@ from wheelfit.server.upstream.opening import open_mirror
 from wheelfit.server.upstream.pulled import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.html_links import read_links
+from wheelfit.sources.repository import Content
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 

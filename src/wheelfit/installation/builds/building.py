@@ -242,6 +242,10 @@ class Building:
 
     # --- Repository --------------------------------------------------------------------------
 
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects."""
+        return self._repository.projects()
+
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project; what may be built of it are wheels there."""
         page = self._repository.project(name)

@@ -12,7 +12,7 @@ from wheelfit.errors import InvalidFilename, SourceOff
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import Asked, Request
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.reading import Around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-class OnlyTrusted(ReadsFiles):
+class OnlyTrusted(Around):
     """Show of another repository only the files that are trusted, with their trusted hash.
 
     :param repository: where they are looked for.
@@ -35,11 +35,9 @@ class OnlyTrusted(ReadsFiles):
 
     def __init__(self, repository: Repository, files: Mapping[str, str]) -> None:
         super().__init__(repository)
-        self._repository = repository
         self._digests = files
         self.changed: dict[str, str] = {}
         """Trusted names that the repository gives other content: what is promised, by name."""
-        self.name = repository.name
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the trusted files of a project; None when it has none here."""

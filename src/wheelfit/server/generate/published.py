@@ -10,8 +10,9 @@ from packaging.utils import NormalizedName
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.targets import SIMPLE
-from wheelfit.server.index import Content, content_of
 from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -23,7 +24,7 @@ _METADATA = ".metadata"
 _ABOVE = "../../"
 
 
-class PublishedIndex:
+class PublishedIndex(ReadsContent):
     """Have what the pages of a target list: an `Index`.
 
     Of files it has those that are small: METADATA of wheels, and what variants need.
@@ -31,6 +32,8 @@ class PublishedIndex:
     :param target: where it was published; it is read once, and must not change meanwhile.
     :raises FileProblem: it cannot be read.
     """
+
+    name = "this index"
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -51,7 +54,7 @@ class PublishedIndex:
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
         files = self._files.get(name)
-        return None if files is None else ProjectPage(name, files, source="this index")
+        return None if files is None else ProjectPage(name, files, source=self.name)
 
     def stamp(self, name: NormalizedName) -> Hashable:
         """Return that nothing changes."""

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
-    from wheelfit.server.index import Index
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.origins import Names
     from wheelfit.server.store.opening import Store
+    from wheelfit.sources.repository import Index
 
 
 ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "other")

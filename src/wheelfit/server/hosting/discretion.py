@@ -11,6 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import StorageUnavailable
+from wheelfit.sources.reading import ReadsContent
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.hosting.logs import Log
-    from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Content, Elsewhere, Index
     from wheelfit_runtime.errors import WheelfitError
 
 
@@ -53,7 +54,7 @@ def discreet(error: _Error, log: Log) -> _Error:
     return told
 
 
-class DiscreetIndex:
+class DiscreetIndex(ReadsContent):
     """An `Index` around another that raises errors as `discreet` returns them.
 
     :param index: the other index.
@@ -62,6 +63,7 @@ class DiscreetIndex:
 
     def __init__(self, index: Index, log: Log) -> None:
         self._index = index
+        self.name = index.name
         self._log = log
 
     def projects(self) -> Iterable[NormalizedName]:

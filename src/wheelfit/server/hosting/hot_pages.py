@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.index import Index
     from wheelfit.server.messages import Application
+    from wheelfit.sources.repository import Index
 
 
 _ROOM = 128 << 20

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from wheelfit.server.asgi import Served
     from wheelfit.server.hosting.settings import ServerSettings
-    from wheelfit.server.index import Index
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope
+    from wheelfit.sources.repository import Index
 
 
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file

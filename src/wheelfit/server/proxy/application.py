@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
@@ -33,7 +32,6 @@ from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
-from wheelfit.sources.html_links import read_links
 from wheelfit.sources.memory import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
@@ -174,9 +172,7 @@ class Proxy:
         self._profiles(asked.profile)  # of a slip in the name somebody should hear here
         names: set[str] = set()
         for upstream in self._upstreams if asked.mode == "full" else ():
-            page = upstream.root()
-            if page is not None:
-                names.update(_names(page))
+            names.update(upstream.projects())
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return unacceptable()
@@ -254,7 +250,7 @@ class Proxy:
             parsed = upstream.parsed(name, page)
             listed = list_project(
                 parsed,
-                upstream.web.files,
+                upstream,
                 profile,
                 catalogue=asked.catalogue,
                 client=client,
@@ -304,7 +300,7 @@ class Proxy:
             if text is None:
                 return missing("nobody knows this metadata any more; ask for the page again")
         if wheel != filename:
-            body = text if text is not None else upstream.web.files.metadata(file)
+            body = text if text is not None else upstream.metadata(file)
             headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
             return as_asked(request, body, len(body), etag=etag_of(body), headers=headers)
         return self._wheel(request, upstream, file, text, f'"{key}"')
@@ -354,26 +350,6 @@ class Proxy:
 
 def _normal(name: str) -> NormalizedName:
     return canonicalize_name(name, validate=True)
-
-
-def _names(page: RawPage) -> set[str]:
-    """Return the projects that the root of an index lists."""
-    body = page.plain
-    if "json" in page.content_type:
-        try:
-            projects = json.loads(body)["projects"]
-            names = [project["name"] for project in projects]
-        except (ValueError, KeyError, TypeError):
-            return set()
-    else:
-        names = [link.text for link in read_links(body.decode("utf-8", "replace")).links]
-    found: set[str] = set()
-    for name in names:
-        try:
-            found.add(canonicalize_name(name, validate=True))
-        except (InvalidName, TypeError, AttributeError):
-            continue
-    return found
 
 
 def _fits(content_type: str, media_type: str) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from wheelfit.server.proxy.upstream import Upstream
 from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.page import BRIDGE
-from wheelfit.sources.reading import ReadsFiles
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -34,8 +33,8 @@ class BridgedUpstream(Upstream):
         super().__init__(url, web)
         self._shelf = shelf
         self._plain = Upstream(url, web)
-        self._bridged = Bridged(_Pages(self._plain), shelf)
-        self.web = replace(web, files=self._bridged)
+        self._bridged = Bridged(self._plain, shelf)
+        self._files = self._bridged
 
     def wants_login(self, url: str) -> bool:
         """Tell whether clients cannot fetch a URL themselves."""
@@ -63,16 +62,3 @@ class BridgedUpstream(Upstream):
             if found is not None and found.bridge is not None:
                 return found
         return self._plain.parsed(name, page)
-
-
-class _Pages(ReadsFiles):
-    """Be the repository that families are found in."""
-
-    def __init__(self, upstream: Upstream) -> None:
-        super().__init__(upstream.web.files)
-        self._upstream = upstream
-        self.name = upstream.name
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        page = self._upstream.raw(name)
-        return None if page is None else self._upstream.parsed(name, page)

@@ -9,9 +9,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidName, canonicalize_name
-
-from wheelfit.server.pages import JSON, write_projects
+from wheelfit.server.pages import JSON
 from wheelfit.server.proxy.upstream import RawPage, Upstream
 from wheelfit.sources.directory import FileIndex
 from wheelfit.sources.page import VARIANTS_SUFFIX
@@ -35,8 +33,7 @@ class FolderUpstream(Upstream):
 
     def __init__(self, path: Path, web: Web) -> None:
         super().__init__(file_url(path.absolute()), web)
-        self._path = path.absolute()
-        self._index = FileIndex(self._path, web.files)
+        self._index = FileIndex(path.absolute(), web.files)
 
     @property
     def has_login(self) -> bool:
@@ -58,16 +55,9 @@ class FolderUpstream(Upstream):
         digest = hashlib.sha256(body).hexdigest()
         return RawPage(body, "", JSON, self.url, digest, has_variants)
 
-    def root(self) -> RawPage | None:
-        """Return the list of all projects."""
-        names = []
-        for folder in self._path.iterdir() if self._path.is_dir() else ():
-            try:
-                names.append(canonicalize_name(folder.name, validate=True))
-            except InvalidName:
-                continue
-        body = write_projects(sorted(names), JSON)
-        return RawPage(body, "", JSON, self.url, hashlib.sha256(body).hexdigest(), False)
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects, sorted."""
+        return self._index.projects()
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return what a page says."""

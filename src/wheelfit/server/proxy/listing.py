@@ -25,7 +25,7 @@ from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_nam
 from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of_tags
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
-from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.reading import OnePage
 from wheelfit_runtime.errors import (
     IntegrityError,
     NetworkError,
@@ -37,7 +37,6 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.document import VariantDocument
@@ -71,18 +70,6 @@ class Listed:
     """Whether everything could be read; otherwise the page is not to be kept."""
     preferred: Version | None = None
     """The newest with a build for the machine, where newer releases are held back for it."""
-
-
-class _OnePage(ReadsFiles):
-    """Know one project."""
-
-    def __init__(self, page: ProjectPage, files: Files) -> None:
-        super().__init__(files)
-        self._page = page
-        self.name = page.source
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        return self._page if name == self._page.name else None
 
 
 def list_project(
@@ -161,7 +148,7 @@ class _Lister:
         self._learnt = learnt
         self._is_served = is_served
         self._candidates: Candidates = profile.candidates(
-            _OnePage(page, files), client or profile.target
+            OnePage(page, files), client or profile.target
         )
         self._read: Once[object, bytes | None] = Once()
         self.is_complete = True

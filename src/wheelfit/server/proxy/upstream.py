@@ -19,6 +19,8 @@ from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
+from wheelfit.sources.project_list import parse_project_list
+from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage
@@ -63,8 +65,8 @@ class RawPage:
         return _plain(self.body, self.url) if self.encoding else self.body
 
 
-class Upstream:
-    """Give the pages and files of one index.
+class Upstream(ReadsFiles):
+    """One index: a `Repository` whose pages can also be had as they came.
 
     :param url: of the index, usually ending with ``/simple/``.
     :param web: fetches; it holds the credentials, and knows where it may not be sent.
@@ -72,6 +74,7 @@ class Upstream:
     """
 
     def __init__(self, url: str, web: Web, *, most: int = _MOST_IN_MEMORY) -> None:
+        super().__init__(web.files)
         self.url = split_userinfo(url)[0].rstrip("/")
         """Without credentials and final slash."""
         self.name = redact(url)
@@ -106,12 +109,20 @@ class Upstream:
         """
         return self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
 
-    def root(self) -> RawPage | None:
-        """Return the list of all projects; None if there is none.
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects, sorted; none if the index does not list them.
 
         :raises NetworkError: the index cannot be read.
         """
-        return self._raw(f"{self.url}/", html=False)
+        page = self._raw(f"{self.url}/", html=False)
+        if page is None:
+            return ()
+        return parse_project_list(page.plain, page.content_type, where=self.name)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if the index does not know it."""
+        page = self.raw(name)
+        return None if page is None else self.parsed(name, page)
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return what a page says.

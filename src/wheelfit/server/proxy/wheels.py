@@ -223,7 +223,7 @@ class Rewriting:
             self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
         folder = Path(self._scratch.name, fingerprint(file))
         folder.mkdir(exist_ok=True)
-        return KeptOriginal(upstream.web.files.download(file, folder))
+        return KeptOriginal(upstream.download(file, folder))
 
 
 def _check_small(original: Original, file: File) -> None:

@@ -14,9 +14,9 @@ from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
-from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
 from wheelfit.sources.memory import Memory
+from wheelfit.sources.reading import OnePage
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.listing import Listing, Release
     from wheelfit.resolution.overview import Overview
-    from wheelfit.server.index import Index
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Files, Index
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
@@ -112,12 +112,10 @@ class Facts:
     """Know what there is to tell of an index. Called from several threads at once.
 
     :param index: the index.
-    :param reads_wheels: whether its wheels are at hand.
     """
 
-    def __init__(self, index: Index, *, reads_wheels: bool) -> None:
+    def __init__(self, index: Index) -> None:
         self._index = index
-        self._reads_wheels = reads_wheels
         self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
         self._releases = Memory[ReleaseFacts](
             _KEPT, lambda one: len(one.release.wheels) + 10 + one.about.size // _FILE
@@ -164,7 +162,7 @@ class Facts:
         :param machine: who asks.
         :raises WheelfitError: the index cannot be asked.
         """
-        files = IndexFiles(self._index, project.page, reads_wheels=self._reads_wheels)
+        files = OnePage(project.page, self._index)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
         name = project.page.name
         try:
@@ -176,7 +174,7 @@ class Facts:
         return explain_choice(candidates, choice)
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
-        files = IndexFiles(self._index, project.page, reads_wheels=self._reads_wheels)
+        files = OnePage(project.page, self._index)
         candidates = Candidates(files, usual_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
         unasked = len(release.wheels) > _MOST_ASKED
@@ -198,7 +196,7 @@ def _signature(page: ProjectPage) -> str:
     return digest.hexdigest()
 
 
-def _about(files: IndexFiles, release: Release) -> About:
+def _about(files: Files, release: Release) -> About:
     """Read the METADATA of one of the wheels, a plain one if there is any."""
     wheels = sorted(release.wheels, key=lambda one: (one.filename.is_variant, one.filename.text))
     if not wheels:

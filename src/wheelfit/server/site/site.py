@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.overview import Overview
-    from wheelfit.server.index import Index
     from wheelfit.server.messages import Request
     from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Index
 
 
 _PAGE_HEADERS: Mapping[str, str] = {
@@ -84,8 +84,6 @@ class Site:
     :param title: how the index is called.
     :param is_static: the answers are written into files: there are no forms, and a list that is
         long is not continued on another page.
-    :param reads_wheels: look into wheels for what the index does not have beside them. Only for an
-        index whose wheels are at hand: a mirror would fetch them.
     :param patience: seconds in which the list of projects finds out more than their names; those
         of a mirror may have to be fetched.
     :raises NeedsExtra: the extra `server` is not installed.
@@ -98,13 +96,12 @@ class Site:
         public_url: str | None = None,
         title: str = "Package index",
         is_static: bool = False,
-        reads_wheels: bool = False,
         patience: float = 1.0,
     ) -> None:
         self._index = index
         self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
-        self._facts = Facts(index, reads_wheels=reads_wheels)
+        self._facts = Facts(index)
         self._templates = Templates()
         style = resources.files("wheelfit.server.site") / "site.css"
         self._style = style.read_bytes()

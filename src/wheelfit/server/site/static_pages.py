@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.server.generate.targets import Target
-    from wheelfit.server.index import Index
+    from wheelfit.sources.repository import Index
 
 
 _PAGE = "index.html"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.server.index import Content, content_of, url_of
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, content_of, url_of
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -20,7 +21,7 @@ _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 
 
-class StoredIndex:
+class StoredIndex(ReadsContent):
     """Have what was uploaded: an `Index`.
 
     A page and the ``-variants.json`` it lists are always of one moment (F-74).
@@ -28,6 +29,8 @@ class StoredIndex:
     :param store: where it is.
     :param stage: show what waits in this stage as well, as it will be once it is published.
     """
+
+    name = "this index"
 
     def __init__(self, store: Store, *, stage: str = PUBLISHED) -> None:
         self._records = store.records
@@ -52,7 +55,7 @@ class StoredIndex:
             return None
         files = [*map(_file, listing.files), *map(_document, listing.documents)]
         files.sort(key=lambda file: file.filename)
-        return ProjectPage(name, tuple(files), source="this index")
+        return ProjectPage(name, tuple(files), source=self.name)
 
     def stamp(self, name: NormalizedName) -> int | None:
         """Return the number of the last change of a project; None for stages, which change."""

@@ -15,14 +15,15 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.server.upstream.settings import fits
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
+from wheelfit.sources.reading import ReadsContent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.index import Content, Elsewhere, Index
     from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Content, Elsewhere, Index
 
 
 _SUFFIXES = (".metadata", ".provenance")
@@ -58,7 +59,7 @@ class Owners:
     """Patterns of names that only own sources supply, as ``acme-*``."""
 
 
-class Merged:
+class Merged(ReadsContent):
     """Have the projects of several indexes: an `Index`.
 
     The first in order that knows a project owns it; with the others' files of that name nothing
@@ -72,6 +73,7 @@ class Merged:
 
     def __init__(self, sources: Sequence[Source], owners: Owners | None = None) -> None:
         self._sources = tuple(sources)
+        self.name = ", ".join(source.name for source in self._sources)
         self._owners = owners if owners is not None else Owners()
         self._by_name = {source.name: source for source in self._sources}
         for project, names in self._owners.named.items():

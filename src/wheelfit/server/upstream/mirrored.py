@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -12,7 +12,6 @@ from urllib.parse import quote
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.dependency import upstream_of
-from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
@@ -20,7 +19,9 @@ from wheelfit.sources.cached import SharedPages
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
-from wheelfit.sources.project_list import parse_project_list
+from wheelfit.sources.project_list import fetch_project_list
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
@@ -81,7 +82,7 @@ class _Shown:
     stamp: Hashable
 
 
-class Mirrored:
+class Mirrored(ReadsContent):
     """Have the files of another index: an `Index`.
 
     Pages are asked for anew after a while, which is the operator's to set and not the upstream's:
@@ -185,7 +186,7 @@ class Mirrored:
             return self._content(name, file, suffix)
         except IntegrityError as error:
             # What changes at any time (F-73) may have changed after the page was read.
-            self._pages.expire(self._url_of(name), ACCEPT)
+            self._pages.expire(_page_url(self._url, name), ACCEPT)
             newer = self._show(name)
             again = None if newer is None else newer.originals.get(base)
             if again is None or again == file:
@@ -215,7 +216,7 @@ class Mirrored:
     def _show(self, name: NormalizedName) -> _Shown | None:
         if not self._settings.admits(name):
             return None
-        found = self._pages.get(self._url_of(name), ACCEPT, partial(self._parsed, name))
+        found = self._pages.get(_page_url(self._url, name), ACCEPT, partial(self._parsed, name))
         if found is None:
             return None
         copy, listed = found
@@ -227,9 +228,6 @@ class Mirrored:
             shown = self._made(name, copy, listed, stamp)
             self._shown.put(name, shown)
         return shown
-
-    def _url_of(self, name: NormalizedName) -> str:
-        return f"{self._url}/{quote(name, safe='')}/"
 
     def _parsed(self, name: NormalizedName, answer: Answer) -> ProjectPage:
         return ParsedPages(self._web.store).page(answer, name, source=redact(self._settings.url))
@@ -340,17 +338,8 @@ class Mirrored:
         listed = self._listed  # somebody else may have asked meanwhile
         if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
             return listed[1]
-        url = f"{split_userinfo(self._settings.url)[0].rstrip('/')}/"
         try:
-            answer = self._web.pages.get(url, accept=ACCEPT)
-            if answer.status != 200:
-                raise UnexpectedStatus(
-                    "the upstream does not list its projects",
-                    status=answer.status,
-                    where=redact(url),
-                )
-            content_type = answer.headers.get("content-type", "")
-            names = parse_project_list(answer.body, content_type, where=redact(url))
+            names = fetch_project_list(self._web.pages, self._settings.url)
         except NetworkError as error:
             if self._listed is None:
                 raise
@@ -393,7 +382,7 @@ class Mirrored:
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
             if error.status in _NOT_THERE:
-                self._pages.expire(self._url_of(name), ACCEPT)
+                self._pages.expire(_page_url(self._url, name), ACCEPT)
                 return None
             raise
         return Content(size, sha256 or pull.sha256, pull.parts)
@@ -498,6 +487,11 @@ class Mirrored:
             return answer.body
 
         return self._found(("provenance", url), fetch)
+
+
+@lru_cache(4096)
+def _page_url(index: str, name: NormalizedName) -> str:
+    return f"{index}/{quote(name, safe='')}/"
 
 
 def _learned_key(file: File) -> str:

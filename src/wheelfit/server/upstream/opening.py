@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.dependency import Dependency
-    from wheelfit.server.index import Index
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.settings import MirrorSettings
+    from wheelfit.sources.repository import Index
 
 
 _RETRIES = 2

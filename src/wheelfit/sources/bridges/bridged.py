@@ -18,7 +18,7 @@ from wheelfit.sources.size import FileSize
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
 
@@ -63,6 +63,10 @@ class Bridged:
         self._lock = threading.Lock()
 
     # --- pages ------------------------------------------------------------------------
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects."""
+        return self._repository.projects()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, that of a family with its members."""
