@@ -8,51 +8,116 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
 if TYPE_CHECKING:
+    from wheelfit.operations.build import BuildReport, build
+    from wheelfit.operations.build_request import BuildRequest
+    from wheelfit.operations.bundle import BundleReport, BundleRequest, bundle
     from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.check import CheckReport, CheckRequest, check
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.documents import read_variants_json
+    from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
+    from wheelfit.operations.export import ExportReport, ExportRequest, export
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.install import InstallRequest, install
+    from wheelfit.operations.lock import LockReport, LockRequest, lock
+    from wheelfit.operations.probe import ProbeReport, ProbeRequest, probe
     from wheelfit.operations.resolve import ResolveRequest, resolve
+    from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.operations.select import SelectRequest, select
     from wheelfit.operations.sync import SyncRequest, sync
+    from wheelfit.operations.uninstall import UninstallReport, UninstallRequest, uninstall
+    from wheelfit.operations.wheels import MakeVariantRequest, make_variant
     from wheelfit_runtime import __version__
     from wheelfit_runtime.errors import WheelfitError
 
 __all__ = [
+    "BuildReport",
+    "BuildRequest",
+    "BundleReport",
+    "BundleRequest",
     "ChangeReport",
+    "CheckReport",
+    "CheckRequest",
     "Context",
+    "ExplainReport",
+    "ExplainRequest",
+    "ExportReport",
+    "ExportRequest",
     "Host",
     "InstallRequest",
+    "LockReport",
+    "LockRequest",
+    "MakeVariantRequest",
+    "ProbeReport",
+    "ProbeRequest",
     "Reporter",
     "ResolveRequest",
+    "RewriteReport",
     "SelectRequest",
     "SyncRequest",
+    "UninstallReport",
+    "UninstallRequest",
     "WheelfitError",
     "__version__",
+    "build",
+    "bundle",
+    "check",
+    "explain",
+    "export",
     "install",
+    "lock",
+    "make_variant",
+    "probe",
     "read_variants_json",
     "resolve",
     "select",
     "sync",
+    "uninstall",
 ]
 
 _HOMES = {
-    "__version__": "wheelfit_runtime",
+    "BuildReport": "wheelfit.operations.build",
+    "BuildRequest": "wheelfit.operations.build_request",
+    "BundleReport": "wheelfit.operations.bundle",
+    "BundleRequest": "wheelfit.operations.bundle",
     "ChangeReport": "wheelfit.operations.change_reports",
+    "CheckReport": "wheelfit.operations.check",
+    "CheckRequest": "wheelfit.operations.check",
     "Context": "wheelfit.operations.context",
+    "ExplainReport": "wheelfit.operations.explain",
+    "ExplainRequest": "wheelfit.operations.explain",
+    "ExportReport": "wheelfit.operations.export",
+    "ExportRequest": "wheelfit.operations.export",
     "Host": "wheelfit.operations.hosts",
     "InstallRequest": "wheelfit.operations.install",
+    "LockReport": "wheelfit.operations.lock",
+    "LockRequest": "wheelfit.operations.lock",
+    "MakeVariantRequest": "wheelfit.operations.wheels",
+    "ProbeReport": "wheelfit.operations.probe",
+    "ProbeRequest": "wheelfit.operations.probe",
     "Reporter": "wheelfit.operations.context",
     "ResolveRequest": "wheelfit.operations.resolve",
+    "RewriteReport": "wheelfit.operations.rewriting",
     "SelectRequest": "wheelfit.operations.select",
     "SyncRequest": "wheelfit.operations.sync",
-    "WheelfitError": "wheelfit.errors",
+    "UninstallReport": "wheelfit.operations.uninstall",
+    "UninstallRequest": "wheelfit.operations.uninstall",
+    "WheelfitError": "wheelfit_runtime.errors",
+    "__version__": "wheelfit_runtime",
+    "build": "wheelfit.operations.build",
+    "bundle": "wheelfit.operations.bundle",
+    "check": "wheelfit.operations.check",
+    "explain": "wheelfit.operations.explain",
+    "export": "wheelfit.operations.export",
     "install": "wheelfit.operations.install",
+    "lock": "wheelfit.operations.lock",
+    "make_variant": "wheelfit.operations.wheels",
+    "probe": "wheelfit.operations.probe",
     "read_variants_json": "wheelfit.operations.documents",
     "resolve": "wheelfit.operations.resolve",
     "select": "wheelfit.operations.select",
     "sync": "wheelfit.operations.sync",
+    "uninstall": "wheelfit.operations.uninstall",
 }
 
 

@@ -13,7 +13,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.hosts import HostLock, NamedMachine, lock_for_hosts
-from wheelfit.locking.request import LockRequest, Root
+from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
 from wheelfit.resolution.candidates import Candidates
@@ -64,7 +64,7 @@ def lock(
 ) -> tuple[HostLock, ...]:
     """Lock requirements for some machines, and see that every lock is sound."""
     asked = [Root(parse_requirement(text, allow_variant_markers=False)) for text in texts]
-    solver = Solver(LockRequest(roots=(*asked, *roots)), shelf, threads=0)
+    solver = Solver(LockNeeds(roots=(*asked, *roots)), shelf, threads=0)
     made = lock_for_hosts(solver, machines, old=old)
     for one in made:
         assert read_lock(write_lock(one.locked.lock), where="pylock.toml") == one.locked.lock

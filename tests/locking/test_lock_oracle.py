@@ -13,7 +13,7 @@ from wheelfit.core.provider_steps import Detector
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.locking import Locked, lock_everywhere
-from wheelfit.locking.request import LockRequest, Root
+from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
 from wheelfit.resolution.resolution import Pin
@@ -63,7 +63,7 @@ class Universe:
 
     def lock(self) -> Locked:
         """Lock for all environments."""
-        request = LockRequest(roots=self.roots, extras=tuple(map(canonicalize_name, EXTRAS)))
+        request = LockNeeds(roots=self.roots, extras=tuple(map(canonicalize_name, EXTRAS)))
         return lock_everywhere(Solver(request, self._shelf, threads=0), ENVIRONMENTS)
 
     def wrong(

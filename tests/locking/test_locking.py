@@ -15,7 +15,7 @@ from wheelfit.errors import NoConsistentSet
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.locking import Locked, lock_everywhere
-from wheelfit.locking.request import LockRequest, Root
+from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
 from wheelfit.resolution.candidates import ChoicePolicy
@@ -47,12 +47,12 @@ def lock(
     platforms: Sequence[str] = PLATFORMS,
     pythons: Sequence[tuple[int, int]] = ((3, 12),),
     policy: ChoicePolicy = ChoicePolicy(),
-    request: LockRequest | None = None,
+    request: LockNeeds | None = None,
     **options: Any,
 ) -> Locked:
     """Lock requirements for every machine of some environments."""
     asked = [one if isinstance(one, Root) else roots(one)[0] for one in texts]
-    request = request or LockRequest(roots=tuple(asked))
+    request = request or LockNeeds(roots=tuple(asked))
     solver = Solver(request, shelf, policy, threads=0)
     locked = lock_everywhere(solver, environments_for(platforms, pythons), **options)
     assert read_lock(write_lock(locked.lock), where="pylock.toml") == locked.lock
@@ -288,7 +288,7 @@ class TestVersions:
         def asked(text: str) -> tuple[Asked, ...]:
             return (Asked(parse_requirement(text, allow_variant_markers=False)),)
 
-        request = LockRequest(
+        request = LockNeeds(
             roots=roots("app"),
             constraints=asked("small<2"),
             overrides=asked("lib==1"),
@@ -302,7 +302,7 @@ class TestVersions:
         """What is excluded, or overridden by something that never holds, is recorded nowhere."""
         shelf.add("app 1", "lib 1", "more 1")
         never = parse_requirement("lib; sys_platform == 'never'", allow_variant_markers=False)
-        request = LockRequest(
+        request = LockNeeds(
             roots=roots("app", "lib", "more"),
             overrides=(Asked(never),),
             excluded=frozenset(["more"]),  # type: ignore[list-item]
@@ -329,7 +329,7 @@ class TestExtrasAndGroups:
         shelf.add("base 1", "both 1")
         shelf.add("plot 1", requires=["both", "base"])
         shelf.add("test 1", requires=["both"])
-        request = LockRequest(
+        request = LockNeeds(
             roots=(
                 *roots("base"),
                 *roots("plot", extra="charts"),

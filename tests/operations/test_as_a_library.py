@@ -13,7 +13,7 @@ from wheelfit.operations.context import Context
 from wheelfit.operations.explain import ExplainRequest, explain, overview
 from wheelfit.operations.export import ExportRequest, export
 from wheelfit.operations.installed import ListRequest, list_installed
-from wheelfit.operations.lock import LockingRequest, lock
+from wheelfit.operations.lock import LockRequest, lock
 from wheelfit.operations.tree import TreeRequest, tree
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -49,7 +49,7 @@ def test_from_requirements_to_a_bundle(tmp_path: Path, capfd: pytest.CaptureFixt
             context,
         )
         locked = lock(
-            LockingRequest(
+            LockRequest(
                 requirements=("fast",),
                 index_url=index.url,
                 python=sys.executable,

@@ -12,7 +12,7 @@ from wheelfit.operations.init import InitRequest, init
 from wheelfit.operations.matrix import MatrixRequest, matrix
 from wheelfit.operations.repack import RepackRequest, repack
 from wheelfit.operations.show import ShowRequest, show
-from wheelfit.operations.wheels import MakeRequest, RelabelRequest, make, relabel
+from wheelfit.operations.wheels import MakeVariantRequest, RelabelRequest, make_variant, relabel
 from wheelfit.testing.wheels import build_wheel
 
 
@@ -39,8 +39,10 @@ def test_reports_are_values(
     """Wheels are made, renamed, repacked and shown by requests alone, and nothing is printed."""
     context = Context()
     static = ("blas :: library :: mkl",)
-    made = make(
-        MakeRequest(wheels=(str(wheel),), property=static, static=static, output=str(tmp_path)),
+    made = make_variant(
+        MakeVariantRequest(
+            wheels=(str(wheel),), property=static, static=static, output=str(tmp_path)
+        ),
         context,
     )
     (variant,) = made.wheels
@@ -65,13 +67,13 @@ def test_reports_are_values(
 def test_what_deserves_notice_goes_to_the_reporter(wheel: Path, tmp_path: Path) -> None:
     """Properties of an unknown provider are written with a warning to the reporter."""
     remarks = Remarks()
-    request = MakeRequest(
+    request = MakeVariantRequest(
         wheels=(str(wheel),),
         property=("acme :: level :: 1",),
         provider=("acme=acme-provider",),
         output=str(tmp_path),
     )
-    assert make(request, Context(reporter=remarks)).wheels[0].is_new
+    assert make_variant(request, Context(reporter=remarks)).wheels[0].is_new
     expected = "properties of acme are not validated: its provider is not here"
     assert expected in remarks.warnings
 

@@ -67,7 +67,15 @@ def runtime_wheel(
     """Return the wheel of `wheelfit-runtime`, built as it is published."""
     python = environment_with("build>=1.6", "hatchling>=1.29")
     folder = tmp_path_factory.mktemp("dist")
-    command = [python, "-m", "build", "--no-isolation", "--outdir", folder, RUNTIME]
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        folder,
+        RUNTIME,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found

@@ -48,8 +48,8 @@ def python(runtime_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """Return an interpreter that has the wheel, and nothing else."""
     place = tmp_path_factory.mktemp("alone") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", place, "install", "--no-index"]
-    subprocess.run([*pip, runtime_wheel], check=True, capture_output=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(place), "install", "--no-index"]
+    subprocess.run([*pip, str(runtime_wheel)], check=True, capture_output=True)
     return place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 

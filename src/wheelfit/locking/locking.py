@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
-    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.request import LockNeeds, Root
     from wheelfit.locking.settling import Settled
     from wheelfit.locking.solving import Solver, Versions
 
@@ -176,16 +176,16 @@ def locked_versions(
     return found
 
 
-def _extras(request: LockRequest) -> set[str]:
+def _extras(request: LockNeeds) -> set[str]:
     return {*request.extras, *(root.extra for root in request.roots if root.extra is not None)}
 
 
-def _groups(request: LockRequest) -> set[str]:
+def _groups(request: LockNeeds) -> set[str]:
     groups = {root.group for root in request.roots if root.group is not None}
     return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
 
 
-def _counts(root: Root, request: LockRequest, settled: Iterable[Settled]) -> bool:
+def _counts(root: Root, request: LockNeeds, settled: Iterable[Settled]) -> bool:
     """Tell whether overrides and exclusions leave anything of a root, somewhere."""
     targets = (one.environment.target for one in settled)
     return any(next(request.instead(root.requirement, one), None) is not None for one in targets)

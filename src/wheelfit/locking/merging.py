@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.locking.conditions import Place
-    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.request import LockNeeds, Root
     from wheelfit.locking.settling import Needs, Part, Settled
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
@@ -212,7 +212,7 @@ class _Merging:
             table["dependencies"] = told
 
 
-def _kinds(one: Settled, request: LockRequest) -> Mapping[NormalizedName, frozenset[str]]:
+def _kinds(one: Settled, request: LockNeeds) -> Mapping[NormalizedName, frozenset[str]]:
     """Return for each project by which extras and groups it is needed; empty: by none of them.
 
     Not listed is what is needed whatever is asked for.
@@ -230,7 +230,7 @@ def _kinds(one: Settled, request: LockRequest) -> Mapping[NormalizedName, frozen
     }
 
 
-def _reached(one: Settled, request: LockRequest, root: Root) -> set[NormalizedName]:
+def _reached(one: Settled, request: LockNeeds, root: Root) -> set[NormalizedName]:
     """Return what a root needs, directly or not, by any label."""
     target = one.environment.target
     if not root.requirement.applies(target.environment):

@@ -63,7 +63,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class LockRequest:
+class LockNeeds:
     """Hold everything that a lock is to be made for."""
 
     roots: tuple[Root, ...] = ()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.request import LockRequest
+    from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution, Solver
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Release
@@ -128,7 +128,7 @@ class _Settling:
     def __init__(self, solver: Solver, solution: Solution) -> None:
         self._solver = solver
         self._solution = solution
-        self._request: LockRequest = solver.request
+        self._request: LockNeeds = solver.request
         self._target = solution.environment.target
         self._refused: dict[_Key, str] = {}
         self._needs: dict[_Key, tuple[frozenset[NormalizedName], Needs]] = {}

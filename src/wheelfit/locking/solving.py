@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.request import LockRequest
+    from wheelfit.locking.request import LockNeeds
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.request import Asked
@@ -78,7 +78,7 @@ class Solver:
 
     def __init__(
         self,
-        request: LockRequest,
+        request: LockNeeds,
         repository: Repository,
         policy: ChoicePolicy = ChoicePolicy(),
         *,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.environments import Python
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import Report
-    from wheelfit.locking.request import LockRequest
+    from wheelfit.locking.request import LockNeeds
     from wheelfit.operations.context import Context
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LockingRequest(
+class LockRequest(
     ProjectRequirements, EnvironmentOptions, SourceOptions, MachineOptions, VariantOptions
 ):
     """The requirements to lock, the machines they are locked for, and the file."""
@@ -107,7 +107,7 @@ class LockReport:
         }
 
 
-def lock(request: LockingRequest, context: Context) -> LockReport:
+def lock(request: LockRequest, context: Context) -> LockReport:
     """Resolve for every environment or machine, and write the lock.
 
     :param request: the requirements, and the machines.
@@ -157,7 +157,7 @@ def labels_of(package: LockedPackage) -> Sequence[str]:
 class _Locking:
     """The requirements, the sources and the earlier lock; nothing is resolved yet."""
 
-    def __init__(self, request: LockingRequest, context: Context) -> None:
+    def __init__(self, request: LockRequest, context: Context) -> None:
         from packaging.utils import canonicalize_name
 
         from wheelfit.core.provider_steps import ProviderPolicy
@@ -361,7 +361,7 @@ def _old_lock(path: Path) -> Lock | None:
         raise
 
 
-def _wanted(request: LockingRequest, context: Context, rules: InstallRules) -> Wanted:
+def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Wanted:
     """Return the requirements that are named, without those of a project."""
     wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
     if wanted.sources:
@@ -378,11 +378,11 @@ def _wanted(request: LockingRequest, context: Context, rules: InstallRules) -> W
     return wanted
 
 
-def _roots(request: LockingRequest, wanted: Wanted, rules: InstallRules) -> LockRequest:
+def _roots(request: LockRequest, wanted: Wanted, rules: InstallRules) -> LockNeeds:
     """Return what the lock is made for: the requirements, and those of a project."""
-    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.request import LockNeeds, Root
 
-    project = project_request(request) if works_on_project(request) else LockRequest()
+    project = project_request(request) if works_on_project(request) else LockNeeds()
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
     named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
     return replace(

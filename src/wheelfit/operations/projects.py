@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.locking.request import LockRequest
+    from wheelfit.locking.request import LockNeeds
     from wheelfit.operations.requests import ProjectOptions, ProjectRequirements
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.request import Asked
@@ -81,7 +81,7 @@ def works_on_project(request: ProjectRequirements) -> bool:
     return request.project is not None or not (request.requirements or request.requirement)
 
 
-def project_request(request: ProjectOptions) -> LockRequest:
+def project_request(request: ProjectOptions) -> LockNeeds:
     """Return the part of a lock request that a project accounts for.
 
     :param request: the options about the project.
@@ -90,7 +90,7 @@ def project_request(request: ProjectOptions) -> LockRequest:
     :raises UsageError: it has no such extra or group.
     :raises InvalidConfiguration: a default group does not exist.
     """
-    from wheelfit.locking.request import LockRequest, Root
+    from wheelfit.locking.request import LockNeeds, Root
 
     project = open_project(request.project or _NAME)
     extras = _narrowed(project.extras, request.extra, request.no_extra, "extra")
@@ -106,7 +106,7 @@ def project_request(request: ProjectOptions) -> LockRequest:
         for name, needs in groups.items()
         for asked in needs
     ]
-    return LockRequest(
+    return LockNeeds(
         roots=tuple(roots),
         requires_python=project.requires_python,
         extras=tuple(extras),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MakeRequest(RewriteRequest, VariantRequestOptions):
+class MakeVariantRequest(RewriteRequest, VariantRequestOptions):
     """The wheels to make variants of, and the variant."""
 
     from_binary: bool = False
@@ -46,7 +46,7 @@ class ConvertRequest(RewriteRequest):
     accept_losses: bool = False
 
 
-def make(request: MakeRequest, context: Context) -> RewriteReport:
+def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport:
     """Make variant wheels of wheels.
 
     :param request: the wheels and the variant.
@@ -57,7 +57,7 @@ def make(request: MakeRequest, context: Context) -> RewriteReport:
     return rewrite(_variants(request, context), request, context)
 
 
-def _variants(request: MakeRequest, context: Context) -> list[tuple[Path, Make]]:
+def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path, Make]]:
     """Return each wheel, and the variant to make of it."""
     from wheelfit.building.wheel_jobs import Make
     from wheelfit.errors import UsageError

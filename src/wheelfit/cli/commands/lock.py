@@ -32,7 +32,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.render.locks import show_lock
     from wheelfit.cli.requests import request_of
     from wheelfit.operations.context import Context
-    from wheelfit.operations.lock import LockingRequest, lock
+    from wheelfit.operations.lock import LockRequest, lock
 
-    show_lock(lock(request_of(LockingRequest, arguments), Context(environ, output)), output)
+    show_lock(lock(request_of(LockRequest, arguments), Context(environ, output)), output)
     return 0

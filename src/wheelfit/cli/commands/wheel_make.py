@@ -35,7 +35,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.render.wheels import show_rewrite
     from wheelfit.cli.requests import request_of
     from wheelfit.operations.context import Context
-    from wheelfit.operations.wheels import MakeRequest, make
+    from wheelfit.operations.wheels import MakeVariantRequest, make_variant
 
-    report = make(request_of(MakeRequest, arguments), Context(environ, output))
+    report = make_variant(request_of(MakeVariantRequest, arguments), Context(environ, output))
     return show_rewrite(report, output)

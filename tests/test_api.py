@@ -1,0 +1,81 @@
+"""``import wheelfit`` is the Python API: lazy, documented, and what the command line uses."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+import wheelfit
+import wheelfit.cli.commands
+
+REPOSITORY = Path(__file__).parent.parent
+NAMES = [name for name in wheelfit.__all__ if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_documented(name: str) -> None:
+    """Each name has a docstring, and each function names its parameters and errors."""
+    thing = getattr(wheelfit, name)
+    doc = inspect.getdoc(thing) or ""
+    assert doc
+    if inspect.isfunction(thing):
+        for parameter in inspect.signature(thing).parameters:
+            assert f":param {parameter}:" in doc
+        assert ":raises " in doc
+
+
+def test_page_is_as_it_would_be_written() -> None:
+    """``docs/reference/api.md`` follows from the docstrings; a script writes it."""
+    script = REPOSITORY / "docs/reference/write_api.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_import_brings_nothing() -> None:
+    """Modules are imported when a name is first used, and subpackages hide no name."""
+    program = (
+        "import sys; before = set(sys.modules); import wheelfit; "
+        "print(sorted(set(sys.modules) - before)); import wheelfit.operations.lock; "
+        "import wheelfit.installation.environment; print(callable(wheelfit.install))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["['wheelfit']", "True"]
+
+
+def test_no_name_is_a_package() -> None:
+    """A package of the same name would take the place of a function."""
+    packages = {path.name for path in Path(wheelfit.__file__).parent.iterdir()}
+    assert not packages & {name for name in NAMES if name != "errors"}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("Request")])
+def test_requests_are_frozen_values_with_defaults(name: str) -> None:
+    """A request is hashable, and needs few fields."""
+    kind = getattr(wheelfit, name)
+    assert is_dataclass(kind)
+    assert kind.__hash__ is not None
+    assert len([one for one in fields(kind) if one.default is inspect.Parameter.empty]) == 0
+
+
+def test_operations_of_the_command_line_are_those_of_the_api() -> None:
+    """A command runs the function of its name that the API offers."""
+    folder = Path(wheelfit.cli.commands.__file__).parent
+    for name in ("build", "bundle", "check", "explain", "export", "install", "lock", "probe"):
+        tree = ast.parse((folder / f"{name}.py").read_text())
+        called = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wheelfit.oper")
+            for alias in node.names
+        }
+        assert name in called
