@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.requirements import Requirement
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.requirements import Requirement
     from wheelfit.core.selection import Verdict
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
@@ -198,8 +198,9 @@ def explain_project(
     listing = candidates.listing(name)
     if listing is None:
         raise unknown_project(name, candidates)
-    limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
-    (need,) = needs_of(Requirement(name, specifier=reduce(and_, limits)))
+    limits = [one.specifier for one in constraints if one.name == name]
+    specifier = reduce(and_, limits, requirement.specifier)
+    need = needs_of(replace(requirement, specifier=specifier))[0]
     catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])
     admission = Admission(catalogue, prereleases=prereleases)
     admission.see(need)
