@@ -179,7 +179,7 @@ class TestNeeds:
         repository.add_wheel("small-1-py3-none-any.whl")
         selection = choose(Lock.of(table), CPU, files=repository)
         assert labels(selection) == {"fastfft": "v", "small": None}
-        assert [str(item) for item in selection.chosen[0].context.properties] == [
+        assert [str(item) for item in selection.chosen[0].choice.context().properties] == [
             "x86_64 :: level :: v3"
         ]
 

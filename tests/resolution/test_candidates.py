@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BadMetadata
-from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_SOURCES
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import MetadataPolicy
+from wheelfit.sources.page import ProjectPage
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
@@ -469,6 +473,79 @@ class TestListing:
         choice = world.candidates().usable(canonicalize_name("num"), Version("1"))
         assert outcome(choice) == [("plain", "rejected")]
         assert reason(choice, None) == "its metadata is that of num 2"
+
+
+class TestContexts:
+    """Verdicts belong to one context; what was read belongs to all."""
+
+    NAME, VERSION = canonicalize_name("num"), Version("1")
+
+    @pytest.fixture
+    def candidates(self, world: World) -> Candidates:
+        """Return candidates for a release that was looked at."""
+        world.repository.add_file(INDEX_FILE, BLAS)
+        candidates = world.candidates()
+        assert outcome(candidates.usable(self.NAME, self.VERSION))[0] == ("openblas", "chosen")
+        world.repository.asked.clear()
+        return candidates
+
+    def best(self, candidates: Candidates) -> str | None:
+        """Return the label that is taken."""
+        return candidates.usable(self.NAME, self.VERSION).taken
+
+    def test_one_does_not_change_another(self, world: World, candidates: Candidates) -> None:
+        """A wheel excluded in one context is chosen in the others, in any order of questions."""
+        without = candidates.context.without({wheel("openblas"): "it is not wanted"})
+        narrowed = candidates.within(without)
+        assert [self.best(one) for one in (narrowed, candidates, narrowed)] == [
+            "mkl",
+            "openblas",
+            "mkl",
+        ]
+        assert reason(narrowed.choice(self.NAME, self.VERSION), "openblas") == "it is not wanted"
+        assert world.repository.asked == [f"metadata {wheel('mkl')}"]
+
+    def test_an_equal_context(self, candidates: Candidates) -> None:
+        """Candidates in the context they are in are the same, with every verdict."""
+        assert candidates.within(ChoiceContext()) is candidates
+
+    def test_a_preferred_build(self, candidates: Candidates) -> None:
+        """The build that is preferred goes before better ones, in that context alone."""
+        preferred = {self.NAME: (parse_label("mkl"), EMPTY)}
+        derived = candidates.within(replace(candidates.context, preferred_builds=preferred))
+        assert (self.best(derived), self.best(candidates)) == ("mkl", "openblas")
+
+    def test_a_rejected_wheel(self, candidates: Candidates) -> None:
+        """F-93: a wheel that turned out unusable is rejected in contexts before and after."""
+        before = candidates.within(candidates.context.without({wheel("mkl"): "unwanted"}))
+        assert self.best(before) == "openblas"
+        filename = before.choice(self.NAME, self.VERSION).selection.chosen
+        assert filename is not None
+        before.reject(filename, "it is broken")
+        assert [self.best(one) for one in (before, candidates)] == ["null", "mkl"]
+        after = candidates.within(candidates.context.without({wheel("null"): "unwanted"}))
+        assert reason(after.choice(self.NAME, self.VERSION), "openblas") == "it is broken"
+
+    def test_given_files(self, world: World, candidates: Candidates) -> None:
+        """F-125: files that stand for a project in one context leave its listing in others."""
+        listing = candidates.listing(self.NAME)
+        assert listing is not None
+        files = (listing.releases[self.VERSION].wheels[-1].file,)
+        page = ProjectPage(self.NAME, files, "the request")
+        given = candidates.within(candidates.context.with_given(page))
+        assert [self.best(one) for one in (given, candidates)] == [None, "openblas"]
+        assert world.repository.asked == ["metadata num-1-py3-none-any.whl"]
+
+    def test_files_that_changed(self, world: World, candidates: Candidates) -> None:
+        """A project whose files are not what they were is read anew in every context."""
+        derived = candidates.within(candidates.context.without({wheel("mkl"): "unwanted"}))
+        assert self.best(derived) == "openblas"
+        world.repository.add_wheel("num-2-py3-none-any.whl")
+        derived.look_again(self.NAME)
+        for one in (derived, candidates):
+            listing = one.listing(self.NAME)
+            assert listing is not None
+            assert [str(version) for version in listing.releases] == ["2", "1"]
 
 
 def test_only_namespaces_in_play_are_asked_about(world: World) -> None:

@@ -19,7 +19,7 @@ from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Settled, settle
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Settled, settle
 from wheelfit.resolution.request import Present, Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
@@ -122,10 +122,14 @@ class TestWithinOneVersion:
             for pin in resolution.pins
         }
 
-        def attempt(agreed: tuple[Agreed, ...], _: Effort) -> Attempt:
-            raise AssertionError(agreed)
+        asked: list[tuple[Agreed, ...]] = []
 
-        assert settle(attempt, Attempt((), chosen, tuple), AGREEMENTS) == Settled()
+        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[str]:
+            asked.append(agreed)
+            return Attempt(agreed, chosen, tuple, "the set")
+
+        assert settle(choose, AGREEMENTS, AGREEMENTS) == Settled("the set", resolution.held)
+        assert asked == [()]
 
     def test_no_history_is_looked_at(self, world: World) -> None:
         """Where the newest versions agree on something, nobody asks about older ones."""

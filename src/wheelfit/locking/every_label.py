@@ -39,7 +39,8 @@ class EveryLabel(Candidates):
 
         :param document: whose providers and labels count.
         :param namespaces: those of interest.
-        :param known: versions that builds may be made for; default: what is supposed.
+        :param known: versions that builds may be made for; default: those of the
+            context.
         """
         known = self.known if known is None else known
         abi = abi_namespaces(document.providers)

@@ -7,7 +7,7 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is asked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.cautions import about_mixture
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
+from wheelfit.resolution.choice_context import ChoiceContext
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.resolution import Edge, Pin, Resolution
 from wheelfit_runtime.errors import (
     Fault,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.agreements import Agreed
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.markers import Marker, VariantContext
+    from wheelfit.core.labels import Label
+    from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.provider_steps import Detector, Plugins
     from wheelfit.core.requirements import Requirement
@@ -62,11 +63,6 @@ class PackageChoice:
     requested: bool = False
     """Whether the lock was made for it, and not only for what needs it."""
 
-    @property
-    def context(self) -> VariantContext:
-        """What variant markers in the dependencies of the chosen wheel see (F-118)."""
-        return self.choice.context()
-
 
 @dataclass(frozen=True, slots=True)
 class LockSelection:
@@ -82,12 +78,16 @@ class LockSelection:
     """On what everything in the environment agrees, and what was given up for that."""
     asked: tuple[Requirement, ...] | None = None
     """What the lock was made for, as far as it counts there; None: it does not say."""
+    context: ChoiceContext = field(default=ChoiceContext(), repr=False)
+    """The circumstances in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
         """Return the selection as what an installation starts from."""
         edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
-        pins = tuple(map(_pin, self._needed_first()))
-        return Resolution(pins, edges=tuple(edges), notes=self.notes, held=self.held)
+        pins = (Pin.of(one.choice, requested=one.requested) for one in self._needed_first())
+        return Resolution(
+            tuple(pins), edges=tuple(edges), notes=self.notes, held=self.held, context=self.context
+        )
 
     def _needed_first(self) -> Iterator[PackageChoice]:
         """Yield the packages, what others need before those; a circle somewhere in it."""
@@ -206,31 +206,24 @@ class LockCandidates:
         self.packages = MappingProxyType({package.name: package for package in entries})
         """What counts on the target, by name."""
         repository = LockedRepository(entries, name=lock.where, files=files, folder=folder)
+        # P-51: what the lock holds is what there will be.
+        known = {
+            package.name: KnownVersion(package.version, "is in the lock")
+            for package in entries
+            if package.version is not None
+        }
+        archives = (repository.project(one.name) for one in entries if one.kind == "archive")
+        given = (page for page in archives if page is not None and page.files)  # F-124
         self.candidates = Candidates(
             repository, target, machine, policy, user_lists=user_lists, plugins=plugins
-        )
+        ).within(ChoiceContext(known=KnownVersions(known)).with_given(*given))
         """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
         against what the lock says of it (F-93), and `select` then chooses the next."""
-        # P-51: what the lock holds is what there will be.
-        self.candidates.suppose(
-            KnownVersions(
-                {
-                    package.name: KnownVersion(package.version, "is in the lock")
-                    for package in entries
-                    if package.version is not None
-                }
-            )
-        )
-        for package in entries:
-            page = repository.project(package.name) if package.kind == "archive" else None
-            if page is not None and page.files:
-                self.candidates.give(page)  # F-124
         self._lock = lock
         if roots is None:
             roots = lock.roots
         default = lock.pylock.default_groups or ()
         environment = _environment(target, extras, default if groups is None else groups)
-        self._only: frozenset[NormalizedName] | None = None
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
         self._asked: tuple[Requirement, ...] | None = None
         if roots is not None:
@@ -245,6 +238,7 @@ class LockCandidates:
         *,
         installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
         only: Collection[NormalizedName] | None = None,
+        preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = MappingProxyType({}),
     ) -> LockSelection:
         """Choose; after a wheel was rejected, choose again.
 
@@ -254,32 +248,46 @@ class LockCandidates:
         :param installed: what is there and counts: if it stays, and for what it was built.
         :param only: choose these packages and what they need, and leave out the rest of the
             lock; None: choose all.
+        :param preferred_builds: the build to take of each package where it fits: its label, and
+            what that declares.
         :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
             says so of all of them.
         :raises NoConsistentSet: no builds in the lock agree with each other.
         :raises FileProblem: the lock names files that may or can not be read.
         """
-        self._only = None if only is None else frozenset(only)
-        self.candidates.agree(())
-        walk = self._walked()
-        self._check(walk)
         roots = {} if self._roots is None else self._roots
-        policy = self.candidates.policy
+        context = replace(self.candidates.context, preferred_builds=preferred_builds)
+
+        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[_Walk] | Refused:
+            """Implement `Choose`; of each package there is one version, so no effort helps."""
+            candidates = self.candidates.within(replace(context, agreed=agreed))
+            walk = self._walked(candidates, only)
+            staying = [
+                present
+                for name, present in installed.items()
+                if name not in (self.packages if only is None else walk.choices)
+            ]
+
+            def seen() -> Iterator[PropertySet]:
+                return self._seen(candidates, walk)
+
+            error = self._misfits(walk) or self._clash(candidates, staying, only)
+            if error is not None:
+                return Refused(agreed, lambda: error, seen)
+            chosen = {present.name: Chosen.that_stays(present) for present in staying}
+            for name, choice in walk.choices.items():
+                chosen[name] = Chosen.of_release(choice, choice.taken)
+            return Attempt(agreed, chosen, seen, walk)
+
         settled = settle(
-            lambda agreed, _: self._attempted(agreed, installed),
-            self._attempt((), walk, installed),
-            policy.binding,
+            choose,
+            self.candidates.policy.agreements,
+            self.candidates.policy.binding,
             installed=installed,
             order=roots,
             efforts=[Effort.AS_NEW],
         )
-        if settled.agreed:
-            # Once more, so that every reason can say who decided.
-            self.candidates.agree(settled.agreed)
-            walk = self._walked()
-            self._check(walk)
-        together = self._attempt(settled.agreed, walk, installed).chosen.values()
-        held = tuple(held_by(together, policy.agreements, settled.forced))
+        walk, held = settled.found, settled.held
         chosen = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()
@@ -290,7 +298,12 @@ class LockCandidates:
         notes = [*about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
         notes += [note for one in chosen for note in one.choice.notes]
         return LockSelection(
-            chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held, self._asked
+            chosen,
+            MappingProxyType(left_out),
+            tuple(dict.fromkeys(notes)),
+            held,
+            self._asked,
+            walk.candidates.context,
         )
 
     def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
@@ -304,95 +317,55 @@ class LockCandidates:
                 if needed not in there:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
-    def _check(self, walk: _Walk) -> None:
-        """Refuse a walk on which something had no wheel."""
-        if walk.misfits:
-            names = ", ".join(walk.misfits)
-            verb = "has" if len(walk.misfits) == 1 else "have"
-            raise NoCompatibleWheel(
-                f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
-                where=self._lock.where,
-                note="\n".join(walk.reasons()),
-                hint=walk.hint(),
-            )
+    def _misfits(self, walk: _Walk) -> NoCompatibleWheel | None:
+        """Return the error for a walk on which something had no wheel; None if all had one."""
+        if not walk.misfits:
+            return None
+        names = ", ".join(walk.misfits)
+        verb = "has" if len(walk.misfits) == 1 else "have"
+        return NoCompatibleWheel(
+            f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
+            where=self._lock.where,
+            note="\n".join(walk.reasons()),
+            hint=walk.hint(),
+        )
 
-    def _staying(
-        self, installed: Mapping[NormalizedName, Present], walk: _Walk
-    ) -> Iterator[Present]:
-        """Yield what is installed and stays beside what is chosen."""
-        for name, present in installed.items():
-            if name not in (self.packages if self._only is None else walk.choices):
-                yield present
-
-    def _check_others(self, installed: Mapping[NormalizedName, Present], walk: _Walk) -> None:
-        """Refuse a choice that does not go with what stays installed beside it."""
-        for present in self._staying(installed, walk):
-            objection = self.candidates.objection(present.properties, is_installed=True)
+    def _clash(
+        self, candidates: Candidates, staying: Iterable[Present], only: object
+    ) -> NoCompatibleWheel | None:
+        """Return the error for a choice that does not go with what stays installed beside it."""
+        for present in staying:
+            objection = candidates.objection(present.properties, is_installed=True)
             if objection is not None:
-                beside = "not in the lock" if self._only is None else "stays"
-                raise NoCompatibleWheel(
+                beside = "not in the lock" if only is None else "stays"
+                return NoCompatibleWheel(
                     f"{present} is installed and {beside}, and it {objection}",
                     where=self._lock.where,
                 )
+        return None
 
-    def _attempted(
-        self, agreed: tuple[Agreed, ...], installed: Mapping[NormalizedName, Present]
-    ) -> Attempt | Refused:
-        """Choose while some values are agreed on."""
-        self.candidates.agree(agreed)
-        walk = self._walked()
-        try:
-            self._check(walk)
-            self._check_others(installed, walk)
-        except NoCompatibleWheel as error:
-            why = error
-            return Refused(agreed, lambda: why, lambda: self._seen(walk))
-        return self._attempt(agreed, walk, installed)
-
-    def _attempt(
-        self,
-        agreed: tuple[Agreed, ...],
-        walk: _Walk,
-        installed: Mapping[NormalizedName, Present],
-    ) -> Attempt:
-        staying = self._staying(installed, walk)
-        chosen = {present.name: Chosen.that_stays(present) for present in staying}
-        for name, choice in walk.choices.items():
-            chosen[name] = Chosen.of_release(choice, choice.taken)
-        return Attempt(agreed, chosen, lambda: self._seen(walk))
-
-    def _seen(self, walk: _Walk) -> Iterator[PropertySet]:
+    def _seen(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
         """Yield what the builds declare that fit, of every package on a walk."""
         for name in (*walk.choices, *walk.misfits):
             version = self.packages[name].version
             if version is not None and self.packages[name].wheels:
-                choice = self.candidates.choice(name, version)
+                choice = candidates.choice(name, version)
                 yield from map(choice.declared, choice.offered)
 
-    def _walked(self) -> _Walk:
+    def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
         """Walk until every wheel that was built for another package has it beside it (P-54)."""
-        alone: dict[WheelFilename, str] = {}
-        try:
-            return self._walk_on(alone)
-        finally:
-            # On another walk the package may be there.
-            for filename in alone:
-                self.candidates.restore(filename)
-
-    def _walk_on(self, given_up: dict[WheelFilename, str]) -> _Walk:
         while True:
-            walk = _Walk(self.candidates, self.packages)
+            walk = _Walk(candidates, self.packages)
             if self._roots is None:
                 walk.visit_all()
             else:
-                walk.visit({**dict.fromkeys(self._only or (), frozenset()), **self._roots})
+                walk.visit({**dict.fromkeys(only or (), frozenset()), **self._roots})
             alone = next(walk.alone(), None)
             if alone is None:
-                if self._only is not None:
-                    walk.narrow(self._only)
+                if only is not None:
+                    walk.narrow(only)
                 return walk
-            given_up.update([alone])
-            self.candidates.reject(*alone)  # P-54
+            candidates = candidates.within(candidates.context.without(dict([alone])))
 
 
 _SOURCES = {"sdist": "source distribution", "vcs": "repository", "directory": "directory"}
@@ -410,7 +383,7 @@ class _Walk:
         """What the lock itself says that the chosen wheels need."""
         self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
         self.notes: dict[str, None] = {}
-        self._candidates = candidates
+        self.candidates = candidates
         self._packages = packages
         self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
@@ -435,7 +408,7 @@ class _Walk:
                 if choice.release.is_given or choice.selection.chosen is None:
                     raise
                 reason = f"its metadata cannot be used: {error.message}"
-                self._candidates.reject(choice.selection.chosen, reason)
+                self.candidates.reject(choice.selection.chosen, reason)
                 pending.append((name, self._seen.pop(name)))
                 continue
             if found is None:
@@ -470,7 +443,7 @@ class _Walk:
         self.choices = {name: one for name, one in self.choices.items() if name in wanted}
         self.misfits = {name: one for name, one in self.misfits.items() if name in wanted}
 
-    def alone(self) -> Iterator[tuple[WheelFilename, str]]:
+    def alone(self) -> Iterator[tuple[str, str]]:
         """Yield wheels built for a package that is not chosen itself, with the reason (P-54)."""
         for choice in self.choices.values():
             filename, document = choice.selection.chosen, choice.metadata.document
@@ -480,7 +453,7 @@ class _Walk:
             for feature, _ in choice.properties.features():
                 project = project_of(feature.name) if feature.namespace in namespaces else None
                 if project is not None and project not in self.choices:
-                    yield filename, f"it is built for {project}, which is not installed"
+                    yield filename.text, f"it is built for {project}, which is not installed"
 
     def reasons(self) -> Iterator[str]:
         """Yield lines that say of each package without a wheel why none fits."""
@@ -504,7 +477,7 @@ class _Walk:
             source = _SOURCES.get(package.kind, package.kind)
             self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
             return None
-        choice = self._candidates.choice(name, package.version)
+        choice = self.candidates.choice(name, package.version)
         if choice.chosen is None:
             self.misfits[name] = choice.refusals() or (choice.reason,)
             return None
@@ -528,12 +501,12 @@ class _Walk:
             if wheel is None:  # pragma: no cover - only chosen wheels get here
                 return {}
             try:
-                requirements = self._candidates.core_metadata(wheel).requires
+                requirements = self.candidates.core_metadata(wheel).requires
             except (NetworkError, FileProblem) as error:
                 note = f"what {package.name} needs cannot be read, so all of the lock is taken"
                 self.notes[f"{note}: {error.message}"] = None
                 return None
-        environment = self._candidates.target.environment
+        environment = self.candidates.target.environment
         found: dict[NormalizedName, frozenset[NormalizedName]] = {}
         for requirement in requirements:
             try:
@@ -573,22 +546,3 @@ def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collectio
         raise UserError(
             f"the lock was not made for the {what} {', '.join(unknown)}", where=lock.where, note=has
         )
-
-
-def _pin(one: PackageChoice) -> Pin:
-    choice = one.choice
-    wheel = choice.chosen
-    if wheel is None:  # pragma: no cover - only chosen wheels get here
-        raise ValueError(one.package.name)
-    return Pin(
-        one.package.name,
-        choice.release.version,
-        wheel.file,
-        wheel.filename,
-        choice,
-        choice.properties,
-        one.context.properties,
-        reason=choice.reason,
-        requested=one.requested,
-        is_given=one.package.kind == "archive",
-    )

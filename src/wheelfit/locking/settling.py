@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.request import Asked
@@ -145,14 +144,6 @@ class _Settling:
     def _look_at_all(self) -> Candidates:
         while True:
             candidates = self._solver.pinned(self._solution)
-            candidates.suppose(
-                KnownVersions(
-                    {
-                        name: KnownVersion(version, "is in the lock")
-                        for name, version in self._solution.versions.items()
-                    }
-                )
-            )
             before = self._solution
             self._fetch_ahead(candidates)
             looked_at: list[_Looked] = []

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion
 
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version
 from wheelfit.locking.every_label import EveryLabel
 from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
@@ -52,7 +54,7 @@ class Solution:
     environment: LockEnvironment
     resolution: Resolution
     candidates: Candidates = field(repr=False)
-    """By which it was chosen."""
+    """By which it was chosen, in those circumstances."""
     more: tuple[Asked, ...] = ()
     """What other labels than the chosen ones need besides."""
 
@@ -147,12 +149,17 @@ class Solver:
         return _Sharing(self._cores, repository, environment.target, policy)
 
     def pinned(self, solution: Solution) -> EveryLabel:
-        """Return candidates that know the versions of a solution and no other.
+        """Return candidates with the versions of a solution and no other (P-51).
 
         :param solution: what there is.
         """
         repository = Pinned(self.repository, solution.versions, self._pages)
-        return self.every_label(solution.environment, repository)
+        known = {
+            name: KnownVersion(version, "is in the lock")
+            for name, version in solution.versions.items()
+        }
+        context = ChoiceContext(known=KnownVersions(known))
+        return self.every_label(solution.environment, repository).within(context)
 
     def _solution(
         self,
@@ -173,6 +180,7 @@ class Solver:
             dependencies=request.dependencies,
         )
         resolution = resolve(asked, candidates, threads=self.threads)
+        candidates = candidates.within(resolution.context)
         return Solution(environment, resolution, candidates, tuple(more))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.opened import Opened
+    from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import Held
     from wheelfit.resolution.listing import Release
@@ -95,13 +96,13 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         tell_interruption(opened.environment, context.reporter)
         agreements: tuple[Held, ...] = ()
         if request.with_deps:
-            explanations, agreements, warnings = _together(request, opened)
+            explanations, candidates, agreements, warnings = _together(request, opened)
         else:
-            explanations = _apart(opened)
+            explanations, candidates = _apart(opened)
             warnings = list(_mixtures(explanations, opened))
         refused = None
         if request.require_accelerator:
-            refused = _missing_accelerator(explanations, opened, context.reporter)
+            refused = _missing_accelerator(explanations, candidates, context.reporter)
         present = [one.properties for one in explanations]
         return ExplainReport(
             opened.machine,
@@ -129,8 +130,8 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
     overviews = []
     with open_for_choice(request, context, changes=False) as opened:
         tell_interruption(opened.environment, context.reporter)
-        for release in _releases(opened):
-            metadata = metadata_of(opened.candidates, release)
+        for candidates, release in _releases(opened):
+            metadata = metadata_of(candidates, release)
             machines = onlookers(
                 metadata.document,
                 opened.environment.target(),
@@ -138,7 +139,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
                 context.reporter,
                 rocm_same_major=request.rocm_compat == "same-major",
             )
-            overviews.append(overview_of(opened.candidates, release, metadata, machines))
+            overviews.append(overview_of(candidates, release, metadata, machines))
     return OverviewReport(tuple(overviews))
 
 
@@ -164,27 +165,27 @@ def _check(request: ExplainRequest) -> None:
         )
 
 
-def _apart(opened: Opened) -> list[Explanation]:
+def _apart(opened: Opened) -> tuple[list[Explanation], Candidates]:
+    """Return an explanation of each project by itself, and the candidates to explain it."""
     from wheelfit.resolution.explain import explain_project, explain_release
 
     constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)
-    given = [
-        explain_release(opened.candidates, wheel.name, wheel.version)
-        for wheel in _given(opened, wheels)
-    ]
-    return given + [
-        explain_project(
-            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
-        )
+    candidates = opened.candidates
+    explanations = []
+    for candidates, wheel in _given(opened, wheels):
+        explanations.append(explain_release(candidates, wheel.name, wheel.version))
+    explanations += [
+        explain_project(candidates, one, constraints=constraints, prereleases=opened.prereleases)
         for one in requirements
     ]
+    return explanations, candidates
 
 
 def _together(
     request: ExplainRequest, opened: Opened
-) -> tuple[list[Explanation], tuple[Held, ...], list[str]]:
-    """Return the explanations, the agreements and the warnings of a resolution."""
+) -> tuple[list[Explanation], Candidates, tuple[Held, ...], list[str]]:
+    """Return the explanations, candidates, agreements and warnings of a resolution."""
     from wheelfit.resolution.acceleration import unwished_libraries
     from wheelfit.resolution.cautions import about_mixture
     from wheelfit.resolution.explain import explain_choice
@@ -204,15 +205,16 @@ def _together(
         ),
         opened.candidates,
     )
-    preferences = opened.candidates.policy.preferences
+    candidates = opened.candidates.within(resolution.context)
+    preferences = candidates.policy.preferences
     # Of all together; a caution about one package stands in its explanation.
     cautions = (*about_mixture(resolution.held), *unwished_libraries(resolution, preferences))
     explanations = [
-        explain_choice(opened.candidates, pin.choice)
+        explain_choice(candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
         if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
     ]
-    return explanations, resolution.held, list(map(str, cautions))
+    return explanations, candidates, resolution.held, list(map(str, cautions))
 
 
 def _mixtures(explanations: Iterable[Explanation], opened: Opened) -> Iterator[str]:
@@ -233,7 +235,7 @@ def _mixtures(explanations: Iterable[Explanation], opened: Opened) -> Iterator[s
 
 
 def _missing_accelerator(
-    explanations: Sequence[Explanation], opened: Opened, reporter: Reporter
+    explanations: Sequence[Explanation], candidates: Candidates, reporter: Reporter
 ) -> str | None:
     """Return why a build without an accelerator would be refused; None if none would be."""
     from wheelfit.operations.bounds import tell_unconcerned
@@ -246,7 +248,7 @@ def _missing_accelerator(
             one.chosen.label,
             one.properties,
             one.candidates,
-            opened.candidates,
+            candidates,
         )
         for one in explanations
         if one.version is not None and one.chosen is not None
@@ -279,15 +281,19 @@ def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requireme
     return wheels, others
 
 
-def _given(opened: Opened, wheels: Iterable[GivenWheel]) -> Iterator[WheelFilename]:
-    """Yield wheels that the user named, each as the only one of its project."""
+def _given(
+    opened: Opened, wheels: Iterable[GivenWheel]
+) -> Iterator[tuple[Candidates, WheelFilename]]:
+    """Yield wheels that the user named, each with candidates in which it is its project's only."""
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.sources.page import ProjectPage
 
+    candidates = opened.candidates
     for wheel in wheels:
         filename = parse_wheel_filename(wheel.file.filename)
-        opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
-        yield filename
+        page = ProjectPage(filename.name, (wheel.file,), "the request")
+        candidates = candidates.within(candidates.context.with_given(page))
+        yield candidates, filename
 
 
 def _asked(opened: Opened) -> list[Asked]:
@@ -301,18 +307,20 @@ def _asked(opened: Opened) -> list[Asked]:
     return [one for asked in wanted.requirements for one in replacements.instead(asked)]
 
 
-def _releases(opened: Opened) -> Iterator[Release]:
+def _releases(opened: Opened) -> Iterator[tuple[Candidates, Release]]:
     from wheelfit.errors import NoSolution
     from wheelfit.resolution.overview import newest_release
 
     constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)
-    for wheel in _given(opened, wheels):
-        listing = opened.candidates.listing(wheel.name)
+    candidates = opened.candidates
+    for candidates, wheel in _given(opened, wheels):
+        listing = candidates.listing(wheel.name)
         if listing is None or wheel.version not in listing.releases:  # pragma: no cover
             raise NoSolution(f"there is no {wheel.name} {wheel.version}")
-        yield listing.releases[wheel.version]
+        yield candidates, listing.releases[wheel.version]
     for one in requirements:
-        yield newest_release(
-            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
+        release = newest_release(
+            candidates, one, constraints=constraints, prereleases=opened.prereleases
         )
+        yield candidates, release

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context
     from wheelfit.operations.opened import Opened
+    from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolution import Resolution
 
@@ -84,11 +85,12 @@ def _decide(request: InstallRequest, opened: Opened) -> Decided:
     from wheelfit.resolution.resolver import resolve
 
     present = Present.of(opened)
-    opened.candidates.hold_on_to(_held(request, opened, present))
     resolution = resolve(_request(request, opened, present), opened.candidates)
     resolution = _as_requested_before(request, opened, present, resolution)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
-    return decided(planned, resolution, present, opened, _agreed(request, opened, present))
+    candidates = opened.candidates.within(resolution.context)
+    agreed = _agreed(request, opened, present, candidates)
+    return decided(planned, resolution, present, opened, agreed)
 
 
 def _request(request: InstallRequest, opened: Opened, present: Present) -> Request:
@@ -118,6 +120,7 @@ def _request(request: InstallRequest, opened: Opened, present: Present) -> Reque
             for name, entry in staying.items()
             if entry.label is not None and name not in again
         },
+        preferred_builds=_held(request, opened, present),
         installed={name: entry.present() for name, entry in staying.items()},
         around={name: entry.present() for name, entry in there.items()},
         there={name: entry.version for name, entry in there.items()},
@@ -184,7 +187,7 @@ def _held(
 
 
 def _agreed(
-    request: InstallRequest, opened: Opened, present: Present
+    request: InstallRequest, opened: Opened, present: Present, candidates: Candidates
 ) -> Callable[[VariantChange], bool]:
     """Return what tells whether the user asked for a change of variant.
 
@@ -193,7 +196,7 @@ def _agreed(
     """
     misfits = present.misfits if request.refit else {}
     named = _named(opened)
-    labels = opened.candidates.policy.preferences.labels
+    labels = candidates.policy.preferences.labels
 
     def agreed(change: VariantChange) -> bool:
         name = change.old.name
@@ -202,17 +205,17 @@ def _agreed(
             or change.new.is_given
             or name in misfits
             or name in labels
-            or (name in named and (request.force_reinstall or _is_unwanted(change, opened)))
+            or (name in named and (request.force_reinstall or _is_unwanted(change, candidates)))
         )
 
     return agreed
 
 
-def _is_unwanted(change: VariantChange, opened: Opened) -> bool:
+def _is_unwanted(change: VariantChange, candidates: Candidates) -> bool:
     """Tell whether the wishes of the user rule out the installed build."""
     from wheelfit.core.support import Support, namespaces_used
 
-    old, candidates = change.old, opened.candidates
+    old = change.old
     preferences = candidates.policy.preferences
     if old.label is None:
         support = Support()

@@ -98,7 +98,6 @@ def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> 
 
     present = Present.of(ground)
     held = _held(request, present)
-    choosing.candidates.hold_on_to(held)
     staying = None
     if not (request.refit or request.inexact):
         staying = spared(present.installed, ground.environment.interpreter.environment)
@@ -114,7 +113,8 @@ def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> 
 
     there = by_name(present.installed)
     taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
-    resolution = choosing.select(installed=taking_part, only=only).resolution()
+    selection = choosing.select(installed=taking_part, only=only, preferred_builds=held)
+    resolution = selection.resolution()
     planned = plan_sync(resolution, present.installed, spared=staying)
     labels = choosing.candidates.policy.preferences.labels
     misfits = present.misfits if request.refit else {}

@@ -63,6 +63,7 @@ def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Ac
     :param candidates: what there is, and by what it was chosen.
     :raises NetworkError: a source cannot be read.
     """
+    candidates = candidates.within(resolution.context)
     for pin in resolution.pins:
         found = acceleration_of(
             pin.name,

@@ -167,7 +167,7 @@ def _superseded(
 
 def alone(
     resolution: Resolution,
-    again: Callable[[], Resolution],
+    again: Callable[[Candidates], Resolution],
     candidates: Candidates,
     around: Mapping[NormalizedName, Present],
 ) -> Resolution:
@@ -177,7 +177,7 @@ def alone(
     asked for it, that is also what the family's name gets.
 
     :param resolution: what was resolved.
-    :param again: resolves once more.
+    :param again: resolves once more, from other candidates.
     :param candidates: what there is to choose from.
     :param around: what is installed.
     :raises NoSolution: two members are needed by their names, or the one that is needed does
@@ -185,15 +185,20 @@ def alone(
     """
     if not candidates.is_for_one_machine:
         return resolution
-    while (clash := next(_clashes(resolution, candidates, around), None)) is not None:
+    while True:
+        chosen_by = candidates.within(resolution.context)
+        clash = next(_clashes(resolution, chosen_by, around), None)
+        if clash is None:
+            return replace(resolution, leaving=_superseded(resolution, around, chosen_by))
         asked = _asked_by_name(clash, resolution, around)
-        if len(asked) != 1 or not _only(clash, asked[0], candidates):
+        others = _others(clash, asked[0], candidates) if len(asked) == 1 else {}
+        if not others:
             raise _refusal(clash)
+        candidates = candidates.within(candidates.context.without(others))
         try:
-            resolution = again()
+            resolution = again(candidates)
         except NoFit as error:
             raise _refusal(clash, error.message) from None
-    return replace(resolution, leaving=_superseded(resolution, around, candidates))
 
 
 def _clashes(
@@ -223,22 +228,20 @@ def _asked_by_name(
     return [name for name in clash.members if name in needed and name != own]
 
 
-def _only(clash: _Clash, member: NormalizedName, candidates: Candidates) -> bool:
-    """Reject all of a family but one member; tell whether there was anything to reject."""
+def _others(clash: _Clash, member: NormalizedName, candidates: Candidates) -> dict[str, str]:
+    """Return the wheels of a family that are not of one member, with the reason to exclude them."""
     listing = candidates.listing(clash.family.name)
     if listing is None:  # pragma: no cover - it was resolved
-        return False
-    rejected = False
+        return {}
+    others = {}
     for version, release in listing.releases.items():
         labels = {
             one.label for one in clash.family.members_of(version) if one.distribution == member
         }
         for wheel in release.wheels:
-            if wheel.filename.label in labels or candidates.is_rejected(wheel.filename):
-                continue
-            candidates.reject(wheel.filename, f"{member} is needed too, and owns the same files")
-            rejected = True
-    return rejected
+            if wheel.filename.label not in labels and not candidates.is_rejected(wheel.filename):
+                others[wheel.filename.text] = f"{member} is needed too, and owns the same files"
+    return others
 
 
 def _refusal(clash: _Clash, why: str = "") -> NoSolution:

@@ -7,10 +7,11 @@ that occur in wheels whose tags fit (P-22).
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.agreements import AGREEMENTS, turned
@@ -23,13 +24,15 @@ from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, MetadataDisagreement
 from wheelfit.resolution.cautions import about_choice
+from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import (
     MetadataPolicy,
     ReleaseMetadata,
-    obtain,
+    decide_source,
+    read_each_source,
     strictly,
 )
 from wheelfit.sources.urls import redact
@@ -37,12 +40,13 @@ from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
 
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.agreements import Agreed, Agreement
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.bridges import Family
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
@@ -78,21 +82,44 @@ class ChoicePolicy:
         return tuple(one for one in self.agreements if one.name not in self.mixed)
 
 
+_Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
+"""A project, the files of it that the user named, and how often its files were read anew."""
+
+
+class _Memory:
+    """What was read from the sources and found out about wheels, the same in every context.
+
+    Each entry has all that decides it in its key, so entries are added and never replaced.
+    """
+
+    def __init__(self) -> None:
+        self.listings: Once[_Edition, Listing | None] = Once()
+        self.variants: Once[tuple[_Edition, Version], Mapping[str, ReleaseMetadata]] = Once()
+        self.cores: Once[tuple[_Edition, str], CoreMetadata] = Once()
+        self.fit: dict[str, CoreMetadata] = {}
+        self.renewals: dict[NormalizedName, int] = {}
+        self.rejected: dict[NormalizedName, dict[str, str]] = {}
+        """Wheels that turned out unusable: reason by file name, by project."""
+        self.unsound: dict[str, Degradation] = {}
+
+
 class Candidates:
-    """Answer which wheels fit; remember every answer.
+    """The wheels of one repository for one target, each with a verdict on whether it fits.
 
-    Every method may be called from several threads at once.
+    All verdicts belong to one `ChoiceContext`, which never changes; `within` returns candidates
+    for another one. What was read is shared by all of them. Methods are safe to call from several
+    threads.
 
-    :param repository: where to look and read.
-    :param target: the Python that will run what is chosen.
-    :param machine: who says what the target supports; None: only the user's lists do.
+    :param repository: lists projects and reads files.
+    :param target: the Python that runs the chosen wheels.
+    :param machine: detects what the target supports; None: only ``user_lists`` counts.
     :param policy: what the user decided.
-    :param user_lists: a host file; it answers before the machine (P-44).
-    :param plugins: who asks plugins that are trusted; default: nobody (P-14, P-15).
+    :param user_lists: a host file; it comes before ``machine`` (P-44).
+    :param plugins: asks trusted plugins; default: none is asked (P-14, P-15).
     """
 
     is_for_one_machine = True
-    """Whether what is chosen shall be together in one environment."""
+    """Whether everything chosen must go together in one environment."""
 
     def __init__(
         self,
@@ -107,39 +134,45 @@ class Candidates:
         self.repository = repository
         self.target = target
         self.policy = policy
+        self.context = ChoiceContext()
+        """The circumstances of every verdict."""
         self._machine = machine
         self._user_lists = user_lists
         self._plugins = plugins
         self._asking = RLock()
-        self._given: dict[NormalizedName, ProjectPage] = {}
-        self._rejected: dict[str, str] = {}
-        self._unsound: dict[str, Degradation] = {}
-        self._known = KnownVersions(policy.providers.abi_versions, is_open=True)
-        self._agreed: tuple[Agreed, ...] = ()
-        self._installed: dict[NormalizedName, tuple[Label, PropertySet]] = {}
-        self._listings: Once[NormalizedName, Listing | None] = Once()
-        self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
-        self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
-        self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
-        self._cores: Once[str, CoreMetadata] = Once()
-        self._fit: dict[str, CoreMetadata] = {}
+        self._memory = _Memory()
+        self._open()
+
+    def _open(self) -> None:
+        """Begin the caches of one context."""
+        self._derived: Self | None = None  # the last one, which is mostly asked for again
+        self._variants: Once[tuple[_Edition, Version], ReleaseMetadata] = Once()
+        self._offers: Once[_Edition, tuple[PropertySet, ...]] = Once()
+        self._choices: Once[tuple[_Edition, Version, int], ReleaseChoice] = Once()
+
+    def within(self, context: ChoiceContext) -> Self:
+        """Return the same candidates in other circumstances.
+
+        :param context: replaces the present one.
+        """
+        if context == self.context:
+            return self
+        derived = self._derived
+        if derived is None or derived.context != context:
+            derived = copy(self)
+            derived.context = context
+            derived._open()  # noqa: SLF001 - of the same class
+            self._derived = derived
+        return derived
 
     # --- listings -----------------------------------------------------------------
 
-    def give(self, page: ProjectPage) -> None:
-        """Let some files stand for a whole project, whatever the sources list (F-125).
-
-        :param page: the files; the repository must be able to read them.
-        """
-        self._given[page.name] = page
-        self._listings.forget(page.name)
-
     def listing(self, name: NormalizedName) -> Listing | None:
-        """Return what is listed of a project; None when nobody knows it.
+        """Return what is listed of a project; None if no source has it.
 
         :raises NetworkError: a source cannot be read.
         """
-        return self._listings.get(name, lambda: self._list(name))
+        return self._memory.listings.get(self._edition(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> Family | None:
         """Return the family whose members stand for a project; None of anything else.
@@ -151,20 +184,17 @@ class Candidates:
         return None if listing is None else listing.bridge
 
     def look_again(self, name: NormalizedName) -> None:
-        """Forget everything about a project whose files are not what they were.
+        """Read a project anew because its files changed, in every context.
 
         :param name: of the project.
         """
-        self._listings.forget(name)
-        self._offers.forget(name)
-        self._choices, self._variants, self._cores = Once(), Once(), Once()
+        self._memory.renewals[name] = self._memory.renewals.get(name, 0) + 1
 
-    def is_given(self, name: NormalizedName) -> bool:
-        """Tell whether the user's own files stand for the project."""
-        return name in self._given
+    def _edition(self, name: NormalizedName) -> _Edition:
+        return name, self.context.given.get(name), self._memory.renewals.get(name, 0)
 
     def _list(self, name: NormalizedName) -> Listing | None:
-        given = self._given.get(name)
+        given = self.context.given.get(name)
         page = given or self.repository.project(name)
         if page is None:
             return None
@@ -173,44 +203,23 @@ class Candidates:
 
     # --- choosing -------------------------------------------------------------------
 
-    def suppose(self, known: KnownVersions) -> None:
-        """Let builds for versions of other packages be judged by what is known (P-51).
-
-        :param known: the versions; by default none, and all are still to be chosen.
-        """
-        if known != self._known:
-            self._known = known
-            self._choices = Once()
-
-    def hold_on_to(self, installed: Mapping[NormalizedName, tuple[Label, PropertySet]]) -> None:
-        """Take, of every release where it fits, the build that is installed.
-
-        :param installed: labels by project, with what they declare; default: none, and the
-            best is taken.
-        """
-        if installed != self._installed:
-            self._installed = dict(installed)
-            self._choices = Once()
-
-    def agree(self, agreed: Sequence[Agreed]) -> None:
-        """Take no wheel that does not go with what the environment agrees on.
-
-        :param agreed: the values, of each agreement one at most; those before are forgotten.
-        """
-        if tuple(agreed) != self._agreed:
-            self._agreed = tuple(agreed)
-            self._choices = Once()
+    @property
+    def known(self) -> KnownVersions:
+        """The versions by which builds for other packages are judged (P-51)."""
+        if self.context.known is not None:
+            return self.context.known
+        return KnownVersions(self.policy.providers.abi_versions, is_open=True)
 
     def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
-        """Return why a build does not go with what is agreed on; None when it does.
+        """Return why a build does not have the values agreed on; None if it does.
 
         :param properties: what its label declares.
-        :param is_installed: whether it is there already.
+        :param is_installed: whether it is installed already.
         """
-        for one in self._agreed:
-            if is_installed and one.spares_installed:
+        for agreed in self.context.agreed:
+            if is_installed and agreed.spares_installed:
                 continue
-            objection = one.objection(properties)
+            objection = agreed.objection(properties)
             if objection is not None:
                 return objection
         return None
@@ -221,9 +230,8 @@ class Candidates:
         :raises KeyError: the release is not listed.
         :raises NetworkError: a source cannot be read.
         """
-        return self._choices.get(
-            (name, version), lambda: self._choose(name, version, self._known, {})
-        )
+        key = self._edition(name), version, len(self._memory.rejected.get(name, ()))
+        return self._choices.get(key, lambda: self._choose(name, version))
 
     def usable(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         """Return the same once the core metadata of the chosen wheel has been read too.
@@ -236,18 +244,8 @@ class Candidates:
         """
         while True:
             choice = self.choice(name, version)
-            wheel = choice.chosen
-            if wheel is None:
+            if choice.chosen is None or self._is_fit(choice.chosen):
                 return choice
-            reason = self._unfit(wheel)
-            if reason is None:
-                return choice
-            self.reject(wheel.filename, reason)
-
-    @property
-    def known(self) -> KnownVersions:
-        """The versions by which builds for other packages are judged (P-51)."""
-        return self._known
 
     def wheel_of(self, name: NormalizedName, version: Version, label: Label | None) -> Wheel | None:
         """Return the wheel to take if a label is taken, its core metadata read.
@@ -257,34 +255,28 @@ class Candidates:
         :raises NetworkError: a source cannot be read.
         """
         while True:
-            choice = self.choice(name, version)
-            wheel = choice.best_of(label)
-            reason = None if wheel is None else self._unfit(wheel)
-            if wheel is None or reason is None:
+            wheel = self.choice(name, version).best_of(label)
+            if wheel is None or self._is_fit(wheel):
                 return wheel
-            self.reject(wheel.filename, reason)
 
-    def settled(
-        self,
-        name: NormalizedName,
-        version: Version,
-        label: Label | None,
-        known: KnownVersions,
-    ) -> ReleaseChoice:
-        """Return the verdicts once the versions of everything else are known (F-111).
+    def settled(self, name: NormalizedName, version: Version, label: Label | None) -> ReleaseChoice:
+        """Return the verdicts on a release of which one label was taken (F-111).
 
-        :param label: the one that was taken; better ones that fit were given up.
-        :param known: all versions that are installed or chosen.
+        Better labels that fit count as given up.
+
+        :param label: the one that was taken; None for the plain wheel.
         """
+        choice = self.choice(name, version)
         given_up: dict[str, str] = {}
-        choice = self._choose(name, version, known, given_up)
         for verdict in choice.selection.verdicts:
             if verdict.verdict == "rejected" or verdict.filename.label == label:
                 break
             given_up[verdict.filename.text] = (
                 "given up (P-55): what it needs cannot be had together with the rest"
             )
-        return self._choose(name, version, known, given_up) if given_up else choice
+        if not given_up:
+            return choice
+        return self.within(self.context.without(given_up)).choice(name, version)
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel (F-95: only of the one that is chosen).
@@ -294,33 +286,28 @@ class Candidates:
         :raises NetworkError: it cannot be read.
         """
         text = wheel.filename.text  # F-112: per file, so that labels never share it
-        return self._cores.get(
-            text, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+        return self._memory.cores.get(
+            (self._edition(wheel.filename.name), text),
+            lambda: read_metadata(self.repository.metadata(wheel.file), text),
         )
 
     def reject(self, filename: WheelFilename, reason: str) -> None:
-        """Take a wheel out of the choice for good; ask again and the next one is chosen.
+        """Reject a wheel that turned out unusable when it was read, in every context.
+
+        The next choice of its release takes the next wheel.
 
         :param filename: a wheel that was chosen.
-        :param reason: a clause without a final full stop.
+        :param reason: a clause without a final full stop; the first one given for a wheel counts.
         """
-        self._rejected[filename.text] = reason
-        self._choices.forget((filename.name, filename.version))
+        self._memory.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
 
     def is_rejected(self, filename: WheelFilename) -> bool:
-        """Tell whether a wheel was taken out of the choice.
+        """Return whether a wheel turned out unusable or is excluded.
 
         :param filename: the wheel.
         """
-        return filename.text in self._rejected
-
-    def restore(self, filename: WheelFilename) -> None:
-        """Take back that a wheel was rejected.
-
-        :param filename: the wheel.
-        """
-        self._rejected.pop(filename.text, None)
-        self._choices.forget((filename.name, filename.version))
+        rejected = self._memory.rejected.get(filename.name, {})
+        return filename.text in rejected or filename.text in self.context.excluded
 
     def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
         """Hold the document inside a downloaded wheel against what it was chosen by (F-93).
@@ -366,7 +353,7 @@ class Candidates:
 
         :param document: whose providers count.
         :param namespaces: whom to ask about; nobody else is asked (P-22).
-        :param known: versions that builds may be made for; default: what is supposed.
+        :param known: versions that builds may be made for; default: those of the context.
         """
         with self._asking:  # a detector need not expect two threads at once
             return support_for(
@@ -376,7 +363,7 @@ class Candidates:
                 user_lists=self._user_lists,
                 policy=self.policy.providers,
                 namespaces=namespaces,
-                known=self._known if known is None else known,
+                known=self.known if known is None else known,
                 plugins=self._plugins,
             )
 
@@ -387,24 +374,18 @@ class Candidates:
         """
         return about_choice(choice, self.policy.preferences)
 
-    def _choose(
-        self,
-        name: NormalizedName,
-        version: Version,
-        known: KnownVersions,
-        given_up: Mapping[str, str],
-    ) -> ReleaseChoice:
+    def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         listing = self.listing(name)
         if listing is None:
             raise KeyError(name)
         release = listing.releases[version]
-        rejections = {**self._first_sight(release), **given_up}
+        rejections = self._first_sight(release)
         metadata, support = ReleaseMetadata(), None
         # F-90, steps 1 to 4.
         wheels = self._variant_wheels(release, rejections)
         if wheels:
             metadata = self._metadata_of(release, wheels)
-            support = self._ask(metadata, wheels, known)
+            support = self._ask(metadata, wheels)
         # Steps 5 to 8.
         judge = partial(
             select,
@@ -413,7 +394,7 @@ class Candidates:
             support=support,
             tags=self.target.tags,
             preferences=self.applying(name, metadata.document),
-            installed=self._held(name, metadata.document),
+            installed=self._preferred_label(name, metadata.document),
         )
         later = self._built_here(release, rejections)
         selection = judge(extra_rejections={**metadata.rejections, **rejections, **later})
@@ -425,7 +406,7 @@ class Candidates:
         apart = self._apart(selection)
         if apart:
             selection = judge(extra_rejections={**metadata.rejections, **rejections, **apart})
-        unsound = [self._unsound.get(wheel.filename.text) for wheel in release.wheels]
+        unsound = [self._memory.unsound.get(wheel.filename.text) for wheel in release.wheels]
         degradations = (*metadata.degradations, *filter(None, unsound))
         line = in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
@@ -455,15 +436,17 @@ class Candidates:
             and wheel.filename.text not in rejections
         }
 
-    def _held(self, name: NormalizedName, document: VariantDocument | None) -> Label | None:
-        """Return the label of a release that stands for the installed build, if any does.
+    def _preferred_label(
+        self, name: NormalizedName, document: VariantDocument | None
+    ) -> Label | None:
+        """Return the label of a release that stands for the preferred build, if any does.
 
         It is called the same, and is for the same CUDA; else it has the same properties.
         """
-        held = self._installed.get(name)
-        if held is None or document is None:
+        preferred = self.context.preferred_builds.get(name)
+        if preferred is None or document is None:
             return None
-        label, properties = held
+        label, properties = preferred
         same = document.variants.get(label)
         if not properties:  # nobody knows for what it is
             return label
@@ -473,7 +456,7 @@ class Candidates:
 
     def _apart(self, selection: Selection) -> dict[str, str]:
         """Return which wheels would fit, but not together with the others, with the reason."""
-        if not self._agreed:
+        if not self.context.agreed:
             return {}
         found: dict[str, str] = {}
         for verdict in selection.verdicts:
@@ -485,17 +468,14 @@ class Candidates:
         return found
 
     def _first_sight(self, release: Release) -> dict[str, str]:
-        """Return why wheels are out, before variants are looked at (F-94)."""
-        rejections: dict[str, str] = {}
-        all_yanked = release.is_yanked  # asked once, for it looks at every wheel
-        for wheel in release.wheels:
-            text = wheel.filename.text
-            if text in self._rejected:
-                rejections[text] = self._rejected[text]
-            elif wheel.rejection is not None and wheel.rejection is not NO_TAG:
-                rejections[text] = wheel.rejection
-            elif wheel.is_yanked and not all_yanked:
-                rejections[text] = _yanked(wheel.file)
+        """Return why wheels are out before variants are looked at (F-94)."""
+        rejected = {**self.context.excluded, **self._memory.rejected.get(release.name, {})}
+        rejections = _by_entry(release)
+        rejections.update(
+            (wheel.filename.text, rejected[wheel.filename.text])
+            for wheel in release.wheels
+            if wheel.filename.text in rejected
+        )
         return rejections
 
     def applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
@@ -522,7 +502,7 @@ class Candidates:
         :param name: the project.
         :raises NetworkError: a source cannot be read.
         """
-        return self._offers.get(name, lambda: self._newest_variants(name))
+        return self._offers.get(self._edition(name), lambda: self._newest_variants(name))
 
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return what the newest release with variants offers.
@@ -531,7 +511,7 @@ class Candidates:
         """
         listing = self.listing(name)
         for release in () if listing is None else listing.releases.values():
-            wheels = self._variant_wheels(release, self._first_sight(release))
+            wheels = self._variant_wheels(release, _by_entry(release))
             if wheels and not release.is_yanked:
                 metadata = self._metadata_of(release, wheels)
                 return () if metadata.document is None else (*metadata.document.variants.values(),)
@@ -548,10 +528,11 @@ class Candidates:
         return self._metadata_of(release, wheels).document if release and wheels else None
 
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
-        return self._variants.get(
-            (release.name, release.version),
-            lambda: obtain(release, wheels, self.repository, self.policy.metadata, self._fits),
+        key = self._edition(release.name), release.version
+        found = self._memory.variants.get(
+            key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
+        return self._variants.get(key, lambda: decide_source(found, wheels, self._fits))
 
     def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
         """Return the variant wheels that are still in, best tags first."""
@@ -571,21 +552,26 @@ class Candidates:
                 ranked.append((rank, wheel.filename.text, wheel))
         return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
 
-    def _ask(
-        self, metadata: ReleaseMetadata, wheels: Sequence[Wheel], known: KnownVersions
-    ) -> Support | None:
+    def _ask(self, metadata: ReleaseMetadata, wheels: Sequence[Wheel]) -> Support | None:
         if metadata.document is None:
             return None
         variants = metadata.document.variants
         labels = {wheel.filename.label for wheel in wheels}
         used = [properties for label, properties in variants.items() if label in labels]
-        return self.support_of(metadata.document, namespaces_used(used), known)  # P-22
+        return self.support_of(metadata.document, namespaces_used(used))  # P-22
+
+    def _is_fit(self, wheel: Wheel) -> bool:
+        """Return whether the core metadata of a wheel lets it be chosen; if not, reject it."""
+        reason = self._unfit(wheel)
+        if reason is not None:
+            self.reject(wheel.filename, reason)
+        return reason is None
 
     def _unfit(self, wheel: Wheel) -> str | None:
         """Return why the core metadata of a wheel rules it out."""
         try:
             core = self.core_metadata(wheel)
-            if self._fit.get(wheel.filename.text) is core:
+            if self._memory.fit.get(wheel.filename.text) is core:
                 return None
             _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
         except (InvalidWheel, InvalidRequirement) as error:
@@ -600,12 +586,12 @@ class Candidates:
             python, prereleases=True
         ):
             return f"needs Python {core.requires_python}, this is {python}"
-        self._fit[filename.text] = core
+        self._memory.fit[filename.text] = core
         return None
 
     def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:
         """Return the reason; but a wheel that the user named is not passed over (F-125)."""
-        if self.is_given(wheel.filename.name):
+        if wheel.filename.name in self.context.given:
             raise InvalidWheel(
                 f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
             )
@@ -617,7 +603,7 @@ class Candidates:
         lost = Degradation("wheel", (filename.text,), code, reason, filename.text)
         if self.policy.metadata.strict:
             strictly(f"{filename.name} {filename.version}", [lost])
-        self._unsound[filename.text] = lost
+        self._memory.unsound[filename.text] = lost
 
     def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
         """Tell whether the target runs any of some wheels, by their document (F-127)."""
@@ -625,6 +611,18 @@ class Candidates:
         known = [properties for properties in found if properties is not None]
         support = self.support_of(document, namespaces_used(known))
         return any(support.refusal(properties) is None for properties in known)
+
+
+def _by_entry(release: Release) -> dict[str, str]:
+    """Return why wheels of a release are out by their listing entries alone (F-94)."""
+    rejections: dict[str, str] = {}
+    all_yanked = release.is_yanked  # asked once, for it looks at every wheel
+    for wheel in release.wheels:
+        if wheel.rejection is not None and wheel.rejection is not NO_TAG:
+            rejections[wheel.filename.text] = wheel.rejection
+        elif wheel.is_yanked and not all_yanked:
+            rejections[wheel.filename.text] = _yanked(wheel.file)
+    return rejections
 
 
 def _yanked(file: File) -> str:

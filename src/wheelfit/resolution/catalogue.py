@@ -96,10 +96,11 @@ class Catalogue:
         *,
         is_any_divided: bool = False,
     ) -> None:
+        self.candidates = candidates
+        """What the sources have."""
         self._floors = floors
         self._is_any_divided = is_any_divided
         self._request = request
-        self._candidates = candidates
         self._lookahead = lookahead
         self._kept: dict[NormalizedName, Present | None] = {}
         self._apart: dict[NormalizedName, Version] = {}
@@ -127,7 +128,7 @@ class Catalogue:
         """Return the versions that may turn out usable, newest first."""
         versions = self._versions.get(name)
         if versions is None:
-            listing = self._candidates.listing(name)
+            listing = self.candidates.listing(name)
             versions = () if listing is None else listing.possible()
             present = self.present(name)
             if present is not None and present.version not in versions:
@@ -142,7 +143,7 @@ class Catalogue:
         """Return the versions of which every possible wheel was yanked."""
         yanked = self._yanked.get(name)
         if yanked is None:
-            listing, kept = self._candidates.listing(name), self.kept(name)
+            listing, kept = self.candidates.listing(name), self.kept(name)
             yanked = self._yanked[name] = frozenset(
                 version
                 for version in (() if listing is None else listing.releases.yanked())
@@ -166,12 +167,12 @@ class Catalogue:
 
     def _favoured(self, name: NormalizedName) -> Version | None:
         """Return the release of a bridged family to begin with; None of anything else."""
-        if self._candidates.bridge(name) is None:
+        if self.candidates.bridge(name) is None:
             return None
         from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
 
         request = self._request
-        return favoured(self._candidates, name, request.installed, prereleases=request.prereleases)
+        return favoured(self.candidates, name, request.installed, prereleases=request.prereleases)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""
@@ -183,7 +184,7 @@ class Catalogue:
             self._tried[name, version] = True  # its builds are asked about one by one
             return True
         while True:
-            choice = self._candidates.usable(name, version)
+            choice = self.candidates.usable(name, version)
             wheel = choice.chosen
             if wheel is None or not self._is_foreign(wheel, choice.context()):
                 break
@@ -199,7 +200,7 @@ class Catalogue:
         if present is not None and present.version == version:
             is_open = self._is_any_divided and present.document is not None
             return is_open or is_bound(present.document, present.properties)
-        choice = self._candidates.choice(name, version)
+        choice = self.candidates.choice(name, version)
         if self._is_any_divided and len(choice.labels) > 1:
             return True
         document = choice.metadata.document
@@ -225,13 +226,13 @@ class Catalogue:
         if found is None or found.is_installed:
             return found is not None
         while True:
-            wheel = self._candidates.wheel_of(name, version, found.label)
+            wheel = self.candidates.wheel_of(name, version, found.label)
             if wheel is None or not self._is_foreign(wheel, found.context):
                 return wheel is not None
 
     def there(self, name: NormalizedName) -> Version | None:
         """Return the version that is installed, or that the user declares (P-57)."""
-        known = self._candidates.known.versions.get(name)
+        known = self.candidates.known.versions.get(name)
         return self._request.there.get(name) if known is None else known.version
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
@@ -304,7 +305,7 @@ class Catalogue:
         return builds[place]
 
     def _each_build(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
-        preferences, known = self._candidates.policy.preferences, self._candidates.known
+        preferences, known = self.candidates.policy.preferences, self.candidates.known
         present = self.present(name)
         installed: Label | None = None
         if present is not None and present.version == version:
@@ -320,10 +321,10 @@ class Catalogue:
                     known,
                     is_installed=True,
                 )
-            listing = self._candidates.listing(name)
+            listing = self.candidates.listing(name)
             if listing is None or version not in listing.releases:
                 return
-        choice = self._candidates.choice(name, version)
+        choice = self.candidates.choice(name, version)
         for build in builds_of_release(choice, preferences, known):
             if installed is None or build.label != installed:
                 yield build
@@ -348,7 +349,7 @@ class Catalogue:
     def _read_needs(
         self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
     ) -> tuple[list[Need], list[str]]:
-        environment = self._candidates.target.environment
+        environment = self.candidates.target.environment
         found: list[Need] = []
         ignored: list[str] = []
         for requirement in core.requires:
@@ -373,13 +374,13 @@ class Catalogue:
     def _keepable(self, name: NormalizedName) -> Present | None:
         present = self._request.installed.get(name)
         request = self._request
-        if present is None or self._candidates.is_given(name):
+        if present is None or name in self.candidates.context.given:
             return None
         if (request.upgrade and name in self._roots) or name in request.upgrade_only:
             return None
         reason = self._unwanted(present)
         if reason is None:
-            reason = self._candidates.objection(present.properties, is_installed=True)
+            reason = self.candidates.objection(present.properties, is_installed=True)
             if reason is not None:
                 self._apart[name] = present.version
         if reason is not None:
@@ -395,7 +396,7 @@ class Catalogue:
 
     def _unwanted(self, present: Present) -> str | None:
         """Return why an installed variant does not do any more (F-96)."""
-        preferences = self._candidates.policy.preferences
+        preferences = self.candidates.policy.preferences
         pinned = preferences.labels.get(present.name)
         if pinned is not None and pinned != present.label:
             return f"{pinned} is asked for"
@@ -403,13 +404,13 @@ class Catalogue:
             # Most of what is installed has no builds; only about what is named somebody is asked.
             if not preferences.require or present.name not in self._roots:
                 return None
-            return self._candidates.applying(present.name, None).objection(EMPTY, Support())
+            return self.candidates.applying(present.name, None).objection(EMPTY, Support())
         if not preferences.variants:
             return "plain wheels are asked for"
         support = self._support(present)
         if support is None:
             return None
-        preferences = self._candidates.applying(present.name, present.document)
+        preferences = self.candidates.applying(present.name, present.document)
         return support.refusal(present.properties) or preferences.objection(
             present.properties, support
         )
@@ -418,7 +419,7 @@ class Catalogue:
         if present.document is None:
             return None
         used = namespaces_used([present.properties])
-        return self._candidates.support_of(present.document, used)
+        return self.candidates.support_of(present.document, used)
 
     def _core(
         self, name: NormalizedName, version: Version
@@ -434,12 +435,12 @@ class Catalogue:
     def _core_of(
         self, name: NormalizedName, version: Version
     ) -> tuple[CoreMetadata, VariantContext, str]:
-        choice = self._candidates.usable(name, version)
+        choice = self.candidates.usable(name, version)
         wheel = choice.chosen
         if wheel is None:
             raise ValueError(name, version)  # the solver asks for usable releases only
         context = choice.context()
-        return self._candidates.core_metadata(wheel), context, context.label
+        return self.candidates.core_metadata(wheel), context, context.label
 
     def _core_of_build(
         self, name: NormalizedName, release: Version, place: int
@@ -449,10 +450,10 @@ class Catalogue:
             raise ValueError(name, release, place)  # the solver asks for what it was given
         if found.is_installed:
             return self._installed_core[name], found.context, found.context.label
-        wheel = self._candidates.wheel_of(name, release, found.label)
+        wheel = self.candidates.wheel_of(name, release, found.label)
         if wheel is None:
             raise ValueError(name, release, place)  # the solver asks for sound builds only
-        return self._candidates.core_metadata(wheel), found.context, found.context.label
+        return self.candidates.core_metadata(wheel), found.context, found.context.label
 
     def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
         """Yield what is needed: by the requirement, or by what the user says in its place."""
@@ -490,7 +491,7 @@ class Catalogue:
         """
         foreign = self._foreign(wheel, context)
         if foreign is not None:
-            self._candidates.reject(
+            self.candidates.reject(
                 wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
             )
         return foreign is not None
@@ -498,8 +499,8 @@ class Catalogue:
     def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
         if not self._request.dependencies:
             return None
-        environment = self._candidates.target.environment
-        for requirement in self._candidates.core_metadata(wheel).requires:
+        environment = self.candidates.target.environment
+        for requirement in self.candidates.core_metadata(wheel).requires:
             if requirement.url is None or self._is_given(requirement):
                 continue
             if self._replacements.concern(requirement.name):
@@ -510,8 +511,8 @@ class Catalogue:
         return None
 
     def _is_given(self, requirement: Requirement) -> bool:
-        listing = self._candidates.listing(requirement.name)
-        if listing is None or not self._candidates.is_given(requirement.name):
+        listing = self.candidates.listing(requirement.name)
+        if listing is None or requirement.name not in self.candidates.context.given:
             return False
         wanted = (requirement.url or "").partition("#")[0]
         return any(

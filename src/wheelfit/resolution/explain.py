@@ -211,7 +211,7 @@ def explain_project(
         if catalogue.is_usable(name, version):
             return _with_notes(explain_release(candidates, name, version), passed, listing)
         passed.append(candidates.choice(name, version).passed_over)
-    lack = Lack(candidates, catalogue, prereleases=prereleases)
+    lack = Lack(catalogue, prereleases=prereleases)
     if (unknown := lack.unknown_label(name, need.versions)) is not None:
         raise unknown
     members = need.versions.members(listing.releases)

@@ -2,8 +2,8 @@
 
 Nothing is asked of packages that agree anyway: first everything is chosen freely. Only where
 builds contradict each other in what is declared a requirement of the environment, it is chosen
-again with each value that occurs, and the sets that come out are compared. How a set is chosen,
-from indexes or from a lock, is the caller's business.
+again with each value that occurs, and the sets that come out are compared. How one set is chosen,
+from indexes or from a lock, is the caller's business, a `Choose`; everything else is done here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present
     from wheelfit_runtime.errors import WheelfitError
+
+
+Found = TypeVar("Found")
+"""A set as it was found, to whoever chooses it."""
 
 
 class Effort(Enum):
@@ -94,14 +98,16 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """Hold a set of builds, chosen while some values were agreed on."""
+class Attempt(Generic[Found]):
+    """A set of builds, chosen while some values were agreed on."""
 
     agreed: tuple[Agreed, ...]
     chosen: Mapping[NormalizedName, Chosen]
     """Everything that would be in the environment."""
     seen: Callable[[], Iterable[PropertySet]]
-    """Returns what the builds declare that were looked at and fit; ask before the next attempt."""
+    """Returns what the builds declare that were looked at and fit."""
+    found: Found
+    """The same set, as it was found."""
     effort: Effort = Effort.AS_NEW
     """How far the choice went."""
 
@@ -219,20 +225,32 @@ def held_by(
             )
 
 
-Try: TypeAlias = "Callable[[tuple[Agreed, ...], Effort], Attempt | Refused]"
+Choose: TypeAlias = "Callable[[tuple[Agreed, ...], Effort, Found | None], Attempt[Found] | Refused]"
+"""Chooses one set, from the values agreed on, the effort, and the set that was chosen freely;
+without any of them for that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Generic[Found]):
+    """A set of builds that agree, and on what."""
+
+    found: Found
+    """The set, as it was found."""
+    held: tuple[Held, ...]
+    """On what everything in the environment agrees, and what was given up for that."""
 
 
 def settle(
-    attempt: Try,
-    free: Attempt,
+    choose: Choose[Found],
     agreements: Sequence[Agreement],
+    binding: Sequence[Agreement],
     *,
     installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
     may_turn: Collection[NormalizedName] = (),
     efforts: Sequence[Effort] = tuple(Effort),
-) -> Settled:
-    """Return on what to agree, if anything must be, and what forced it.
+) -> Settled[Found]:
+    """Choose a set of builds that agree, and say what forced them.
 
     The best set has the fewest installed builds exchanged, then of what was named the fewest
     at an older version than freely, then the fewest packages that lose a feature, then of the
@@ -242,71 +260,71 @@ def settle(
     First no version may be older than freely. Where that gives a set that exchanges nothing
     and loses nothing, it is the best, and no history was looked at.
 
-    :param attempt: chooses a set while some values are agreed on, with some effort.
-    :param free: the set that was chosen freely.
-    :param agreements: what binds.
+    :param choose: chooses one set.
+    :param agreements: what may be agreed on.
+    :param binding: those of them that must be.
     :param installed: what is there.
     :param order: whose better build counts first; the others follow by name.
     :param may_turn: what may become a build for another value without being asked about.
     :param efforts: how far the caller can go, the least first.
     :raises NoConsistentSet: no value can be had.
+    :raises WheelfitError: nothing can be chosen, whatever is agreed on.
     """
-    return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result(efforts)
+    chosen = _chosen(choose((), Effort.ANY_VERSION, None))
+    settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn)
+    forced: dict[str, Forced] = {}
+    if settling.is_needed:
+        best = settling.best(efforts)
+        forced = {one.agreement.name: settling.forced(best, one) for one in best.agreed}
+        # Once more, so that every reason can say who decided.
+        agreed = (_decided_by(one, forced[one.agreement.name].by) for one in best.agreed)
+        chosen = _chosen(choose(tuple(agreed), best.effort, chosen.found))
+    held = held_by(chosen.chosen.values(), agreements, forced)
+    return Settled(chosen.found, tuple(held))
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """Hold on what to agree."""
-
-    agreed: tuple[Agreed, ...] = ()
-    """The values, with who decided; none: all agree by themselves."""
-    forced: Mapping[str, Forced] = field(default_factory=dict, hash=False)
-    """Why, by name of the agreement."""
-    effort: Effort = Effort.AS_NEW
-    """How far to go to find that set again."""
+def _chosen(found: Attempt[Found] | Refused) -> Attempt[Found]:
+    if isinstance(found, Refused):
+        raise found.why()
+    return found
 
 
 _MOST = 40
 """Attempts after which the best so far is good enough."""
 
 
-class _Settling:
+@dataclass(slots=True)
+class _Settling(Generic[Found]):
     """Try values, and compare what comes out."""
 
-    def __init__(
-        self,
-        attempt: Try,
-        free: Attempt,
-        agreements: Sequence[Agreement],
-        installed: Mapping[NormalizedName, Present],
-        order: tuple[NormalizedName, ...],
-        may_turn: Collection[NormalizedName],
-    ) -> None:
-        self._attempt = attempt
-        self._free = free
-        self._agreements = agreements
-        self._installed = installed
-        self._order = order
-        self._may_turn = may_turn
-        self._attempts = 0
-        self._effort = Effort.AS_NEW
-        self._found: list[Attempt] = []
-        self._refused: list[Refused] = []
+    _choose: Choose[Found]
+    _free: Attempt[Found]
+    _agreements: Sequence[Agreement]
+    _installed: Mapping[NormalizedName, Present]
+    _order: tuple[NormalizedName, ...]
+    _may_turn: Collection[NormalizedName]
+    _attempts: int = 0
+    _effort: Effort = Effort.AS_NEW
+    _found: list[Attempt[Found]] = field(default_factory=list)
+    _refused: list[Refused] = field(default_factory=list)
+    _sides: dict[str, frozenset[str]] = field(default_factory=dict)
+    _seen: dict[str, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         # What is mixed already is left so; what comes new goes with one of the sides.
-        staying = [one for one in free.chosen.values() if one.stays]
-        self._sides: dict[str, frozenset[str]] = {}
-        for agreement in agreements:
-            values = [agreement.values(one.properties) for one in staying]
+        staying = [one.properties for one in self._free.chosen.values() if one.stays]
+        installed = [present.properties for present in self._installed.values()]
+        for agreement in self._agreements:
+            values = [agreement.values(properties) for properties in staying]
             if common(values) == frozenset():
                 self._sides[agreement.name] = frozenset().union(*values)
-        self._seen: dict[str, set[str]] = {
-            one.name: {v for p in installed.values() for v in one.values(p.properties)}
-            for one in agreements
-        }
+            self._seen[agreement.name] = set().union(*map(agreement.values, installed))
 
-    def result(self, efforts: Sequence[Effort]) -> Settled:
-        if self._open(self._free) is None:
-            return Settled()
+    @property
+    def is_needed(self) -> bool:
+        return self._open(self._free) is not None
+
+    def best(self, efforts: Sequence[Effort]) -> Attempt[Found]:
         told: list[Refused] = []
         for effort in efforts:
             if effort is Effort.ANY_BUILD and self._found:
@@ -321,19 +339,14 @@ class _Settling:
                 break
         if not self._found:
             raise self._error(told)
-        best = self._best(self._found)
-        forced: dict[str, Forced] = {}
-        agreed: list[Agreed] = []
-        for one in best.agreed:
-            names, clauses = self._reasons(best, one)
-            forced[one.agreement.name] = Forced(names, clauses, self._changes(best, one))
-            because = f"because of {listed(names)}" if names else ""
-            agreed.append(replace(one, because=because))
-        return Settled(tuple(agreed), forced, best.effort)
+        return self._best(self._found)
+
+    def forced(self, best: Attempt[Found], agreed: Agreed) -> Forced:
+        return Forced(*self._reasons(best, agreed), self._changes(best, agreed))
 
     # --- trying ---------------------------------------------------------------------
 
-    def _open(self, found: Attempt) -> Agreement | None:
+    def _open(self, found: Attempt[Found]) -> Agreement | None:
         """Return the first agreement that does not hold in a set and is not decided yet."""
         decided = {one.agreement.name for one in found.agreed}
         for agreement in self._agreements:
@@ -341,7 +354,7 @@ class _Settling:
                 return agreement
         return None
 
-    def _holds(self, found: Attempt, agreement: Agreement) -> bool:
+    def _holds(self, found: Attempt[Found], agreement: Agreement) -> bool:
         sides = self._sides.get(agreement.name)
         values = {
             one.name: agreement.values(one.properties)
@@ -364,7 +377,7 @@ class _Settling:
             if name not in self._may_turn and present.properties:
                 yield name, agreement.values(present.properties)
 
-    def _explore(self, found: Attempt | Refused) -> None:
+    def _explore(self, found: Attempt[Found] | Refused) -> None:
         """Go from a set that does not agree to those that do."""
         if isinstance(found, Refused):
             self._refused.append(found)
@@ -384,18 +397,18 @@ class _Settling:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, spares_installed=sides is not None)
-            following = self._attempt((*found.agreed, agreed), self._effort)
+            following = self._choose((*found.agreed, agreed), self._effort, self._free.found)
             self._look_at(following)
             self._explore(following)
 
-    def _look_at(self, found: Attempt | Refused) -> None:
+    def _look_at(self, found: Attempt[Found] | Refused) -> None:
         for properties in set(found.seen()):
             for agreement in self._agreements:
                 self._seen[agreement.name] |= agreement.values(properties)
 
     # --- comparing ------------------------------------------------------------------
 
-    def _best(self, attempts: Sequence[Attempt]) -> Attempt:
+    def _best(self, attempts: Sequence[Attempt[Found]]) -> Attempt[Found]:
         others = sorted(name for name in self._free.chosen if name not in self._order)
         order = [*self._order, *others]
         newest: dict[NormalizedName, dict[Version, int]] = {}
@@ -403,7 +416,7 @@ class _Settling:
             versions = {one.chosen[name].version for one in attempts if name in one.chosen}
             newest[name] = {v: place for place, v in enumerate(sorted(versions, reverse=True))}
 
-        def key(one: Attempt) -> tuple[int, int, int, int, list[tuple[int, int]]]:
+        def key(one: Attempt[Found]) -> tuple[int, int, int, int, list[tuple[int, int]]]:
             each = [
                 (newest[name][one.chosen[name].version], one.chosen[name].place)
                 if name in one.chosen
@@ -423,7 +436,7 @@ class _Settling:
         )
         return min(higher, key=key)
 
-    def _exchanged(self, found: Attempt) -> list[NormalizedName]:
+    def _exchanged(self, found: Attempt[Found]) -> list[NormalizedName]:
         """Return what is installed and would be another build."""
         names = []
         for name, present in self._installed.items():
@@ -445,21 +458,21 @@ class _Settling:
         )
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
 
-    def _older_named(self, found: Attempt) -> list[NormalizedName]:
+    def _older_named(self, found: Attempt[Found]) -> list[NormalizedName]:
         """Return what was named and would be of an older version than freely."""
         return [name for name in self._older(found) if name in self._order]
 
-    def _older_rest(self, found: Attempt) -> list[NormalizedName]:
+    def _older_rest(self, found: Attempt[Found]) -> list[NormalizedName]:
         """Return what nobody named and would be of an older version than freely."""
         return [name for name in self._older(found) if name not in self._order]
 
-    def _older(self, found: Attempt) -> Iterator[NormalizedName]:
+    def _older(self, found: Attempt[Found]) -> Iterator[NormalizedName]:
         free = self._free.chosen
         for name, one in found.chosen.items():
             if name in free and one.version < free[name].version:
                 yield name
 
-    def _poorer(self, found: Attempt) -> list[NormalizedName]:
+    def _poorer(self, found: Attempt[Found]) -> list[NormalizedName]:
         """Return what would do without a feature that it has alone."""
         names = []
         for agreement in self._agreements:
@@ -474,7 +487,7 @@ class _Settling:
     # --- telling --------------------------------------------------------------------
 
     def _reasons(
-        self, best: Attempt, agreed: Agreed
+        self, best: Attempt[Found], agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return who made a value the best, and why in clauses."""
         for offers in (attrgetter("offers"), _beside):
@@ -486,7 +499,7 @@ class _Settling:
 
     def _bound(
         self,
-        best: Attempt,
+        best: Attempt[Found],
         agreed: Agreed,
         offers: Callable[[Chosen], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
@@ -516,7 +529,7 @@ class _Settling:
         free = (agreed.agreement.values(one.properties) for one in self._free.chosen.values())
         return frozenset().union(*free) - {agreed.value}
 
-    def _lead(self, best: Attempt, agreed: Agreed) -> tuple[list[NormalizedName], str]:
+    def _lead(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
         """Return in what the best set is better than the best of the other values."""
         others = [one for one in self._found if agreed.value != _value_of(one, agreed.agreement)]
         if not others:
@@ -542,7 +555,7 @@ class _Settling:
                 return [name], f"{name} has a better build for {agreed}"
         return [], f"{agreed} is higher than {other}"
 
-    def _changes(self, best: Attempt, agreed: Agreed) -> tuple[Change, ...]:
+    def _changes(self, best: Attempt[Found], agreed: Agreed) -> tuple[Change, ...]:
         """Return what gave way to a value, or to no other one that is agreed on."""
         changes = []
         for name, taken in sorted(best.chosen.items()):
@@ -594,7 +607,11 @@ class _Settling:
         )
 
 
-def _value_of(one: Attempt | Refused, agreement: Agreement) -> str | None:
+def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
+    return replace(agreed, because=f"because of {listed(names)}" if names else "")
+
+
+def _value_of(one: Attempt[Any] | Refused, agreement: Agreement) -> str | None:
     """Return on which value a set agrees because it was told to."""
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
 

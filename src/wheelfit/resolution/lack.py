@@ -42,13 +42,12 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
 class Lack:
     """Implement ``Knowledge``, and remember which releases to explain.
 
-    :param candidates: what there is.
     :param catalogue: what the solver was told.
     :param prereleases: whether pre-releases counted.
     """
 
-    def __init__(self, candidates: Candidates, catalogue: Catalogue, *, prereleases: bool) -> None:
-        self._candidates = candidates
+    def __init__(self, catalogue: Catalogue, *, prereleases: bool) -> None:
+        self._candidates = catalogue.candidates
         self._catalogue = catalogue
         self._prereleases = prereleases
         self._unfit: dict[tuple[NormalizedName, Version], None] = {}

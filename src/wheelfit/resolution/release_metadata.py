@@ -77,24 +77,30 @@ def obtain(
     wheels: Sequence[Wheel],
     repository: Repository,
     policy: MetadataPolicy = MetadataPolicy(),
-    fits: Callable[[VariantDocument, Sequence[Wheel]], bool] = lambda _document, _wheels: True,
 ) -> ReleaseMetadata:
-    """Return the metadata that decides among some wheels of a release.
+    """Return the metadata that decides among some wheels of a release on any target.
+
+    Parameters and errors are those of `read_each_source` and `decide_source`.
+    """
+    found = read_each_source(release, wheels, repository, policy)
+    return decide_source(found, wheels, lambda _document, _wheels: True)
+
+
+def read_each_source(
+    release: Release, wheels: Sequence[Wheel], repository: Repository, policy: MetadataPolicy
+) -> Mapping[str, ReleaseMetadata]:
+    """Return what each source of some wheels of a release says about them.
 
     :param release: the release with its index file, if it has one.
     :param wheels: its variant wheels whose tags fit, best tags first; only for these
         anything is read.
     :param repository: where to read.
     :param policy: how strict to be.
-    :param fits: tells whether the target runs any of some wheels by a document; asked only
-        where several sources have the release (F-127).
     :raises BadMetadata: something is bad, and the policy is strict.
-    :raises InconsistentDocuments: several sources have variants that fit, and contradict
-        each other (F-127).
     :raises WheelfitError: what the user named cannot be read (F-125).
     """
     sources = list(dict.fromkeys(wheel.file.source for wheel in wheels))
-    found = {
+    return {
         source: _of_one_source(
             replace(
                 release,
@@ -106,9 +112,6 @@ def obtain(
         )
         for source in sources
     }
-    if len(found) == 1:
-        return found[sources[0]]
-    return _of_several_sources(found, wheels, fits)
 
 
 def _of_one_source(
@@ -126,12 +129,22 @@ def _of_one_source(
     return metadata
 
 
-def _of_several_sources(
+def decide_source(
     found: Mapping[str, ReleaseMetadata],
     wheels: Sequence[Wheel],
     fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
 ) -> ReleaseMetadata:
-    """Let one source decide, or several that agree (F-127); never an order of our own."""
+    """Let one source decide, or several that agree (F-127); never an order of our own.
+
+    :param found: what each source says.
+    :param wheels: the variant wheels that are asked about.
+    :param fits: tells whether the target runs any of some wheels by a document; asked only
+        where several sources have the release.
+    :raises InconsistentDocuments: several sources have variants that fit, and contradict
+        each other.
+    """
+    if len(found) == 1:
+        return next(iter(found.values()))
     documents = {
         source: metadata.document
         for source, metadata in found.items()

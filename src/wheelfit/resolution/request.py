@@ -122,6 +122,11 @@ class Request:
     """Projects that are left out, whoever needs them."""
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
     """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
+    preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
+        default_factory=dict, hash=False
+    )
+    """The build to take of any release in which it fits, as the one that is installed: its
+    label, and what that declares."""
     installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
     """What is there and stays if it will do (F-96)."""
     around: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
+from wheelfit.resolution.choice_context import ChoiceContext
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -46,6 +47,29 @@ class Pin:
     """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
     core: CoreMetadata | None = field(default=None, repr=False)
     """The metadata by which it was resolved, wherever that lay; None when none was read."""
+
+    @classmethod
+    def of(cls, choice: ReleaseChoice, *, requested: bool) -> Pin:
+        """Return the chosen wheel of a release.
+
+        :param choice: the choice among its wheels; one was chosen.
+        :param requested: whether the user asked for it.
+        """
+        wheel = choice.chosen
+        if wheel is None:
+            raise ValueError(choice.release)
+        return cls(
+            choice.release.name,
+            wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
+            wheel.file,
+            wheel.filename,
+            choice,
+            choice.properties,
+            choice.context().properties,
+            reason=choice.reason,
+            requested=requested,
+            is_given=choice.release.is_given,
+        )
 
     @property
     def label(self) -> Label | None:
@@ -91,6 +115,8 @@ class Resolution:
     """Needs that are not met because of that, one sentence each."""
     leaving: frozenset[NormalizedName] = frozenset()
     """What is installed and must go, since something comes in its place by another name."""
+    context: ChoiceContext = field(default=ChoiceContext(), repr=False)
+    """The circumstances in which the wheels were chosen."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

@@ -18,7 +18,7 @@ from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, 
 from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.cautions import about_mixture
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
+from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.lookahead import Lookahead
 from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, is_long, steps, tell, tell_newest
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.joint_choice import Held, Settled
+    from wheelfit.resolution.choice_context import ChoiceContext
+    from wheelfit.resolution.joint_choice import Held
     from wheelfit.resolution.lack import Lack
     from wheelfit.resolution.proof import Step
-    from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present, Request
     from wheelfit.resolution.solver import Solved
-    from wheelfit_runtime.errors import WheelfitError
+    from wheelfit.sources.page import File
 
 
 def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:
     """Return wheels that meet a request.
 
-    Asking again costs only what changed: rejecting a wheel (`Candidates.reject`)
-    and resolving anew takes the next one (F-93).
+    Resolving again reads only what changed: after `Candidates.reject` the next wheel of that
+    release is taken (F-93).
 
     An upgrade never goes back behind what is installed, unless what is asked for demands it.
 
@@ -71,13 +71,14 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises NetworkError: a source cannot be read.
     """
     resolution = _not_back(request, candidates, threads)
-    if not any(candidates.bridge(pin.name) for pin in resolution.pins):
+    chosen_by = candidates.within(resolution.context)
+    if not any(chosen_by.bridge(pin.name) for pin in resolution.pins):
         return resolution
     from wheelfit.resolution.bridges import alone  # noqa: PLC0415 - start-up
 
     return alone(
         resolution,
-        lambda: _not_back(request, candidates, threads),
+        lambda narrowed: _not_back(request, narrowed, threads),
         candidates,
         request.around,
     )
@@ -89,7 +90,7 @@ def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolut
     What would go back stays as it is installed, and nothing below counts; where the needs cannot be
     met then, they demand the older release.
     """
-    resolution = _Resolving(request, candidates).resolve(threads)
+    resolution = _Resolving(request, candidates, threads).resolve()
     held: dict[NormalizedName, Pin] = {}
     while lower := _gone_back(request, candidates, resolution, held):
         held |= lower
@@ -99,10 +100,11 @@ def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolut
             resolution = _Resolving(
                 replace(request, upgrade=False, upgrade_only=upgraded),
                 candidates,
+                threads,
                 floors,
-            ).resolve(threads)
+            ).resolve()
         except NoFit:
-            return _Resolving(request, candidates).resolve(threads)
+            return _Resolving(request, candidates, threads).resolve()
     stays = {present.name: present for present in resolution.kept}
     notes = [
         f"{stays[name]} stays: it is newer than {pin.name} {pin.version}, the newest on offer that "
@@ -121,6 +123,7 @@ def _gone_back(
 ) -> dict[NormalizedName, Pin]:
     """Return what an upgrade would leave older than it is, though the user admits what it is."""
     found = {}
+    candidates = candidates.within(resolution.context)
     said = (*request.requirements, *request.constraints, *request.overrides)
     upgraded = _upgraded(request)
     for pin in resolution.pins:
@@ -158,14 +161,21 @@ class _Found(NamedTuple):
 
     solved: Solved
     catalogue: Catalogue
+    versions: Mapping[NormalizedName, Version]
 
+    def build(self, name: NormalizedName) -> ReleaseBuild | None:
+        """Return the build that was taken; None of a release that is not divided into builds."""
+        place = self.solved.builds.get(name)
+        if place is None:
+            return None
+        return self.catalogue.release_build(name, self.versions[name], place)
 
-class _Unsolved(NamedTuple):
-    """The proof that there is nothing, and what it is about."""
-
-    step: Step
-    catalogue: Catalogue
-    needs: Sequence[Need]
+    def kept(self, name: NormalizedName) -> Present | None:
+        """Return what is installed of a project if it stays as it is."""
+        present, build = self.catalogue.present(name), self.build(name)
+        if present is None or present.version != self.versions[name]:
+            return None
+        return present if build is None or build.is_installed else None
 
 
 class _Resolving:
@@ -173,6 +183,7 @@ class _Resolving:
 
     :param request: what is asked.
     :param candidates: what there is, and how to choose.
+    :param threads: how many questions to the sources travel at once.
     :param floors: versions below which a project has none, whatever is listed.
     """
 
@@ -180,13 +191,17 @@ class _Resolving:
         self,
         request: Request,
         candidates: Candidates,
+        threads: int,
         floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
     ) -> None:
-        self._candidates = candidates
+        self._request = request
+        self._target = candidates.target
+        self._policy = candidates.policy
+        self._threads = threads
         self._lowest = floors
         self._details: list[str] = []
         self._replacements = Replacements(
-            request.overrides, request.excluded, candidates.target.environment
+            request.overrides, request.excluded, self._target.environment
         )
         self._asked = [
             one
@@ -196,89 +211,22 @@ class _Resolving:
         ]
         self._limits = [asked for asked in request.constraints if self._applies(asked)]
         self._wheels = [*request.wheels, *_from_urls(self._asked)]
-        self._request = request
-        self._freely: Mapping[Package, Version] = {}
-
-    def resolve(self, threads: int) -> Resolution:
-        self._candidates.agree(())
         self._check_constraints()
-        self._give()
-        roots = self._roots()
-        self._check_hashes(need.package.name for need in roots)
-        self._candidates.suppose(self._fixed(roots))
-        found = self._solve((), roots, threads)
-        if isinstance(found, _Unsolved):
-            raise self._explained(found.step, found.catalogue, roots)
-        self._freely = found.solved.versions
-        settled = self._settled_on(found, roots, threads)
-        if settled.agreed:
-            # Once more, so that every reason can say who decided.
-            found = self._solve(settled.agreed, roots, threads, settled.effort)
-            if isinstance(found, _Unsolved):
-                raise self._explained(found.step, found.catalogue, found.needs)
-        chosen = self._attempt(settled.agreed, found).chosen.values()
-        held = tuple(held_by(chosen, self._candidates.policy.agreements, settled.forced))
-        return self._resolution(found.solved, found.catalogue, roots, held)
+        context = candidates.context.with_given(*self._given())
+        context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
+        self._check_given(candidates.within(context))
+        self._roots = self._needed()
+        self._candidates = candidates.within(replace(context, known=self._fixed(context)))
 
-    def _solve(
-        self,
-        agreed: Sequence[Agreed],
-        roots: Sequence[Need],
-        threads: int,
-        effort: Effort = Effort.ANY_VERSION,
-    ) -> _Found | _Unsolved:
-        """Solve while some values are agreed on.
-
-        :param effort: how far to go.
-        :raises NoSolution: the search takes too long.
-        """
-        self._candidates.agree(agreed)
-        needs = [*roots, *self._exchanged(roots)]
-        floors = dict(self._lowest)
-        if effort is Effort.AS_NEW:
-            for package, version in self._freely.items():
-                floors[package.name] = max(version, floors.get(package.name, version))
-        prereleases = self._request.prereleases
-        with Lookahead(
-            self._candidates,
-            threads=threads,
-            prereleases=prereleases,
-            preferred=self._request.preferred,
-        ) as lookahead:
-            catalogue = Catalogue(
-                self._request,
-                self._candidates,
-                lookahead,
-                roots,
-                floors,
-                is_any_divided=effort is Effort.ANY_BUILD,
-            )
-            try:
-                solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
-            except Unsolvable as error:
-                return _Unsolved(error.step, catalogue, needs)
-            except Exhausted as error:
-                raise NoSolution(
-                    "no solution was found within a reasonable number of steps",
-                    note=str(error),
-                    hint="narrow the request, for instance by pinning a project to a version",
-                ) from None
-        return _Found(solved, catalogue)
-
-    # --- agreeing ---------------------------------------------------------------------
-
-    def _settled_on(self, found: _Found, roots: Sequence[Need], threads: int) -> Settled:
-        """Return what is to be agreed on so that all builds go with each other.
-
-        :raises NoConsistentSet: there is no such set.
-        """
-        named = tuple(dict.fromkeys(need.package.name for need in roots))
+    def resolve(self) -> Resolution:
+        named = tuple(dict.fromkeys(need.package.name for need in self._roots))
+        self._check_hashes(named)
         may_turn = {*named, *self._request.upgrade_only}
         try:
-            return settle(
-                lambda agreed, effort: self._attempted(agreed, roots, threads, effort),
-                self._attempt((), found),
-                self._candidates.policy.binding,
+            settled = settle(
+                self._choose,
+                self._policy.agreements,
+                self._policy.binding,
                 installed=self._request.around,
                 order=named,
                 may_turn=may_turn,
@@ -294,82 +242,103 @@ class _Resolving:
                 options = " ".join(f"-P {name}" for name in stuck)
                 error.hint = f"{options} looks at other versions of what is installed; {error.hint}"
             raise
+        return self._resolution(settled.found, settled.held)
+
+    # --- choosing one set -------------------------------------------------------------
+
+    def _choose(
+        self, agreed: tuple[Agreed, ...], effort: Effort, free: _Found | None
+    ) -> Attempt[_Found] | Refused:
+        """Implement `Choose`: solve, and take what stays installed beside it into the set."""
+        candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
+        freely = {} if free is None else free.versions
+        needs = [*self._roots, *self._exchanged(candidates, freely)]
+        floors = dict(self._lowest)
+        if effort is Effort.AS_NEW:
+            for name, version in freely.items():
+                floors[name] = max(version, floors.get(name, version))
+        prereleases = self._request.prereleases
+        with Lookahead(
+            candidates,
+            threads=self._threads,
+            prereleases=prereleases,
+            preferred=self._request.preferred,
+        ) as lookahead:
+            catalogue = Catalogue(
+                self._request,
+                candidates,
+                lookahead,
+                self._roots,
+                floors,
+                is_any_divided=effort is Effort.ANY_BUILD,
+            )
+            try:
+                solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
+            except Unsolvable as error:
+                step = error.step
+                return Refused(
+                    agreed,
+                    lambda: self._explained(step, catalogue, needs),
+                    lambda: _seen(catalogue),
+                )
+            except Exhausted as error:
+                exhausted = NoSolution(
+                    "no solution was found within a reasonable number of steps",
+                    note=str(error),
+                    hint="narrow the request, for instance by pinning a project to a version",
+                )
+                return Refused(agreed, lambda: exhausted, tuple)
+        versions = {package.name: version for package, version in solved.versions.items()}
+        found = _Found(solved, catalogue, versions)
+        return Attempt(agreed, self._set(found), lambda: _seen(catalogue), found, effort)
+
+    def _set(self, found: _Found) -> dict[NormalizedName, Chosen]:
+        """Return a solution as a set of builds; what is installed beside it belongs to it."""
+        chosen = {
+            name: Chosen.that_stays(present) for name, present in self._request.around.items()
+        }
+        candidates, final = found.catalogue.candidates, self._final(found)
+        for name, version in found.versions.items():
+            present, build = found.kept(name), found.build(name)
+            if present is not None:
+                chosen[name] = Chosen.that_stays(present)
+                continue
+            choice = candidates.usable(name, version)
+            if build is None:
+                chosen[name] = Chosen.of_release(choice, choice.taken)
+                continue
+            beside = final.settled(name, version, build.label).offered
+            one = Chosen.of_release(choice, build.label)
+            chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
+        return chosen
+
+    def _exchanged(
+        self, candidates: Candidates, freely: Mapping[NormalizedName, Version]
+    ) -> Iterator[Need]:
+        """Yield needs of what is installed and must become another build of its version."""
+        asked = {need.package.name for need in self._roots}
+        for name, present in self._request.around.items():
+            if name in asked or name in self._request.excluded:
+                continue
+            if candidates.objection(present.properties, is_installed=True) is None:
+                continue
+            # What nobody asked about stays at its version; what is needed may have to change.
+            free = name in self._request.upgrade_only or name in freely
+            versions = VersionSet.full() if free else VersionSet.singleton(present.version)
+            yield Need(Package(name), versions, f"{present}, which is installed", is_pin=not free)
 
     def _has_others(self, name: NormalizedName) -> bool:
-        """Tell whether an installed project has other versions to take."""
+        """Return whether an installed project has other versions to take."""
         present = self._request.around.get(name)
         listing = None if present is None else self._candidates.listing(name)
         if present is None or listing is None:
             return False
         return any(version != present.version for version in listing.possible())
 
-    def _attempted(
-        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int, effort: Effort
-    ) -> Attempt | Refused:
-        try:
-            found = self._solve(agreed, roots, threads, effort)
-        except NoSolution as error:
-            exhausted = error
-            return Refused(agreed, lambda: exhausted, tuple)
-        if isinstance(found, _Found):
-            return self._attempt(agreed, found, effort)
-        unsolved = found
-
-        def why() -> WheelfitError:
-            self._candidates.agree(agreed)
-            return self._explained(unsolved.step, unsolved.catalogue, unsolved.needs)
-
-        return Refused(agreed, why, lambda: self._seen(unsolved.catalogue))
-
-    def _attempt(
-        self, agreed: tuple[Agreed, ...], found: _Found, effort: Effort = Effort.ANY_VERSION
-    ) -> Attempt:
-        """Return a solution as a set of builds; what is installed beside it belongs to it."""
-        chosen = {
-            name: Chosen.that_stays(present) for name, present in self._request.around.items()
-        }
-        versions = {package.name: version for package, version in found.solved.versions.items()}
-        known = self._settled(versions, found.catalogue)
-        for name, version in versions.items():
-            place, present = found.solved.builds.get(name), found.catalogue.present(name)
-            build = None if place is None else found.catalogue.release_build(name, version, place)
-            if present is not None and present.version == version and _is_kept(build):
-                chosen[name] = Chosen.that_stays(present)
-                continue
-            choice = self._candidates.usable(name, version)
-            if build is None:
-                chosen[name] = Chosen.of_release(choice, choice.taken)
-                continue
-            beside = self._candidates.settled(name, version, build.label, known).offered
-            one = Chosen.of_release(choice, build.label)
-            chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
-        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), effort)
-
-    def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
-        """Yield what the builds declare that the solver looked at and that fit."""
-        for name, version in catalogue.tried:
-            choice = self._candidates.choice(name, version)
-            if choice.metadata.document is not None:
-                yield from map(choice.declared, choice.offered)
-
-    def _exchanged(self, roots: Sequence[Need]) -> Iterator[Need]:
-        """Yield needs of what is installed and must become another build of its version."""
-        asked = {need.package.name for need in roots}
-        for name, present in self._request.around.items():
-            if name in asked or name in self._request.excluded:
-                continue
-            if self._candidates.objection(present.properties, is_installed=True) is None:
-                continue
-            # What nobody asked about stays at its version; what is needed may have to change.
-            package = Package(name)
-            free = name in self._request.upgrade_only or package in self._freely
-            versions = VersionSet.full() if free else VersionSet.singleton(present.version)
-            yield Need(package, versions, f"{present}, which is installed", is_pin=not free)
-
     # --- reading the request ------------------------------------------------------
 
     def _applies(self, asked: Asked) -> bool:
-        if asked.requirement.applies(self._candidates.target.environment):
+        if asked.requirement.applies(self._target.environment):
             return True
         self._details.append(f"{asked}: its marker does not match, so it is left out")
         return False
@@ -393,30 +362,33 @@ class _Resolving:
                     hint="a constraint is a name with versions, without extras and URL",
                 )
 
-    def _give(self) -> None:
-        """Let given wheels stand for their projects, and see that they fit (F-125)."""
-        pages: dict[NormalizedName, list[GivenWheel]] = {}
+    def _given(self) -> list[ProjectPage]:
+        """Return the given wheels as the pages that stand for their projects (F-125)."""
+        files: dict[NormalizedName, dict[str, File]] = {}
         for wheel in self._wheels:
             if _name(wheel) in self._request.excluded:
                 raise UserError(
                     f"{_name(wheel)} is excluded, and {wheel.file.shown} is given",
                     where=wheel.where or None,
                 )
-            pages.setdefault(_name(wheel), []).append(wheel)
-        for name, wheels in pages.items():
-            files = tuple({wheel.file.url: wheel.file for wheel in wheels}.values())
+            files.setdefault(_name(wheel), {})[wheel.file.url] = wheel.file
+        return [ProjectPage(name, (*own.values(),), "the request") for name, own in files.items()]
+
+    def _check_given(self, candidates: Candidates) -> None:
+        """Refuse given wheels that do not fit (F-125)."""
+        for name in dict.fromkeys(map(_name, self._wheels)):
+            files = candidates.context.given[name].files
             versions = {parse_wheel_filename(file.filename).version for file in files}
             if len(versions) > 1:
                 raise UserError(
                     f"wheels of different versions of {name} are given",
                     note="\n".join(file.shown for file in files),
                 )
-            self._candidates.give(ProjectPage(name, files, "the request"))
             (version,) = versions
-            choice = self._candidates.usable(name, version)
+            choice = candidates.usable(name, version)
             if choice.chosen is None:
                 raise NoCompatibleWheel(
-                    f"{files[0].shown} does not fit {self._candidates.target.name}",
+                    f"{files[0].shown} does not fit {self._target.name}",
                     note="\n".join(
                         verdict.reason
                         if len(files) == 1
@@ -425,7 +397,7 @@ class _Resolving:
                     ),
                 )
 
-    def _roots(self) -> list[Need]:
+    def _needed(self) -> list[Need]:
         roots: list[Need] = []
         for asked in self._asked:
             if asked.requirement.url is None:
@@ -445,7 +417,7 @@ class _Resolving:
             _name(wheel) for wheel in self._wheels if wheel.file.hashes.keys() - WEAK_HASHES
         }
         for name in names:
-            if name not in self._candidates.policy.hashes.keys() | promised:
+            if name not in self._policy.hashes.keys() | promised:
                 by = self._request.hashes_required_by
                 raise UserError(
                     f"hashes are required{f' by {by}' if by else ''}, and {name} has none",
@@ -454,81 +426,82 @@ class _Resolving:
 
     # --- what builds for other packages go by (P-51) -----------------------------------
 
-    def _fixed(self, roots: Sequence[Need]) -> KnownVersions:
+    def _fixed(self, context: ChoiceContext) -> KnownVersions:
         """Return the versions that no build may change: what is installed stays (P-56).
 
         Unless its upgrade is asked for, or what is asked for excludes it.
         """
         request = self._request
-        free = {need.package.name for need in roots} if request.upgrade else set()
+        free = {need.package.name for need in self._roots} if request.upgrade else set()
         free |= request.upgrade_only
         free |= {
             need.package.name
-            for need in (*roots, *self._constraints())
+            for need in (*self._roots, *self._constraints())
             if need.package.name in request.installed
             and request.installed[need.package.name].version not in need.versions
         }
         known = {
             name: KnownVersion(present.version)
             for name, present in request.installed.items()
-            if name not in free and not self._candidates.is_given(name)
+            if name not in free and name not in context.given
         }
         return KnownVersions({**known, **self._declared()}, is_open=True)
 
     def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
-        return self._candidates.policy.providers.abi_versions
+        return self._policy.providers.abi_versions
 
-    def _settled(
-        self, chosen: Mapping[NormalizedName, Version], catalogue: Catalogue
-    ) -> KnownVersions:
-        """Return the versions of everything once the solver is done (F-111)."""
+    def _final(self, found: _Found) -> Candidates:
+        """Return the candidates as they are once the version of everything is known (F-111)."""
         known = {name: KnownVersion(version) for name, version in self._request.there.items()}
-        for name, version in chosen.items():
-            present = catalogue.present(name)
+        for name, version in found.versions.items():
+            present = found.catalogue.present(name)
             is_kept = present is not None and present.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
-        return KnownVersions({**known, **self._declared()})
+        candidates = found.catalogue.candidates
+        known |= self._declared()
+        return candidates.within(replace(candidates.context, known=KnownVersions(known)))
 
     # --- the result ------------------------------------------------------------------
 
-    def _resolution(
-        self,
-        solved: Solved,
-        catalogue: Catalogue,
-        roots: Sequence[Need],
-        held: tuple[Held, ...],
-    ) -> Resolution:
-        chosen = {package.name: version for package, version in solved.versions.items()}
+    def _resolution(self, found: _Found, held: tuple[Held, ...]) -> Resolution:
+        candidates, final = found.catalogue.candidates, self._final(found)
+        chosen = found.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
-        for package in solved.versions:
+        for package in found.solved.versions:
             if package.extra is not None:
                 extras.setdefault(package.name, set()).add(package.extra)
         edges = dict.fromkeys(
-            Edge(one.name, other.name) for one, other in solved.edges if one.name != other.name
+            Edge(one.name, other.name)
+            for one, other in found.solved.edges
+            if one.name != other.name
         )
-        requested = {need.package.name for need in roots}
+        requested = {need.package.name for need in self._roots}
         pins: list[Pin] = []
         kept: list[Present] = []
-        known = self._settled(chosen, catalogue)
         for name in _needed_first(chosen, edges):
-            version, place = chosen[name], solved.builds.get(name)
-            build = None if place is None else catalogue.release_build(name, version, place)
-            present = catalogue.present(name)
-            if present is not None and present.version == version and _is_kept(build):
+            present, build = found.kept(name), found.build(name)
+            if present is not None:
                 kept.append(present)
                 continue
             if build is None:
-                choice = self._candidates.usable(name, version)
+                choice = candidates.usable(name, chosen[name])
             else:
-                choice = self._candidates.settled(name, version, build.label, known)
-            pins.append(self._pin(choice, frozenset(extras.get(name, ())), name in requested))
-        notes = [*self._cautions(pins), *about_mixture(held), *catalogue.notes]
+                choice = final.settled(name, chosen[name], build.label)
+            pin = Pin.of(choice, requested=name in requested)
+            family, reason = candidates.bridge(name), choice.reason
+            if family is not None and (bridge := family.build(pin.filename)):
+                reason = f"{reason}; {bridge}"
+            core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
+            own = frozenset(extras.get(name, ()))
+            pins.append(replace(pin, extras=own, reason=reason, core=core))
+        notes = [note for pin in pins for note in candidates.cautions(pin.choice)]
+        notes += [*about_mixture(held), *found.catalogue.notes]
         for pin in pins:
-            listing = self._candidates.listing(pin.name)
+            listing = candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
             notes += [
-                self._candidates.choice(pin.name, newer).passed_over
-                for newer in catalogue.passed_over(pin.name, pin.version)
+                candidates.choice(pin.name, newer).passed_over
+                for newer in found.catalogue.passed_over(pin.name, pin.version)
             ]
             notes += pin.choice.notes
         self._check_hashes(pin.name for pin in pins)
@@ -541,13 +514,14 @@ class _Resolving:
             held,
             self._replacements.names,
             tuple(dict.fromkeys(self._unmet(pins, chosen))),
+            context=candidates.context,
         )
 
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
     ) -> Iterator[str]:
         """Yield the needs that are not met because the user said so."""
-        environment = self._candidates.target.environment
+        environment = self._target.environment
         if not self._request.dependencies:
             return
         for pin in pins:
@@ -570,38 +544,6 @@ class _Resolving:
         elif not requirement.specifier.contains(version, prereleases=True):
             yield f"{needs}, and gets {version} by an override"
 
-    def _cautions(self, pins: Sequence[Pin]) -> Iterable[str]:
-        for pin in pins:
-            yield from self._candidates.cautions(pin.choice)
-
-    def _pin(
-        self,
-        choice: ReleaseChoice,
-        extras: frozenset[NormalizedName],
-        requested: bool,  # noqa: FBT001
-    ) -> Pin:
-        wheel = choice.chosen
-        if wheel is None:
-            raise ValueError(choice.release)  # the solver decided for a usable release
-        family = self._candidates.bridge(choice.release.name)
-        reason = choice.reason
-        if family is not None and (bridge := family.build(wheel.filename)):
-            reason = f"{reason}; {bridge}"
-        return Pin(
-            choice.release.name,
-            wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
-            wheel.file,
-            wheel.filename,
-            choice,
-            choice.properties,
-            choice.context().properties,
-            extras,
-            reason,
-            requested,
-            choice.release.is_given,
-            self._candidates.core_metadata(wheel),
-        )
-
     # --- why not -------------------------------------------------------------------------
 
     def _explained(
@@ -609,13 +551,13 @@ class _Resolving:
     ) -> NoFit | HashMismatch:
         from wheelfit.resolution.lack import Lack, unknown_project  # noqa: PLC0415 - start-up
 
-        lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
+        lack = Lack(catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
         asked = {need.package.name for need in roots}
         for fact in nothing:
             name = fact.terms[0].package.name
-            if name in asked and self._candidates.listing(name) is None:
-                return unknown_project(name, self._candidates)
+            if name in asked and catalogue.candidates.listing(name) is None:
+                return unknown_project(name, catalogue.candidates)
         for fact in nothing:
             unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
             if unknown is not None:
@@ -721,9 +663,12 @@ def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
         yield wheel
 
 
-def _is_kept(build: ReleaseBuild | None) -> bool:
-    """Tell of an installed release whether the build that is installed was taken."""
-    return build is None or build.is_installed
+def _seen(catalogue: Catalogue) -> Iterator[PropertySet]:
+    """Yield what the builds declare that the solver looked at and that fit."""
+    for name, version in catalogue.tried:
+        choice = catalogue.candidates.choice(name, version)
+        if choice.metadata.document is not None:
+            yield from map(choice.declared, choice.offered)
 
 
 def _name(wheel: GivenWheel) -> NormalizedName:
