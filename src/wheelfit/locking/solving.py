@@ -7,37 +7,42 @@ is looked at.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion
 
-from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
+from wheelfit.core import abi_dependency
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.providers import BrokenProvider
+from wheelfit.core.support import Support
 from wheelfit.core.versions import parse_version
-from wheelfit.locking.every_label import EveryLabel
-from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.reading import Around
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
+from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
     from wheelfit.locking.request import LockNeeds
-    from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Wheel
+    from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Asked
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.page import ProjectPage
@@ -146,7 +151,7 @@ class Solver:
         :param policy: what the user decided; default: as for everything.
         """
         policy = self.policy if policy is None else policy
-        return _Sharing(self._cores, repository, environment.target, policy)
+        return EveryLabel(repository, environment.target, policy, self._cores)
 
     def pinned(self, solution: Solution) -> EveryLabel:
         """Return candidates with the versions of a solution and no other (P-51).
@@ -182,36 +187,6 @@ class Solver:
         resolution = resolve(asked, candidates, threads=self.threads)
         candidates = candidates.within(resolution.context)
         return Solution(environment, resolution, candidates, tuple(more))
-
-
-class _Sharing(EveryLabel):
-    """Read equal metadata once, for however many environments.
-
-    :param cores: what was read, by what the index promises of it.
-    """
-
-    def __init__(
-        self,
-        cores: Once[str, CoreMetadata],
-        repository: Repository,
-        target: Target,
-        policy: ChoicePolicy,
-    ) -> None:
-        super().__init__(repository, target, None, policy)
-        self._shared = cores
-
-    def core_metadata(self, wheel: Wheel) -> CoreMetadata:
-        """Return the core metadata of a wheel.
-
-        What the index promises to be the same, bit by bit, is read once; nothing else is
-        (F-112).
-        """
-        text = wheel.filename.text
-        promised = wheel.file.metadata_hashes or {}
-        key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
-        return self._shared.get(
-            key, lambda: read_metadata(self.repository.metadata(wheel.file), text)
-        )
 
 
 class Pinned(Around):
@@ -265,3 +240,104 @@ def _parsed(text: str) -> Version | None:
         return parse_version(text.replace("_", "-"))
     except InvalidVersion:
         return None
+
+
+class EveryLabel(Candidates):
+    """The wheels that fit some machine of a platform, whichever it is (F-120).
+
+    Nobody is asked what is supported. What the labels of a release name is, so the best of all
+    labels comes first; only builds for other packages are held against their versions (P-51).
+
+    :param repository: lists projects and reads files.
+    :param target: the Python that runs the chosen wheels.
+    :param policy: what the user decided.
+    :param cores: metadata that was read for other environments, by what the index promises of it.
+    """
+
+    is_for_one_machine = False
+
+    def __init__(
+        self,
+        repository: Repository,
+        target: Target,
+        policy: ChoicePolicy,
+        cores: Once[str, CoreMetadata],
+    ) -> None:
+        super().__init__(repository, target, None, policy)
+        self._shared = cores
+
+    def core_metadata(self, wheel: Wheel) -> CoreMetadata:
+        """Return the core metadata of a wheel.
+
+        What the index promises to be the same, bit by bit, is read once; nothing else is
+        (F-112).
+        """
+        text = wheel.filename.text
+        promised = wheel.file.metadata_hashes or {}
+        key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
+        return self._shared.get(
+            key, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+        )
+
+    def support_of(
+        self,
+        document: VariantDocument,
+        namespaces: Iterable[str],
+        known: KnownVersions | None = None,
+    ) -> Support:
+        """Return that everything is supported that a document names.
+
+        :param document: whose providers and labels count.
+        :param namespaces: those of interest.
+        :param known: versions that builds may be made for; default: those of the
+            context.
+        """
+        known = self.known if known is None else known
+        abi = abi_namespaces(document.providers)
+        order = {namespace: index for index, namespace in enumerate(document.priorities)}
+        detections = {}
+        for namespace in sorted(set(namespaces), key=lambda one: (order.get(one, len(order)), one)):
+            if namespace in abi and self.policy.providers.abi_dependency:
+                detections[namespace] = abi_dependency.detect(namespace, document, known)
+            elif namespace not in abi and _is_answerable(document, namespace):
+                detections[namespace] = _everything(document, namespace)
+            else:
+                detections[namespace] = Detection(namespace)
+        return Support(detections, abi=abi, known=known)
+
+    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:  # noqa: ARG002 - of any choice
+        """Return nothing: there is no machine whose hardware could go unused."""
+        return ()
+
+
+def _is_answerable(document: VariantDocument, namespace: str) -> bool:
+    """Tell whether anybody could say what is supported of a namespace (F-130).
+
+    :param document: whose providers count.
+    :param namespace: of one of its labels.
+    """
+    provider = document.providers.get(namespace)
+    return document.is_bare or not (provider is None or isinstance(provider, BrokenProvider))
+
+
+def _everything(document: VariantDocument, namespace: str) -> Detection:
+    """Return all values that a document names, the higher ones first: most are versions."""
+    used: dict[str, set[str]] = {}
+    for properties in document.variants.values():
+        for feature, values in properties.features():
+            if feature.namespace == namespace:
+                used.setdefault(feature.name, set()).update(values)
+    features = tuple(
+        FeatureConfig(name, tuple(sorted(used[name], key=_height, reverse=True)), True)
+        for name in sorted(used)
+    )
+    return Detection(namespace, features, Status.SUPPORTED, source="a machine of any kind")
+
+
+def _height(value: str) -> tuple[tuple[int, str], ...]:
+    """Compare numbers in a text as numbers: ``12.10`` is higher than ``12.9``."""
+    return tuple(
+        (int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part)
+        for part in re.split(r"([0-9]+)", value)
+        if part
+    )
