@@ -44,17 +44,9 @@ class Once(Generic[Key, Value]):
             value = work()
         except BaseException as error:
             if not isinstance(error, Exception):
-                self.forget(key)  # an interruption is nobody's result
+                del self._futures[key]  # an interruption is nobody's result
             mine.set_exception(error)
             raise
-        with self._lock:
-            if self._futures.get(key) is mine:  # nobody wants it done anew
-                self._values[key] = value
+        self._values[key] = value
         mine.set_result(value)
         return value
-
-    def forget(self, key: Key) -> None:
-        """Let the work be done anew when the key is asked for again."""
-        with self._lock:
-            self._futures.pop(key, None)
-            self._values.pop(key, None)
