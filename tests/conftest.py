@@ -20,7 +20,7 @@ UV = "uv==0.13.8"
 VARIANTLIB = "variantlib==0.2.2"
 
 _LONG = (
-    "slow",
+    "corpora",
     "gigabytes",
     "backends_long",
     "binaries_long",

@@ -178,7 +178,7 @@ def test_action_runs_the_command(tmp_path: Path) -> None:
 
 @NEEDS_BASH
 @pytest.mark.network
-@pytest.mark.slow
+@pytest.mark.corpora
 def test_action_installs_itself(tmp_path: Path) -> None:
     """The action runs the wheelfit of its own revision, with the extras that are asked for."""
     (tmp_path / "temp").mkdir()
@@ -255,7 +255,7 @@ def test_hooks_find_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.slow
+@pytest.mark.corpora
 def test_hooks_install(tmp_path: Path) -> None:
     """A repository that names this one gets the hooks, in an environment of their own."""
     copy, other = tmp_path / "wheelfit", tmp_path / "other"

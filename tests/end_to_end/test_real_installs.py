@@ -33,7 +33,7 @@ def run(*words: str | Path) -> str:
 
 @pytest.mark.parametrize(
     "package",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else ()) for name in PROGRAMS],
+    [pytest.param(name, marks=[pytest.mark.corpora] if name in LARGE else ()) for name in PROGRAMS],
 )
 def test_a_package_installs_works_and_goes(
     package: str,

@@ -154,7 +154,7 @@ class TestTogether:
         asked = site.index.requests_for(wheel.name)
         return [one for one in asked if one.path.endswith(".whl") and one.sent]
 
-    @pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.corpora)])
     def test_to_and_fro(self, site: Site, rounds: int) -> None:
         """Upgrades and downgrades at once end with one of the versions, whole."""
         for version in ("1", "2"):
@@ -223,12 +223,12 @@ class TestKilled:
         """After a kill it completes what was begun, and `list` points to what is left over."""
         self.check_every(prepared, 6)
 
-    @pytest.mark.slow
+    @pytest.mark.corpora
     def test_at_every_step(self, prepared: Site) -> None:
         """The same for every single step."""
         self.check_every(prepared, 1)
 
-    @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.corpora)])
     def test_a_removal(self, prepared: Site, every: int) -> None:
         """A killed removal can be finished as well, until nothing is left to remove."""
         words: list[str | Path] = ["-m", "wheelfit", "uninstall", "--python", prepared.venv, "demo"]

@@ -305,7 +305,7 @@ class TestFilesOfOthers:
     )
     @pytest.mark.parametrize(
         "options",
-        [pytest.param((), marks=pytest.mark.slow), ("--replace-files",)],
+        [pytest.param((), marks=pytest.mark.corpora), ("--replace-files",)],
         ids=["", "replacing"],
     )
     def test_they_stay(self, site: Site, name: str, options: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ def test_a_few(sources: Remembered, name: str) -> None:
     assert examine(family, sources).faults == []
 
 
-@pytest.mark.slow
+@pytest.mark.corpora
 def test_every_family(sources: Remembered) -> None:
     """The same holds for all of them, and at least sixty are alive."""
     families = [family for name in shipped_names() if (family := shipped(name))]

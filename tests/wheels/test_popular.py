@@ -91,7 +91,7 @@ def test_a_few(sources: Repository, name: str, tmp_path: Path) -> None:
     check(sources, name, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.corpora
 @pytest.mark.parametrize("name", NAMES)
 def test_many(sources: Repository, name: str, tmp_path: Path) -> None:
     """B-34: there is no false refusal."""
@@ -99,7 +99,7 @@ def test_many(sources: Repository, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [LARGE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE[1:])]
+    "name", [LARGE[0], *(pytest.param(name, marks=pytest.mark.corpora) for name in LARGE[1:])]
 )
 def test_large_ones_by_ranges(sources: Repository, name: str) -> None:
     """The directory and the metadata of every large wheel can be read from afar."""
