@@ -42,6 +42,7 @@ _TOOLS = {
     "variantlib_python",
 }
 _SETTINGS = ("CI", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
+_CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
 
 # Machines are shared and noisy: how long an example takes says nothing.
 settings.register_profile("steady", deadline=None)
@@ -96,10 +97,13 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the settings of whoever runs the tests: pip's configuration, overrides, colours."""
+def bare_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the settings of the caller: pip's configuration, overrides, colours, certificates."""
+    hidden = set(_SETTINGS)
+    if request.node.get_closest_marker("integration") is None:  # which may need the registry
+        hidden.update(_CERTIFICATES)
     for name in list(os.environ):
-        if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")) or name in _SETTINGS:
+        if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")) or name in hidden:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", os.devnull)
