@@ -64,6 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         whole = item.path.relative_to(tests).parts[0] in _WHOLE
         if tools or whole or item.get_closest_marker("network"):
             item.add_marker("integration")
+        if "shared_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("corpora")
     unasked = [name for name in _LONG if name not in config.option.markexpr]
     left = {item for item in items if any(map(item.get_closest_marker, unasked))}
     if left:
@@ -87,9 +89,21 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(
+    scope="session", params=["facts", pytest.param("mirror", marks=pytest.mark.corpora)]
+)
+def published_index(request: pytest.FixtureRequest) -> Path:
+    """Return an index of published releases: made of their facts, or the mirror of the real one."""
+    if request.param == "facts":
+        facts: Path = request.getfixturevalue("releases")
+        return facts
+    mirror: Path = request.getfixturevalue("shared_data")
+    return mirror / "variants-index"
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Give the folder of real and demo data beside the checkout, or skip."""
+    """Return the folder of real and demo data beside the checkout, a corpus, or skip."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the folder ../shared/data with the published documents is not here")

@@ -271,6 +271,15 @@ def test_wrong_usage(run: Runner, tmp_path: Path) -> None:
     run("index", "check", tmp_path, "--project", "fast", code=2)
 
 
+def test_published_releases(run: Runner, releases: Path) -> None:
+    """Every document of an index from before PEP 850 is told, and nothing remains unchecked."""
+    said = run("index", "check", releases, "--json", code=9)
+    count = len(list(releases.rglob("*-variants.json")))
+    assert said.object["checked"]["index_files"] == count
+    assert len(found(said, "old-layout")) == count
+    assert not said.object["unchecked"]
+
+
 def test_the_published_index(run: Runner, shared_data: Path) -> None:
     """The mirrored public index: all its old documents are told, and some mistakes."""
     said = run("index", "check", shared_data / "variants-index", "--json", code=9)

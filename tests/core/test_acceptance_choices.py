@@ -215,9 +215,9 @@ class TestPyTorch:
         """A-12: the same with what was published, document T2."""
         assert labels(T2, {"nvidia": gpu(driver, capability)})[0] == label
 
-    def test_published_file(self, shared_data: Path) -> None:
+    def test_published_file(self, published_index: Path) -> None:
         """A-12: the published file says what T2 says."""
-        data = (shared_data / "variants-index/torch/torch-2.8.0-variants.json").read_bytes()
+        data = (published_index / "torch/torch-2.8.0-variants.json").read_bytes()
         published = read_document(data, where="torch-2.8.0-variants.json")
         assert published.variants == read_document(T2, where="T2").variants
 
@@ -379,9 +379,9 @@ class TestPyTorchFamilies:
         assert refusal is not None
         assert "which GPU 0 (7.0) does not meet" in refusal
 
-    def test_published_file(self, shared_data: Path) -> None:
+    def test_published_file(self, published_index: Path) -> None:
         """A-15: the published file says what T3 says."""
-        data = (shared_data / "variants-index/torch/torch-2.10.0-variants.json").read_bytes()
+        data = (published_index / "torch/torch-2.10.0-variants.json").read_bytes()
         published = read_document(data, where="torch-2.10.0-variants.json")
         assert published.variants == read_document(T3, where="T3").variants
 

@@ -301,10 +301,10 @@ def test_checking_and_reading_at_once(text: str) -> None:
     assert examine_document(text.encode(), where="x") == both(text.encode())
 
 
-def test_checking_and_reading_published_documents_at_once(shared_data: Path) -> None:
-    """F-130, F-131: the same for everything that was ever published, whatever its layout."""
-    paths = sorted(shared_data.rglob("*.json"))
-    assert len(paths) > 130
+def test_checking_and_reading_published_documents_at_once(published_index: Path) -> None:
+    """F-130, F-131: the same for published releases, whatever their layout."""
+    paths = sorted(published_index.rglob("*.json"))
+    assert len(paths) >= 9
     for path in paths:
         data = path.read_bytes()
         assert examine_document(data, where="x") == both(data), path

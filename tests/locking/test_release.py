@@ -362,7 +362,7 @@ class TestNeeds:
         assert "elsewhere" in needed_names(core, context, [TARGET, mac()])
 
 
-def test_published_documents_choose_the_same_from_a_lock(shared_data: Path) -> None:
+def test_published_documents_choose_the_same_from_a_lock(published_index: Path) -> None:
     """Of every published release each machine gets what it gets from the index (F-116, F-120)."""
     machines = [
         open_recorded(MACHINES / name)
@@ -370,7 +370,7 @@ def test_published_documents_choose_the_same_from_a_lock(shared_data: Path) -> N
     ]
     seen: set[bytes] = set()
     chosen = set()
-    for path in sorted((shared_data / "variants-index").rglob("*-variants.json")):
+    for path in sorted(published_index.rglob("*-variants.json")):
         data = path.read_bytes()
         if data in seen:
             continue
@@ -392,7 +392,7 @@ def test_published_documents_choose_the_same_from_a_lock(shared_data: Path) -> N
             here = LockCandidates(lock, TARGET, machine).candidates.choice(*known)
             assert _order(here) == _order(index)
             chosen.add(here.chosen.filename.label if here.chosen else None)
-    assert len(seen) > 15
+    assert len(seen) >= 9
     assert len(chosen) > 5
 
 

@@ -117,13 +117,12 @@ class TestPyTorch:
 
 
 def test_the_published_index_with_variants(
-    mirror: Opener, tmp_path: Path, shared_data: Path
+    mirror: Opener, tmp_path: Path, published_index: Path
 ) -> None:
     """F-128: its documents pass through unchanged, byte by byte, beside the wheels they tell of."""
-    tree = shared_data / "variants-index"
     stubs = tmp_path / "stubs"
     stubs.mkdir()
-    with RecordingIndex(StaticSite(tree, stubs=stubs)) as upstream:
+    with RecordingIndex(StaticSite(published_index, stubs=stubs)) as upstream:
         one = mirror(upstream.url)
         page = one.page("torch")
         documents = [name for name in page if name.endswith("-variants.json")]
@@ -134,6 +133,6 @@ def test_the_published_index_with_variants(
         assert labelled
         for name in documents:
             assert set(page[name]) == {"filename", "url", "hashes"}
-            assert one.file(quote(name)) == (tree / "torch" / name).read_bytes()
+            assert one.file(quote(name)) == (published_index / "torch" / name).read_bytes()
         assert one.file(quote(labelled[0])).startswith(b"PK")
         assert one.ask("/simple/no-such-project/").status == 404
