@@ -230,6 +230,7 @@ def test_pre_commit_files(tmp_path: Path) -> None:
         assert (result.returncode, result.stderr) == (0, ""), result.stdout
 
 
+@pytest.mark.integration
 def test_hooks_find_faults(tmp_path: Path) -> None:
     """Hooks get the files that they are for, and fail for faults only."""
     hooks = [{**hook, "language": "system"} for hook in read(REPOSITORY / ".pre-commit-hooks.yaml")]

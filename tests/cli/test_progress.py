@@ -269,7 +269,7 @@ class TestEndingEarly:
             interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    @pytest.mark.parametrize("size", [SLOW, 20 << 20])
+    @pytest.mark.parametrize("size", [SLOW, pytest.param(20 << 20, marks=pytest.mark.integration)])
     def test_interrupted_while_a_server_is_silent(
         self, size: int, number: signal.Signals, tmp_path: Path
     ) -> None:

@@ -154,6 +154,7 @@ class TestTrust:
         assert read_trust_file(path, notes.append) == NO_TRUST
         assert "belongs to another user" in notes[0]
 
+    @pytest.mark.integration
     def test_many_writers(self, tmp_path: Path) -> None:
         """P-18: of changes that are made at once none is lost."""
         path = tmp_path / "providers.toml"

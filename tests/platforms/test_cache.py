@@ -406,6 +406,7 @@ print(found.features[0].values[0], found.features[2].values[0], found.status)
 """
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 def test_twenty_processes_at_once_get_one_answer_and_the_next_makes_no_child(
     tmp_path: Path,

@@ -267,6 +267,7 @@ with open_sources(settings, cache_folder=Path(cache), environ={}) as sources:
 """
 
 
+@pytest.mark.integration
 def test_many_processes(place: Place) -> None:
     """Of many processes one fetches a wheel, and all use what it unpacked."""
     with RecordingIndex(place.path.parent) as index:

@@ -252,6 +252,7 @@ def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_pat
 # --- the user's installer -------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 def test_what_may_confuse_pip(
     environ: dict[str, str], index: RecordingIndex, tmp_path: Path
 ) -> None:
@@ -284,7 +285,7 @@ def test_what_may_confuse_pip(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("transport", ["http", "pip"])
+@pytest.mark.parametrize("transport", ["http", pytest.param("pip", marks=pytest.mark.integration)])
 def test_interrupted_from_the_keyboard(
     environ: dict[str, str],
     index: RecordingIndex,
