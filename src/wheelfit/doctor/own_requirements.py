@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from dataclasses import dataclass
+from email.parser import HeaderParser
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
@@ -153,11 +154,10 @@ class _Releases:
         if found is None:
             return
         installed, release = found
+        root = str(installed.locate_file(""))
         for row in csv.reader((installed.read_text("RECORD") or "").splitlines()):
             if (
-                row
-                and row[0].endswith(_CODE)
-                and not os.path.exists(str(installed.locate_file(row[0])))  # noqa: PTH110
+                row and row[0].endswith(_CODE) and not os.path.exists(os.path.join(root, row[0]))  # noqa: PTH110, PTH118 - many
             ):
                 version = release.version
                 yield UnmetRequirement(f"{name} {version}", f"{name}=={version}", version, row[0])
@@ -173,10 +173,13 @@ def _find(name: str, search: Sequence[str] | None) -> tuple[Distribution, Coming
             found = next(iter(Distribution.discover(name=name, path=list(search))))
     except (PackageNotFoundError, StopIteration, ValueError):
         return None
-    metadata = found.metadata  # parsed anew each time
-    if not metadata or not metadata["Version"]:
+    own = found.read_text("METADATA")
+    text = own or found.read_text("PKG-INFO") or found.read_text("") or ""
+    # The description that follows the head is long.
+    metadata = HeaderParser().parsestr(text.partition("\n\n")[0])
+    if not metadata["Version"]:
         return None  # without METADATA it is a remainder of a removal
-    requires = metadata.get_all("Requires-Dist") or found.requires or ()
+    requires = metadata.get_all("Requires-Dist") or (found.requires if own is None else ()) or ()
     return found, ComingRelease(metadata["Version"], tuple(requires))
 
 
