@@ -45,15 +45,27 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
         yield index, folder
 
 
+@pytest.fixture(scope="module")
+def written_lock(
+    served: tuple[RecordingIndex, Path], tmp_path_factory: pytest.TempPathFactory
+) -> bytes:
+    """Return a lock of the index."""
+    return write_a_lock(served[0].url, tmp_path_factory.mktemp("lock") / "pylock.toml").read_bytes()
+
+
 @pytest.fixture
-def shop(served: tuple[RecordingIndex, Path], tmp_path: Path) -> Iterator[Shop]:
+def shop(
+    served: tuple[RecordingIndex, Path], written_lock: bytes, tmp_path: Path
+) -> Iterator[Shop]:
     """Give a lock of the index, and the machines."""
     index, folder = served
     hosts = tmp_path / "machines"
     hosts.mkdir()
     for name, text in HOSTS.items():
         (hosts / f"{name}.toml").write_text(text)
-    lock = write_a_lock(index.url, tmp_path / "project" / "pylock.toml")
+    lock = tmp_path / "project" / "pylock.toml"
+    lock.parent.mkdir()
+    lock.write_bytes(written_lock)
     index.forget()
     yield Shop(index, folder, lock, hosts)
     faults = index.faults
