@@ -114,8 +114,10 @@ def shared_data() -> Path:
 def bare_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the settings of the caller: pip's configuration, overrides, colours, certificates."""
     hidden = set(_SETTINGS)
-    if request.node.get_closest_marker("integration") is None:  # which may need the registry
-        hidden.update(_CERTIFICATES)
+    if not (
+        request.node.get_closest_marker("network") or _TOOLS.intersection(request.fixturenames)
+    ):
+        hidden.update(_CERTIFICATES)  # the others may need them for the registry
     for name in list(os.environ):
         if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")) or name in hidden:
             monkeypatch.delenv(name)
