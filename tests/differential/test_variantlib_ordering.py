@@ -131,7 +131,9 @@ def ask(python: Path, folder: Path, cases: list[Case]) -> list[Any]:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("many", [2_000, pytest.param(10_000, marks=pytest.mark.corpora)])
+@pytest.mark.parametrize(
+    "many", [500, *(pytest.param(many, marks=pytest.mark.corpora) for many in (2_000, 10_000))]
+)
 def test_same_order_as_variantlib(
     many: int, variantlib_python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

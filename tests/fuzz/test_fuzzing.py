@@ -14,14 +14,14 @@ REPOSITORY = Path(__file__).parents[2]
 FUZZ = REPOSITORY / "fuzz"
 TARGETS = sorted(path.stem for path in (FUZZ / "targets").glob("*.py"))
 RUNS = {
-    "binary": 200,
-    "document": 600,
-    "filename": 5_000,
-    "machine": 400,
-    "marker": 1_000,
-    "page": 700,
-    "project": 400,
-    "pylock": 700,
+    "binary": 100,
+    "document": 450,
+    "filename": 2_000,
+    "machine": 250,
+    "marker": 500,
+    "page": 450,
+    "project": 200,
+    "pylock": 600,
 }
 SEED = 20_260_101
 
