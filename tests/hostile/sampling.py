@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-__all__ = ["mostly_slow"]
+__all__ = ["mostly_corpora"]
 
 _EACH = 24
 
 
-def mostly_slow(values: Iterable[str], ids: Iterable[str] | None = None) -> list[Any]:
+def mostly_corpora(values: Iterable[str], ids: Iterable[str] | None = None) -> list[Any]:
     """Return values to parametrise with: each 24th for every run, the others for ``-m corpora``.
 
     :param values: what a test is about, which another test has in every run.

@@ -10,7 +10,7 @@ from cli.running import Said
 from hostile.archives import rebuilt
 from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME
 from hostile.conftest import Site
-from hostile.sampling import mostly_slow
+from hostile.sampling import mostly_corpora
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -111,14 +111,14 @@ def test_one_verdict(site: Site, label: str) -> None:
     refuse(site, label, OFTEN)
 
 
-@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
+@pytest.mark.parametrize("label", mostly_corpora(ATTACKS))
 def test_one_verdict_on_other_ways(site: Site, label: str) -> None:
     """The same on ways that are seldom taken."""
     refuse(site, label, SELDOM)
 
 
 @pytest.mark.parametrize("html", [False, True], ids=["json", "html"])
-@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
+@pytest.mark.parametrize("label", mostly_corpora(ATTACKS))
 def test_the_same_wheel_read_by_ranges(site: Site, label: str, html: bool) -> None:  # noqa: FBT001
     """Without metadata beside it, it is refused too: when chosen (3) or when it has come (4)."""
     site.index.faults.html_only = html
@@ -128,7 +128,7 @@ def test_the_same_wheel_read_by_ranges(site: Site, label: str, html: bool) -> No
     assert said.code in {3, 4}
 
 
-@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
+@pytest.mark.parametrize("label", mostly_corpora(ATTACKS))
 def test_the_same_wheel_in_a_folder(site: Site, label: str) -> None:
     """A file that is found in a folder is refused when chosen (3) or when installed (4)."""
     wheel = build_wheel(site.wheels, "demo", "2")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hostile.conftest import Site
-from hostile.sampling import mostly_slow
+from hostile.sampling import mostly_corpora
 from hostile.shelf import Endless
 
 from wheelfit.server.messages import Answer
@@ -117,7 +117,7 @@ def test_the_plain_wheel_is_taken(release: Site, label: str) -> None:
     }
 
 
-@pytest.mark.parametrize("label", mostly_slow(UNUSABLE))
+@pytest.mark.parametrize("label", mostly_corpora(UNUSABLE))
 def test_it_is_an_error_when_strict(release: Site, label: str) -> None:
     """F-130: with ``--strict`` it is an error (exit code 8), and nothing is installed."""
     release.shelf.put(UNUSABLE[label], INDEX_FILE, metadata=False)

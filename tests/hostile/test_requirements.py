@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hostile.conftest import Site
-from hostile.sampling import mostly_slow
+from hostile.sampling import mostly_corpora
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -88,7 +88,7 @@ class TestEverywhere:
             assert len(said.out) < 50_000
             assert "\x1b" not in said.out + said.err
 
-    @pytest.mark.parametrize("text", mostly_slow(TEXTS, IDS))
+    @pytest.mark.parametrize("text", mostly_corpora(TEXTS, IDS))
     def test_in_a_file(self, site: Site, text: str) -> None:
         """The same in a requirements file, where a line may also be an option."""
         path = site.folder / "work" / "requirements.txt"
@@ -97,7 +97,7 @@ class TestEverywhere:
         said = site.attempt("install", "--json", "--dry-run", "--timeout", "2", "-r", path)
         assert len(said.out) < 50_000
 
-    @pytest.mark.parametrize("text", mostly_slow(TEXTS, IDS))
+    @pytest.mark.parametrize("text", mostly_corpora(TEXTS, IDS))
     def test_as_a_dependency(self, site: Site, text: str) -> None:
         """F-94: a wheel that needs such a thing is no candidate, or cannot be solved."""
         if "\n" in text or not text.strip() or "\udcff" in text:

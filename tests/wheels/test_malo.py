@@ -46,6 +46,7 @@ def verdict(path: Path) -> str:
     return ""
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("kind", COUNTS)
 def test_verdicts(malo: Path, kind: str) -> None:
     """What is sound is read; what is malicious or wrong is refused, and what is odd mostly too."""

@@ -45,6 +45,7 @@ def test_known_devices(device: int, capability: tuple[int, int]) -> None:
         assert (device < first) is (capability < nvidia.CUDA_CODE_FLOOR[major])
 
 
+@pytest.mark.corpora
 @pytest.mark.skipif(not LIST.exists(), reason="needs the list of the PCI ID Project")
 def test_every_device() -> None:
     """The list of the PCI ID Project has no GPU that the table is wrong about."""
