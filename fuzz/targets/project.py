@@ -11,9 +11,8 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.toml_lines import lines_of
-from wheelfit.errors import InvalidProject
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ def check(data: bytes) -> None:
     except FileProblem as error:
         assert error.where == "x"
         return
-    except InvalidProject as error:
+    except InvalidDocument as error:
         assert error.faults
         for fault in error.faults:
             assert (fault.path + fault.message).isprintable()

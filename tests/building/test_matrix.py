@@ -9,12 +9,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from error_codes import raises_code
 from ruamel.yaml import YAML
 
 from wheelfit.building.ci import github_matrix, gitlab_pipeline
 from wheelfit.building.matrix import PLATFORMS, Job, Matrix, platform_of, read_matrix
 from wheelfit.core.labels import NULL, Label
-from wheelfit.errors import InvalidProject, UsageError
+from wheelfit.errors import UsageError
 
 VARIANTS = (Label("v3"), Label("v4"), Label("cu128"))
 SMALL = """
@@ -33,7 +34,7 @@ def matrix(text: str) -> Matrix:
 
 def faults(text: str) -> list[str]:
     """Return everything that is wrong with a matrix."""
-    with pytest.raises(InvalidProject) as caught:
+    with raises_code("invalid-project") as caught:
         matrix(text)
     assert caught.value.where == "pyproject.toml"
     return [str(fault) for fault in caught.value.faults]
@@ -157,7 +158,7 @@ def test_faults_of_the_whole(text: str, fault: str) -> None:
 
 def test_nothing_to_build() -> None:
     """A table without variants and without the plain wheel builds nothing."""
-    with pytest.raises(InvalidProject, match="there is nothing to build"):
+    with raises_code("invalid-project", match="there is nothing to build"):
         read_matrix(tomllib.loads(SMALL + "plain = false"))
 
 
@@ -267,7 +268,7 @@ def test_platform_without_runner(service: str) -> None:
     """For a platform for which a service has no runner the project must name one."""
     found = matrix(SMALL.replace("macosx_arm64", "manylinux_s390x"))
     write = github_matrix if service == "github" else gitlab_pipeline
-    with pytest.raises(InvalidProject) as caught:
+    with raises_code("invalid-project") as caught:
         write(found, found.jobs)
     path = f"tool.wheelfit.matrix.runners.{service}.manylinux_s390x"
     assert caught.value.faults[0].path == path

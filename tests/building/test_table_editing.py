@@ -5,13 +5,13 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wheelfit.building.table_editing import TableEdits, edited
 from wheelfit.core.labels import Label, writer_faults
 from wheelfit.core.project_table import read_project_table
-from wheelfit.errors import InvalidProject
 from wheelfit_runtime.errors import InvalidDocument
 
 pytest.importorskip("tomlkit", reason="needs the extra `build`")
@@ -175,7 +175,7 @@ def test_an_empty_table_of_variants_is_none() -> None:
 
 def test_what_is_in_use_stays() -> None:
     """B-7: a provider that a label needs is not taken out, and the label is named."""
-    with pytest.raises(InvalidProject, match="the label v3 needs it") as caught:
+    with raises_code("invalid-project", match="the label v3 needs it") as caught:
         edit(WITH_COMMENTS, without_providers=("x86_64",))
     assert "--remove-variant v3" in str(caught.value.hint)
 

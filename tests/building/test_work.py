@@ -18,14 +18,14 @@ import pytest
 from wheelfit.building.executors import open_workers
 from wheelfit.building.work import Outcome, may_pass, run
 from wheelfit.building.work_record import WorkRecord, digest_of
-from wheelfit.errors import InvalidLabel, LinkInTheWay, WorkerLost, WorkFailed
+from wheelfit.errors import LinkInTheWay, WorkerLost
 from wheelfit.testing.errands import Errand, carry_out
 from wheelfit_runtime.errors import (
-    EnvironmentUnavailable,
+    Code,
     FileProblem,
     UnexpectedStatus,
     Unreachable,
-    WheelfitError,
+    UserError,
 )
 
 
@@ -99,24 +99,25 @@ def test_what_does_not_pass_is_given_up(tmp_path: Path) -> None:
 def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
     """What is wrong with the input will be wrong again."""
     outcomes = here([Errand(0, tmp_path, "input"), Errand(1, tmp_path)])
-    assert isinstance(outcomes[0].error, InvalidLabel)
+    first = outcomes[0].error
+    assert first is not None
+    assert first.reference == "invalid-label"
     assert [one.attempts for one in outcomes] == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "attempts", "words"),
+    ("fault", "code", "attempts", "words"),
     [
-        ("bug", WorkFailed, 1, "ZeroDivisionError"),
-        ("unsendable", WorkFailed, 1, "pickle"),
-        ("memory", EnvironmentUnavailable, 3, "memory"),
+        ("bug", "work-failed", 1, "ZeroDivisionError"),
+        ("unsendable", "work-failed", 1, "pickle"),
+        ("memory", "environment-unavailable", 3, "memory"),
     ],
 )
-def test_faults_of_ours(
-    tmp_path: Path, fault: str, kind: type[WheelfitError], attempts: int, words: str
-) -> None:
+def test_faults_of_ours(tmp_path: Path, fault: str, code: Code, attempts: int, words: str) -> None:
     """An error nobody thought of is the fault of one item too, and tells where it was."""
     bad, good = here([Errand(0, tmp_path, fault), Errand(1, tmp_path)])
-    assert type(bad.error) is kind
+    assert bad.error is not None
+    assert bad.error.reference == code
     assert words in bad.error.message
     assert bad.error.where == "errand 0"
     assert bad.attempts == attempts
@@ -210,7 +211,7 @@ def test_pauses_grow(tmp_path: Path) -> None:
         (ConnectionResetError(), True),
         (TimeoutError(), True),
         (ValueError(), False),
-        (InvalidLabel("no label"), False),
+        (UserError("no label", code="invalid-label"), False),
     ],
 )
 def test_what_may_pass(error: Exception, passes: bool) -> None:  # noqa: FBT001 - a table

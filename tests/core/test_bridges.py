@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from error_codes import raises_code
 from packaging.version import Version
 from sources.bridge_table import HEAD, PAGE, table
 
@@ -10,7 +11,6 @@ from wheelfit.core.bridges import parse_family
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import InvalidBridge
 from wheelfit.sources.bridges.shelf import shipped, shipped_names
 
 SOUND = """
@@ -33,7 +33,7 @@ distribution = "acme"
 
 def faults(text: str) -> dict[str, str]:
     """Return what is wrong with a file, by path."""
-    with pytest.raises(InvalidBridge) as raised:
+    with raises_code("invalid-bridge") as raised:
         parse_family(text.encode())
     return {fault.path: fault.message for fault in raised.value.faults}
 

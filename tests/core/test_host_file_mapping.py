@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from error_codes import raises_code
 from packaging.tags import Tag
 from packaging.version import Version
 
@@ -16,7 +17,6 @@ from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.core.host_file import HostFile, HostInterpreter, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
-from wheelfit.errors import InvalidHostFile
 from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 UV_FILE = """
@@ -193,7 +193,7 @@ def test_examples_of_the_documentation() -> None:
 def test_errors_name_the_line() -> None:
     """Whoever edits a file wants to be led to the line."""
     text = UV_FILE.replace('"90_real"', '"SM90"')
-    with pytest.raises(InvalidHostFile) as caught:
+    with raises_code("invalid-host-file") as caught:
         read_host_file(tomllib.loads(text), "node.toml", lambda path: line_of(text, path))
     assert caught.value.where == "node.toml, line 13"
     assert text.splitlines()[12].startswith("sm_arch")
@@ -255,7 +255,7 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
 def test_errors_name_the_place(mapping: dict[str, Any], message: str) -> None:
     """P-44: what a person got wrong is said with its path and the file."""
     content = {"metadata": {"version": "0.1"}} | mapping
-    with pytest.raises(InvalidHostFile) as caught:
+    with raises_code("invalid-host-file") as caught:
         read_host_file(content, "node.toml")
     assert caught.value.message.startswith(message)
     assert caught.value.where == "node.toml"

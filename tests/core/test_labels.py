@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.labels import (
     NULL,
@@ -12,7 +13,6 @@ from wheelfit.core.labels import (
     writer_warnings,
 )
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
-from wheelfit.errors import InvalidLabel
 
 
 @pytest.mark.parametrize("text", ["cu128", "126", "cpu.v3", "x8664v3_mkl", "_", "...", "a" * 300])
@@ -26,7 +26,7 @@ def test_valid_labels(text: str) -> None:
 )
 def test_invalid_labels(text: str) -> None:
     """F-2: anything else is refused, a trailing newline and foreign digits too."""
-    with pytest.raises(InvalidLabel) as caught:
+    with raises_code("invalid-label") as caught:
         parse_label(text)
     assert repr(text) in str(caught.value)
     assert caught.value.hint is not None

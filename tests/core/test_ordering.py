@@ -4,6 +4,7 @@ from dataclasses import replace
 from time import process_time
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
@@ -13,7 +14,6 @@ from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
 from wheelfit.core.provider_steps import ProviderPolicy
 from wheelfit.core.support import Support, support_for
 from wheelfit.testing.detectors import supported
-from wheelfit_runtime.errors import InvalidProperty
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 NO_PREFERENCES = Preferences()
@@ -416,7 +416,7 @@ def test_preferences_are_read(text: str, choice: Choice) -> None:
 @pytest.mark.parametrize("text", ["", "NVIDIA", "a :: b :: c :: d", "a :: :: b", "a b", "::"])
 def test_preferences_are_refused(text: str) -> None:
     """F-5: anything else is an error, not a preference that never matches."""
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         parse_preference(text)
 
 

@@ -5,6 +5,7 @@ import pickle
 from itertools import product
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.properties import (
     EMPTY,
@@ -15,7 +16,6 @@ from wheelfit.core.properties import (
     parse_namespace,
     parse_property,
 )
-from wheelfit_runtime.errors import InvalidProperty
 
 SM = Property("nvidia", "sm_arch", "90_real")
 
@@ -52,7 +52,7 @@ def test_blanks_around_colons(text: str) -> None:
 )
 def test_what_is_no_property(text: str) -> None:
     """F-2, F-5: wrong part counts, inner blanks, upper case and newlines are errors."""
-    with pytest.raises(InvalidProperty) as caught:
+    with raises_code("invalid-property") as caught:
         parse_property(text)
     assert caught.value.hint is not None
 
@@ -63,21 +63,21 @@ def test_features_and_namespaces() -> None:
     assert str(Feature("x86_64", "level")) == "x86_64 :: level"
     assert parse_namespace(" x86_64 ") == "x86_64"
     for text in ("", "a.b", "a::b"):
-        with pytest.raises(InvalidProperty):
+        with raises_code("invalid-property"):
             parse_namespace(text)
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         parse_feature("x86_64")
 
 
 def test_invalid_values_cannot_be_made() -> None:
     """F-2: the types themselves refuse what breaks the character sets."""
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         Property("nvidia", "sm_arch", "")
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         Feature("nvidia", "sm-arch")
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         PropertySet.from_mapping({"nvidia": {"sm_arch": ["90 real"]}})
-    with pytest.raises(InvalidProperty):
+    with raises_code("invalid-property"):
         PropertySet.from_mapping({"nvidia": {"sm-arch": ["90_real"]}})
 
 

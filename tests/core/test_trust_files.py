@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
@@ -13,8 +14,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.trust import PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.trust_files import format_trust, read_policy, read_trust
-from wheelfit.errors import UnusablePolicy
-from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
+from wheelfit_runtime.errors import Code, InvalidConfiguration
 
 DIGEST = "0123456789abcdef" * 4
 FILE = f'{{ filename = "acme_provider-1.2-py3-none-any.whl", sha256 = "{DIGEST}" }}'
@@ -97,21 +97,19 @@ def test_reading_a_policy() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("read", "error"),
+    ("read", "code"),
     [
-        (read_trust, InvalidConfiguration),
-        (lambda data, where: read_policy(data, where, grants=True), UnusablePolicy),
+        (read_trust, "invalid-configuration"),
+        (lambda data, where: read_policy(data, where, grants=True), "unusable-policy"),
     ],
 )
-def test_refused(
-    read: Callable[[bytes, str], object], error: type[WheelfitError], text: str, words: str
-) -> None:
+def test_refused(read: Callable[[bytes, str], object], code: Code, text: str, words: str) -> None:
     """P-18: what is misspelt is an error that names the file and the key, never a note."""
-    if words == "plugins" and error is UnusablePolicy:
+    if words == "plugins" and code == "unusable-policy":
         words = "version must be 1"
-    if text.startswith("enable") and error is UnusablePolicy:
+    if text.startswith("enable") and code == "unusable-policy":
         words = "enable-provider is an unknown key"
-    with pytest.raises(error) as caught:
+    with raises_code(code) as caught:
         read(text.encode(), "file.toml")
     assert words in caught.value.message
     assert str(caught.value.where).startswith("file.toml")
@@ -119,7 +117,7 @@ def test_refused(
 
 def test_the_line_is_told() -> None:
     """P-18: whoever wrote a long policy finds the place."""
-    with pytest.raises(UnusablePolicy) as caught:
+    with raises_code("unusable-policy") as caught:
         read_policy(b'version = 1\n\nplugins = "nevr"\n', "p.toml", grants=True)
     assert caught.value.where == "p.toml, line 3"
     assert caught.value.exit_code == 7

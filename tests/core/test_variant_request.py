@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.variant_request import VariantRequest, choose_variant, read_settings
-from wheelfit.errors import InvalidLabel
-from wheelfit_runtime.errors import InvalidConfiguration, InvalidProperty
+from wheelfit_runtime.errors import Code, InvalidConfiguration
 
 V3 = PropertySet.from_mapping({"x86_64": {"level": ["v3"]}})
 V4 = PropertySet.from_mapping({"x86_64": {"level": ["v4"]}})
@@ -60,22 +60,22 @@ class TestSettings:
             read_settings({"null-variant": "", other: "x"})
 
     @pytest.mark.parametrize(
-        ("settings", "error"),
+        ("settings", "code"),
         [
-            ({"variant-property": "a :: b :: c"}, InvalidConfiguration),
-            ({"variants": "x"}, InvalidConfiguration),
-            ({"variant-label": ["a", "b"]}, InvalidConfiguration),
-            ({"variant-label": []}, InvalidConfiguration),
-            ({"variant-label": "A"}, InvalidLabel),
-            ({"variant-label": ""}, InvalidLabel),
-            ({"variant": ""}, InvalidProperty),
-            ({"variant": "a :: b"}, InvalidProperty),
-            ({"variant": "a :: b :: c", "variant-label": "null"}, InvalidLabel),
+            ({"variant-property": "a :: b :: c"}, "invalid-configuration"),
+            ({"variants": "x"}, "invalid-configuration"),
+            ({"variant-label": ["a", "b"]}, "invalid-configuration"),
+            ({"variant-label": []}, "invalid-configuration"),
+            ({"variant-label": "A"}, "invalid-label"),
+            ({"variant-label": ""}, "invalid-label"),
+            ({"variant": ""}, "invalid-property"),
+            ({"variant": "a :: b"}, "invalid-property"),
+            ({"variant": "a :: b :: c", "variant-label": "null"}, "invalid-label"),
         ],
     )
-    def test_malformed(self, settings: dict[str, str | list[str]], error: type) -> None:
+    def test_malformed(self, settings: dict[str, str | list[str]], code: Code) -> None:
         """B-14: unknown settings and what cannot be read are errors."""
-        with pytest.raises(error):
+        with raises_code(code):
             read_settings(settings)
 
 
@@ -89,7 +89,7 @@ class TestChoice:
 
     def test_properties_and_label_that_disagree(self) -> None:
         """B-16: a label of the table must have equal properties."""
-        with pytest.raises(InvalidLabel, match="x86_64 :: level :: v3"):
+        with raises_code("invalid-label", match="x86_64 :: level :: v3"):
             choose_variant(VariantRequest(V4, Label("fast")), TABLE)
 
     def test_label_alone(self) -> None:
@@ -99,9 +99,9 @@ class TestChoice:
 
     def test_unknown_label_alone(self) -> None:
         """B-15, B-16: a label without properties that no table has is an error."""
-        with pytest.raises(InvalidLabel, match="there are: cfdbe307, fa7c1393, fast"):
+        with raises_code("invalid-label", match="there are: cfdbe307, fa7c1393, fast"):
             choose_variant(VariantRequest(label=Label("slow")), TABLE)
-        with pytest.raises(InvalidLabel, match="there are: none"):
+        with raises_code("invalid-label", match="there are: none"):
             choose_variant(VariantRequest(label=Label("slow")), {})
 
     def test_no_label(self) -> None:
@@ -112,7 +112,7 @@ class TestChoice:
 
     def test_collision(self) -> None:
         """F-143: a hash that is the label of other properties asks for a label."""
-        with pytest.raises(InvalidLabel, match="cfdbe307") as caught:
+        with raises_code("invalid-label", match="cfdbe307") as caught:
             choose_variant(VariantRequest(V4), TABLE)
         assert "choose a label" in (caught.value.hint or "")
         assert choose_variant(VariantRequest(V4, Label("v4")), TABLE) == ("v4", V4)
@@ -121,7 +121,7 @@ class TestChoice:
         """B-33: at least one property, or null, which is for the null variant only."""
         with pytest.raises(InvalidConfiguration, match="at least one property"):
             VariantRequest()
-        with pytest.raises(InvalidLabel, match="null may not have properties"):
+        with raises_code("invalid-label", match="null may not have properties"):
             VariantRequest(V3, Label("null"))
 
     def test_duplicates(self) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import EnvironmentBusy, FileConflict
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.apply import Applied, PlanOutdated, apply
 from wheelfit.installation.journal import mark_of
 from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
@@ -465,7 +466,7 @@ class TestOtherFileSystems:
         install(environment, build_wheel(home, "demo", "2", files=files), file_system=disk)
         site = environment.schemes.purelib
         assert {path.name for path in site.glob("*.py")} == {"single.py", "same.py"}
-        with pytest.raises(FileConflict, match="belongs to demo 2"):
+        with raises_code("file-conflict", match="belongs to demo 2"):
             install(
                 environment,
                 build_wheel(home, "other", "1", files={"SAME.py": "x"}),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from error_codes import raises_code
 
-from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.installation.environment import Environment, Kind, open_environment
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class TestManaged:
 
     def test_refused(self, managed: Environment) -> None:
         """PEP 668: it is refused in the words of whoever manages it."""
-        with pytest.raises(ExternallyManaged) as caught:
+        with raises_code("externally-managed") as caught:
             managed.check_allowed()
         assert caught.value.note == "Use the package manager:\napt install python3-x"
         assert caught.value.exit_code == 7
@@ -155,7 +156,7 @@ class TestManaged:
     def test_without_words(self, managed: Environment, text: str) -> None:
         """A marker file without a message protects as well."""
         interpreter = replace(managed.interpreter, externally_managed=text)
-        with pytest.raises(ExternallyManaged) as caught:
+        with raises_code("externally-managed") as caught:
             replace(managed, interpreter=interpreter).check_allowed()
         assert caught.value.note is None
 
@@ -181,14 +182,14 @@ class TestWritable:
         """A file where a folder must be is named."""
         (tmp_path / "file").write_text("")
         found = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "file" / "x")
-        with pytest.raises(EnvironmentReadOnly, match="a file is in the place") as caught:
+        with raises_code("environment-read-only", match="a file is in the place") as caught:
             found.check_writable()
         assert caught.value.where == str(tmp_path / "file")
 
     def test_read_only(self, environment: Environment, read_only: Callable[[Path], None]) -> None:
         """An environment that cannot be written is refused, also for root."""
         read_only(environment.schemes.purelib)
-        with pytest.raises(EnvironmentReadOnly) as caught:
+        with raises_code("environment-read-only") as caught:
             environment.check_writable()
         assert caught.value.exit_code == 6
         assert caught.value.hint is not None

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from error_codes import raises_code
 
-from wheelfit.errors import FileConflict
 from wheelfit.installation.checked_wheel import check_wheel
 from wheelfit.installation.conflicts import lay_out
 from wheelfit.installation.looking import Looking
@@ -77,10 +76,10 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     (site / "demo").mkdir()
     (site / "demo/y.py").write_text("mine\n")
     looking = Looking()
-    with pytest.raises(FileConflict, match=r"demo/y\.py belongs to no installed distribution"):
+    with raises_code("file-conflict", match=r"demo/y\.py belongs to no installed distribution"):
         conflict()
     (site / "demo/y.py").unlink()
     (site / "demo/deep").write_text("mine\n")
     looking = Looking()
-    with pytest.raises(FileConflict, match=r"demo/deep belongs to no installed distribution"):
+    with raises_code("file-conflict", match=r"demo/deep belongs to no installed distribution"):
         conflict()

@@ -11,17 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.errors import (
-    EnvironmentBusy,
-    EnvironmentReadOnly,
-    ExternallyManaged,
-    FileConflict,
-    MetadataDisagreement,
-    NotRemovable,
-)
+from wheelfit.errors import EnvironmentBusy, NotRemovable
 from wheelfit.installation.apply import Applied, apply
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.locking import locked
@@ -291,7 +285,7 @@ class TestDisagreement:
         """METADATA must have the name and the version that were resolved."""
         wheel = build_wheel(home, "demo", "1")
         error = refused(edit(wheel, {"demo-1.dist-info/METADATA": text}, honest=True))
-        assert isinstance(error, MetadataDisagreement)
+        assert error.reference == "metadata-disagreement"
         assert field in error.message
 
     def test_a_version_is_compared_by_value(
@@ -308,7 +302,7 @@ class TestDisagreement:
         wheel = build_wheel(home, "demo", "1", label="v3", document=DOCUMENT)
         other = PropertySet.from_mapping({"x86_64": {"level": ["v2"]}})
         error = refused(wheel, properties=other)
-        assert isinstance(error, MetadataDisagreement)
+        assert error.reference == "metadata-disagreement"
         assert "x86_64 :: level :: v2" in str(error.note)
         assert "x86_64 :: level :: v3" in str(error.note)
 
@@ -337,7 +331,7 @@ class TestConflicts:
         """Onnxruntime and onnxruntime-gpu: the second is refused, and the owner named."""
         install(environment, build_wheel(home, "ort", "1", files={"ort/x.py": "cpu"}))
         error = refused(build_wheel(home, "ort-gpu", "1", files={"ort/x.py": "gpu"}))
-        assert isinstance(error, FileConflict)
+        assert error.reference == "file-conflict"
         assert "belongs to ort 1" in error.message
         assert "--replace-files" not in (error.hint or "")  # it would be of no use
         assert error.exit_code == 4
@@ -360,13 +354,13 @@ class TestConflicts:
         """Not even then does a file replace a folder."""
         (environment.schemes.purelib / "demo.py").mkdir()
         wheel = build_wheel(home, "demo", "1", files={"demo.py": ""})
-        with pytest.raises(FileConflict):
+        with raises_code("file-conflict"):
             install(environment, wheel, replace=True)
 
     def test_owned_files_stay(self, environment: Environment, home: Path, install: Install) -> None:
         """Leave to replace does not extend to what another distribution owns."""
         install(environment, build_wheel(home, "a", "1", files={"m.py": "a"}))
-        with pytest.raises(FileConflict):
+        with raises_code("file-conflict"):
             install(environment, build_wheel(home, "b", "1", files={"m.py": "b"}), replace=True)
 
     def test_script_of_another(
@@ -383,8 +377,10 @@ class TestConflicts:
     ) -> None:
         """A module of one cannot become the package of another, nor the reverse."""
         install(environment, build_wheel(home, "a", "1", files={"m": "file", "n/x.py": ""}))
-        assert isinstance(refused(build_wheel(home, "b", "1", files={"m/x.py": ""})), FileConflict)
-        assert isinstance(refused(build_wheel(home, "c", "1", files={"n": ""})), FileConflict)
+        assert (
+            refused(build_wheel(home, "b", "1", files={"m/x.py": ""})).reference == "file-conflict"
+        )
+        assert refused(build_wheel(home, "c", "1", files={"n": ""})).reference == "file-conflict"
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_file_as_folder_in_one_change(self, refused: Refused, home: Path, order: int) -> None:
@@ -393,7 +389,7 @@ class TestConflicts:
             build_wheel(home, "b", "1", files={"m": "file"}),
             build_wheel(home, "c", "1", files={"m/deep/x.py": ""}),
         ][::order]
-        assert isinstance(refused(*wheels), FileConflict)
+        assert refused(*wheels).reference == "file-conflict"
 
     def test_file_becomes_folder(
         self, environment: Environment, home: Path, install: Install
@@ -451,7 +447,8 @@ class TestEnvironment:
     ) -> None:
         """A read-only environment is found out before anything is done."""
         read_only(environment.schemes.purelib)
-        assert refused(error=EnvironmentReadOnly).exit_code == 6
+        error = refused(error=EnvironmentUnavailable)
+        assert (error.reference, error.exit_code) == ("environment-read-only", 6)
 
     def test_scripts_read_only(
         self,
@@ -463,13 +460,17 @@ class TestEnvironment:
         """So is a read-only folder of scripts, if there is a script to install."""
         read_only(environment.schemes.scripts)
         points = {"console_scripts": {"tool": "a:main"}}
-        refused(build_wheel(home, "demo", "1", entry_points=points), error=EnvironmentReadOnly)
+        error = refused(
+            build_wheel(home, "demo", "1", entry_points=points), error=EnvironmentUnavailable
+        )
+        assert error.reference == "environment-read-only"
 
     def test_site_packages_is_a_file(self, refused: Refused, environment: Environment) -> None:
         """A file in the place of site-packages is named."""
         environment.schemes.purelib.rmdir()
         environment.schemes.purelib.write_text("")
-        refused(error=EnvironmentReadOnly)
+        error = refused(error=EnvironmentUnavailable)
+        assert error.reference == "environment-read-only"
 
     def test_denied_late(
         self, install: Install, home: Path, environment: Environment, tree: Tree,
@@ -481,7 +482,7 @@ class TestEnvironment:
         install(environment, build_wheel(home, "rest", "1", files={"deep/sub/rest.py": ""}))
         before = tree(environment.interpreter.prefix)
         read_only(environment.schemes.purelib / "deep" / "sub")
-        with pytest.raises(EnvironmentReadOnly) as caught:
+        with raises_code("environment-read-only") as caught:
             install(environment, build_wheel(home, "demo", "2", files=files | {"b.py": ""}))
         assert "nothing was changed" in str(caught.value.hint)
         after = tree(environment.interpreter.prefix)
@@ -505,7 +506,7 @@ class TestEnvironment:
         managed = replace(
             environment, interpreter=replace(environment.interpreter, externally_managed="x")
         )
-        with pytest.raises(ExternallyManaged):
+        with raises_code("externally-managed"):
             install(managed, build_wheel(home, "demo", "1"))
         install(managed, build_wheel(home, "demo", "1"), break_system_packages=True)
         assert managed.installed()

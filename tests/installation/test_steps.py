@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
 from installation.scene import by_folder
 
-from wheelfit.errors import FileConflict
 from wheelfit.installation.steps import Kind, Listing, Step, plan_steps
+from wheelfit_runtime.errors import IntegrityError
 
 Folder = Mapping[str, Any]
 """Names with folders, or with the content of files."""
@@ -137,10 +138,10 @@ def test_mounts() -> None:
 def test_conflict() -> None:
     """What goes with nobody is in the way, unless it may be replaced."""
     disk = {"env": ENV, "new": {"shared": {"theirs": 2}}}
-    with pytest.raises(FileConflict):
+    with raises_code("file-conflict"):
         plan(disk)
     assert plan(disk, replace=True) == ["swap shared/theirs"]
-    with pytest.raises(FileConflict):  # a folder with something in it never is
+    with raises_code("file-conflict"):  # a folder with something in it never is
         plan({"env": ENV, "new": {"shared": 2}}, replace=True)
 
 
@@ -199,7 +200,7 @@ def test_law(env: Any, new: Any, data: st.DataObject, whole: bool, exchange: boo
             whole_folders=whole,
             exchange=exchange,
         )
-    except FileConflict:
+    except IntegrityError:
         return
     files = {f"/env/{name}": "old" for name in before}
     files |= {f"/new/{name}": "new" for name in coming}

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from error_codes import raises_code
 from installation.scene import LIBRARY, by_folder, change, files, leaving, make, places_of, tree
 
-from wheelfit.errors import EnvironmentBusy, EnvironmentReadOnly, FileConflict
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.places import WORKPLACE
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.transaction import Transaction, environment_error
@@ -189,7 +190,7 @@ class TestSwitch:
         """A file that appeared in the meantime is not overwritten; all is as before."""
         (root / LIBRARY / "only_new.py").write_text("somebody's")
         before = tree(root)
-        with pytest.raises(FileConflict) as caught:
+        with raises_code("file-conflict") as caught:
             change(places)
         assert caught.value.where == str(root / LIBRARY / "only_new.py")
         assert tree(root) == before
@@ -460,7 +461,7 @@ class TestErrors:
     def test_denied(self, number: int) -> None:
         """Whatever denies writing is a read-only environment."""
         error = environment_error(OSError(number, os.strerror(number), "/x"))
-        assert isinstance(error, EnvironmentReadOnly)
+        assert error.reference == "environment-read-only"
         assert error.where == "/x"
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

@@ -9,9 +9,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, NotInstalled, NotRemovable
+from wheelfit.errors import NotRemovable
 from wheelfit.installation.apply import Applied
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.installed import Installed
@@ -74,7 +75,7 @@ class TestRemoved:
         assert environment.installed() == ()
         install(environment, build_wheel(home, "demo", "1"))
         Crossed.act = lambda: remove(environment, "demo")
-        with pytest.raises(NotInstalled):
+        with raises_code("not-installed"):
             remove(crossed, "demo")
 
     def test_everything(
@@ -275,7 +276,7 @@ class TestRefused:
     def test_not_installed(self, environment: Environment, home: Path, install: Install) -> None:
         """If one of them is not there, none is removed."""
         install(environment, build_wheel(home, "demo", "1"))
-        with pytest.raises(NotInstalled, match="other is not installed"):
+        with raises_code("not-installed", match="other is not installed"):
             remove(environment, "demo", "other")
         assert environment.installed()
 
@@ -334,7 +335,7 @@ class TestRefused:
         managed = replace(
             environment, interpreter=replace(environment.interpreter, externally_managed="x")
         )
-        with pytest.raises(ExternallyManaged):
+        with raises_code("externally-managed"):
             remove(managed, "demo")
         remove(managed, "demo", break_system_packages=True)
         assert not environment.installed()
@@ -348,6 +349,6 @@ class TestRefused:
         install(environment, build_wheel(home, "demo", "1", files=files))
         read_only(environment.schemes.purelib / "zzz")
         before = tree(environment.interpreter.prefix)
-        with pytest.raises(EnvironmentReadOnly):
+        with raises_code("environment-read-only"):
             remove(environment, "demo")
         assert tree(environment.interpreter.prefix) == before

@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file
-from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.hosts import host_text, hosts_folder, open_host, own_hosts, preset_host
-from wheelfit_runtime.errors import FileProblem, InvalidPreset, UnknownHost
+from wheelfit_runtime.errors import FileProblem, UnknownHost
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.presets import compose
 
@@ -100,7 +100,7 @@ class TestNames:
         """What is made like a preset is judged as one."""
         with pytest.raises(UnknownHost, match="no preset"):
             open_host("cuda-12.8-sm91", environ)
-        with pytest.raises(InvalidPreset):
+        with raises_code("invalid-preset"):
             open_host("cuda-12.8-sm90+macos-arm64", environ)
 
     def test_without_a_folder(self, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ class TestReading:
         """The error leads to the line."""
         path = tmp_path / "node.toml"
         path.write_text(FILE + "\n[[provider]]\nnamespace = 'n'\nproperties = {f = ['A']}\n")
-        with pytest.raises(InvalidHostFile) as caught:
+        with raises_code("invalid-host-file") as caught:
             open_host(str(path), environ)
         assert caught.value.where == f"{path}, line 7"
         assert caught.value.message.startswith("provider[0].properties.f lists 'A'")
@@ -125,7 +125,7 @@ class TestReading:
         """F-30: what is too large is called so, whatever it holds."""
         path = tmp_path / "node.toml"
         path.write_text("#" * (strict_toml.DEFAULT_LIMITS.size + 1))
-        with pytest.raises(InvalidHostFile) as caught:
+        with raises_code("invalid-host-file") as caught:
             open_host(str(path), environ)
         assert caught.value.message == "the host file has more than 4194304 bytes"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 from server.uploading import upload
 
-from wheelfit.errors import NoConsent
 from wheelfit.operations.context import Context
 from wheelfit.operations.index_files import (
     DeleteRequest,
@@ -53,7 +53,7 @@ def test_files(at: str) -> None:
     what = ("some==1.0",)
     assert yank(YankRequest(at=at, what=what, reason="broken"), Context()).files == (FILE,)
     assert unyank(FilesRequest(at=at, what=what), Context()).files == (FILE,)
-    with pytest.raises(NoConsent):
+    with raises_code("no-consent"):
         delete(DeleteRequest(at=at, what=what), Context())
     assert delete(DeleteRequest(at=at, what=what, yes=True), Context()).files == (FILE,)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from error_codes import raises_code
 from operations.remarks import Remarks
 
 from wheelfit.core.provider_steps import ProviderPolicy
-from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.context import Context
 from wheelfit.operations.hosts import load_host_file
 from wheelfit.operations.machine import ChosenMachine, choose_machine
@@ -203,7 +203,7 @@ class TestHostFile:
     def test_broken(self, content: bytes, said: str, host: Path) -> None:
         """Each way to be broken is an error that names the file."""
         host.write_bytes(content)
-        with pytest.raises(InvalidHostFile) as caught:
+        with raises_code("invalid-host-file") as caught:
             load_host_file(str(host))
         assert said in caught.value.message
         assert (caught.value.where or "").partition(", line ")[0] == str(host)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.trust import NO_TRUST, Trust, TrustedFile, TrustEntry
-from wheelfit.errors import UnusablePolicy
 from wheelfit.operations.trust_store import (
     change_trust,
     policy_file,
@@ -202,7 +202,7 @@ class TestPolicy:
 
     def test_named_but_not_there(self, tmp_path: Path) -> None:
         """P-18: a policy that somebody named and that is not there is no reason to go on."""
-        with pytest.raises(UnusablePolicy) as caught:
+        with raises_code("unusable-policy") as caught:
             read_policies({"WHEELFIT_POLICY_FILE": str(tmp_path / "none")}, tmp_path / "system")
         assert caught.value.where == str(tmp_path / "none")
         assert caught.value.exit_code == 7
@@ -210,7 +210,7 @@ class TestPolicy:
     def test_unreadable(self, tmp_path: Path) -> None:
         """P-18: neither is one that cannot be read."""
         (tmp_path / "policy.toml").mkdir()
-        with pytest.raises(UnusablePolicy, match="cannot be read"):
+        with raises_code("unusable-policy", match="cannot be read"):
             read_policies({}, tmp_path / "policy.toml")
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -219,7 +219,7 @@ class TestPolicy:
         pipe = tmp_path / "policy.toml"
         os.mkfifo(pipe)
         for environ, system in (({}, pipe), ({"WHEELFIT_POLICY_FILE": str(pipe)}, tmp_path / "no")):
-            with pytest.raises(UnusablePolicy, match="it is a pipe"):
+            with raises_code("unusable-policy", match="it is a pipe"):
                 read_policies(environ, system)
 
     def test_a_link_that_leads_nowhere(self, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ class TestPolicy:
         (tmp_path / "file.toml").symlink_to(tmp_path / "missing" / "policy.toml")
         (tmp_path / "folder").symlink_to(tmp_path / "missing")
         for path in (tmp_path / "file.toml", tmp_path / "folder" / "policy.toml"):
-            with pytest.raises(UnusablePolicy, match="cannot be read"):
+            with raises_code("unusable-policy", match="cannot be read"):
                 read_policies({}, path)
         (tmp_path / "missing").mkdir()
         assert read_policies({}, tmp_path / "folder" / "policy.toml").files == ()

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from error_codes import raises_code
 
-from wheelfit.errors import CheckoutFailed
 from wheelfit.projects.version_control import RepositoryUrl, check_out, parse_repository_url
 from wheelfit.testing.projects import commit_all, write_project
 from wheelfit_runtime.errors import UserError
@@ -137,7 +137,7 @@ class TestCheckOut:
         folder = tmp_path / "out"
         folder.mkdir()
         wanted = RepositoryUrl((tmp_path / place).as_uri(), revision)
-        with pytest.raises(CheckoutFailed) as caught:
+        with raises_code("checkout-failed") as caught:
             check_out(wanted, folder, environ)
         assert caught.value.note
         assert caught.value.exit_code == 5
@@ -153,7 +153,7 @@ class TestCheckOut:
 
     def test_without_git(self, tmp_path: Path) -> None:
         """Where git is not installed, that is said."""
-        with pytest.raises(CheckoutFailed, match="git is needed"):
+        with raises_code("checkout-failed", match="git is needed"):
             check_out(RepositoryUrl("file:///x"), tmp_path, {"PATH": str(tmp_path)})
 
     def test_a_login(self, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ class TestCheckOut:
         program.chmod(0o755)
         wanted = parse_repository_url("git+https://me:s3cret@h.example/a.git")
         environ = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-        with pytest.raises(CheckoutFailed):
+        with raises_code("checkout-failed"):
             check_out(wanted, tmp_path, environ)
         assert "s3cret" not in told.read_text()
         said = Path(f"{told}.environ").read_text()
@@ -177,7 +177,7 @@ class TestCheckOut:
         assert "GIT_TERMINAL_PROMPT=0" in said
         assert "GIT_ALLOW_PROTOCOL=https:http:ssh:git\n" in said
         own = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
-        with pytest.raises(CheckoutFailed):
+        with raises_code("checkout-failed"):
             check_out(wanted, tmp_path, {**environ, **own})
         said = Path(f"{told}.environ").read_text()
         assert "GIT_CONFIG_COUNT=2\n" in said

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
-from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.hosts import host_text
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms.features import (
     Detection,
     DeviceValues,
@@ -146,5 +146,5 @@ TREES = st.recursive(
 @given(st.dictionaries(KEYS, TREES, max_size=5))
 def test_any_mapping(mapping: dict[str, Any]) -> None:
     """A file that makes no sense is refused in our words."""
-    with suppress(InvalidHostFile):
+    with suppress(UserError):
         read_host_file({"metadata": {"version": "0.1"}} | mapping, "f")

@@ -29,7 +29,7 @@ from wheelfit.core.properties import (
     parse_property,
 )
 from wheelfit.errors import InvalidFilename
-from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.errors import UserError
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,6}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9_.]{1,6}", fullmatch=True)
@@ -143,13 +143,13 @@ def test_character_sets(text: str) -> None:
     letters = set("0123456789abcdefghijklmnopqrstuvwxyz_")
     assert is_name(text) == (text != "" and set(text) <= letters)
     assert is_value(text) == (text != "" and set(text) <= letters | {"."})
-    with suppress(InvalidProperty):
+    with suppress(UserError):
         assert Feature(text, "a").namespace == text
         assert is_name(text)
-    with suppress(InvalidProperty):
+    with suppress(UserError):
         assert Feature("a", text).name == text
         assert is_name(text)
-    with suppress(InvalidProperty):
+    with suppress(UserError):
         assert Property("a", "b", text).value == text
         assert is_value(text)
 

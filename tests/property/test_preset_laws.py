@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit_runtime.errors import InvalidPreset, UnknownHost
+from wheelfit_runtime.errors import UnknownHost, UserError
 from wheelfit_runtime.platforms.presets import Preset, compose, is_preset, preset_lines
 
 PARTS = st.sampled_from([line.example for line in preset_lines()])
@@ -28,7 +28,7 @@ def made(name: str) -> Preset | None:
     """Return the preset of a name, if there is one."""
     try:
         return compose([name])
-    except (UnknownHost, InvalidPreset):
+    except (UnknownHost, UserError):
         return None
 
 
@@ -61,5 +61,5 @@ def test_the_order_of_parts_does_not_matter(parts: list[str], random: object) ->
 def test_every_part_is_a_preset_by_itself(part: str) -> None:
     """What is listed can be used, and nothing contradicts itself."""
     assert compose([part]).name == part
-    with pytest.raises((UnknownHost, InvalidPreset)):
+    with pytest.raises((UnknownHost, UserError)):
         compose([f"{part}+{part}x"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from error_codes import raises_code
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidProject
 from wheelfit.resolution.project_file import ProjectFile, read_project_file
 from wheelfit_runtime.errors import FileProblem
 
@@ -19,7 +19,7 @@ def read(text: str) -> ProjectFile:
 
 def faults(text: str) -> list[str]:
     """Return what is wrong with a file, sentence for sentence."""
-    with pytest.raises(InvalidProject) as caught:
+    with raises_code("invalid-project") as caught:
         read(text)
     assert caught.value.where == WHERE
     return [str(fault) for fault in caught.value.faults]
@@ -229,14 +229,14 @@ def test_everything_wrong_at_once() -> None:
 
 def test_dynamic_dependencies_have_a_way_out() -> None:
     """Nothing is built, so what only a backend knows must be given otherwise."""
-    with pytest.raises(InvalidProject) as caught:
+    with raises_code("invalid-project") as caught:
         read('[project]\nname = "a"\ndynamic = ["dependencies"]')
     assert caught.value.hint == "name what it needs, or give a wheel of it"
 
 
 def test_a_project_of_another_kind() -> None:
     """Who writes dependencies for one tool only is told so."""
-    with pytest.raises(InvalidProject) as caught:
+    with raises_code("invalid-project") as caught:
         read('[tool.poetry.dependencies]\nx = "^1"')
     assert "PEP 621" in str(caught.value.hint)
 

@@ -4,22 +4,21 @@ Every error a user can meet is one of these or of `wheelfit.errors`. Each has a 
 code that the documentation explains), says what happened, where, and what to do next.
 The parts are kept apart; the command line renders them.
 
+A class stands for what somebody catches: a kind for each exit code, and some errors below it.
+Every other error is a code of its kind, as ``raise UserError("…", code="invalid-label")``. `CODES`
+has all codes: a new one is a row there, a word in `Code` and a row in ``docs/reference/errors.md``.
+
 ```
 WheelfitError
 ├── UserError                    exit 1   something given to wheelfit is wrong
-│   ├── InvalidProperty                   invalid-property
 │   ├── InvalidDocument                   invalid-document
 │   │   └── InvalidLock                   invalid-lock
-│   ├── InvalidPreset                     invalid-preset
 │   ├── UnknownHost                       unknown-host
-│   ├── InvalidCases                      invalid-cases
-│   │   └── AmbiguousCases                ambiguous-cases
 │   ├── InvalidConfiguration              invalid-configuration
 │   └── FileProblem                       file-problem
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoCompatibleWheel                 no-compatible-wheel
 │   ├── DriverTooOld                      driver-too-old
-│   ├── NoCaseFits                        no-case-fits
 │   ├── ProjectNotFound                   project-not-found
 │   └── NoImplementation                  no-implementation
 ├── IntegrityError               exit 4   bytes are not what was promised
@@ -31,16 +30,14 @@ WheelfitError
 │   ├── InvalidPage                       invalid-page
 │   └── NotInStore                        not-in-store
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
-│   ├── StoreUnavailable                  store-unavailable
-│   ├── AnotherLibraryLoaded              another-library-loaded
-│   └── LibraryNotLoadable                library-not-loadable
+│   └── StoreUnavailable                  store-unavailable
 └── PolicyRefusal                exit 7   allowed by nobody
 ```
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,25 +45,18 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "AmbiguousCases",
-    "AnotherLibraryLoaded",
     "DriverTooOld",
     "EnvironmentUnavailable",
     "Fault",
     "FileProblem",
     "HashMismatch",
     "IntegrityError",
-    "InvalidCases",
     "InvalidConfiguration",
     "InvalidDocument",
     "InvalidLock",
     "InvalidPage",
-    "InvalidPreset",
-    "InvalidProperty",
     "InvalidWheel",
-    "LibraryNotLoadable",
     "NetworkError",
-    "NoCaseFits",
     "NoCompatibleWheel",
     "NoFit",
     "NoImplementation",
@@ -105,34 +95,162 @@ class Fault(NamedTuple):
         return f"{where}{self.message}{rule}"
 
 
+Code: TypeAlias = Literal[
+    "error", "user-error", "invalid-property", "invalid-document", "invalid-lock",
+    "invalid-preset", "unknown-host", "invalid-cases", "ambiguous-cases", "invalid-configuration",
+    "file-problem", "invalid-label", "invalid-filename", "invalid-marker", "invalid-requirement",
+    "unsupported-schema", "invalid-bridge", "invalid-project", "inconsistent-documents",
+    "invalid-host-file", "unknown-shorthand", "link-in-the-way", "unusable-interpreter",
+    "not-installed", "not-removable", "build-failed", "lost-optimisation", "upload-refused",
+    "needs-extra", "usage", "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old",
+    "project-not-found", "no-implementation", "no-solution", "no-consistent-set", "no-accelerator",
+    "no-compatible-release", "unknown-label", "source-off", "integrity", "hash-mismatch",
+    "invalid-wheel", "invalid-source", "file-conflict", "attestation", "metadata-disagreement",
+    "damaged-bundle", "network", "unreachable", "unexpected-status", "invalid-page",
+    "not-in-store", "checkout-failed", "too-costly", "environment-unavailable",
+    "store-unavailable", "another-library-loaded", "library-not-loadable", "environment-busy",
+    "environment-read-only", "storage-unavailable", "unfit-workers", "worker-lost",
+    "not-recoverable", "refused", "externally-managed", "own-requirement", "no-consent",
+    "too-large", "startup-file", "variant-change", "unusable-policy", "bad-metadata",
+    "lock-outdated", "work-failed", "broken-installation", "internal-error", "interrupted",
+    "terminated",
+]  # fmt: skip
+"""A code of an error; `CODES` has a row for each, ``docs/reference/errors.md`` explains it."""
+
+
+class Row(NamedTuple):
+    """What a code decides."""
+
+    exit_code: int
+    """The status with which a command ends."""
+    details_key: str = ""
+    """The name of the details in ``--json``; empty: there are none."""
+
+
+CODES: dict[Code, Row] = {
+    "error": Row(1),
+    "user-error": Row(1),
+    "invalid-property": Row(1),
+    "invalid-document": Row(1),
+    "invalid-lock": Row(1),
+    "invalid-preset": Row(1),
+    "unknown-host": Row(1),
+    "invalid-cases": Row(1),
+    "ambiguous-cases": Row(1),
+    "invalid-configuration": Row(1),
+    "file-problem": Row(1),
+    "invalid-label": Row(1),
+    "invalid-filename": Row(1),
+    "invalid-marker": Row(1),
+    "invalid-requirement": Row(1),
+    "unsupported-schema": Row(1),
+    "invalid-bridge": Row(1),
+    "invalid-project": Row(1),
+    "inconsistent-documents": Row(1),
+    "invalid-host-file": Row(1),
+    "unknown-shorthand": Row(1),
+    "link-in-the-way": Row(1),
+    "unusable-interpreter": Row(1),
+    "not-installed": Row(1),
+    "not-removable": Row(1),
+    "build-failed": Row(1),
+    "lost-optimisation": Row(1),
+    "upload-refused": Row(1, "violations"),
+    "needs-extra": Row(1),
+    "usage": Row(2),
+    "no-fit": Row(3),
+    "no-compatible-wheel": Row(3),
+    "no-case-fits": Row(3),
+    "driver-too-old": Row(3),
+    "project-not-found": Row(3),
+    "no-implementation": Row(3, "implementations"),
+    "no-solution": Row(3),
+    "no-consistent-set": Row(3, "closest"),
+    "no-accelerator": Row(3, "without_accelerator"),
+    "no-compatible-release": Row(3),
+    "unknown-label": Row(3),
+    "source-off": Row(3),
+    "integrity": Row(4),
+    "hash-mismatch": Row(4),
+    "invalid-wheel": Row(4),
+    "invalid-source": Row(4),
+    "file-conflict": Row(4),
+    "attestation": Row(4),
+    "metadata-disagreement": Row(4),
+    "damaged-bundle": Row(4),
+    "network": Row(5),
+    "unreachable": Row(5),
+    "unexpected-status": Row(5),
+    "invalid-page": Row(5),
+    "not-in-store": Row(5),
+    "checkout-failed": Row(5),
+    "too-costly": Row(5),
+    "environment-unavailable": Row(6),
+    "store-unavailable": Row(6),
+    "another-library-loaded": Row(6),
+    "library-not-loadable": Row(6),
+    "environment-busy": Row(6),
+    "environment-read-only": Row(6),
+    "storage-unavailable": Row(6),
+    "unfit-workers": Row(6),
+    "worker-lost": Row(6),
+    "not-recoverable": Row(6),
+    "refused": Row(7),
+    "externally-managed": Row(7),
+    "own-requirement": Row(7),
+    "no-consent": Row(7),
+    "too-large": Row(7),
+    "startup-file": Row(7),
+    "variant-change": Row(7, "variant_changes"),
+    "unusable-policy": Row(7),
+    "bad-metadata": Row(8, "degradations"),
+    "lock-outdated": Row(31, "changes"),
+    "work-failed": Row(70),
+    "broken-installation": Row(70),
+    "internal-error": Row(70),
+    "interrupted": Row(130),
+    "terminated": Row(143),
+}
+"""Every code of the family."""
+
+
 class WheelfitError(Exception):
-    """Say what happened, where, and what to do next.
+    """What happened, where, and what to do next.
 
     :param message: what happened, one sentence without a final full stop.
+    :param code: a code with the exit code of the class; None for the code of the class itself. This
+        base takes every code.
     :param where: the file, URL (never with credentials) or path in a document.
-    :param note: what the reader should know besides; may have several lines.
+    :param note: further explanation; may have several lines.
     :param hint: what to do next.
-    :param details: what programs are told besides, as plain data; only where `details_key` says
-        under which name.
+    :param details: the same for programs, as plain data; only of codes with a `Row.details_key`.
     """
 
-    reference: ClassVar[str] = "error"
-    """The code that ``docs/reference/errors.md`` explains."""
-    exit_code: ClassVar[int] = 1
-    """The status with which a command ends."""
-    details_key: ClassVar[str] = ""
-    """The name of the details in ``--json``; empty: there are none."""
+    reference: Code = "error"
+    """The code; a subclass gives its own in its header: ``class Mine(UserError, code="mine")``."""
+
+    def __init_subclass__(cls, *, code: Code | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            if code not in CODES:
+                raise KeyError(code)
+            cls.reference = code
 
     def __init__(
         self,
         message: str,
         *,
+        code: Code | None = None,
         where: str | None = None,
         note: str | None = None,
         hint: str | None = None,
         details: Iterable[Mapping[str, object]] = (),
     ) -> None:
         super().__init__(message)
+        if code is not None:
+            if CODES[code].exit_code != self.exit_code and self.reference != "error":
+                raise ValueError(f"{code} is not a code of {type(self).__name__}")
+            self.reference = code
         self.message = message
         self.where = where
         self.note = note
@@ -146,6 +264,11 @@ class WheelfitError(Exception):
         # The default would call the class with ``args`` only and lose the parts.
         return (_rebuild, (type(self), self.__dict__, self.args))
 
+    @property
+    def exit_code(self) -> int:
+        """The status with which a command ends."""
+        return CODES[self.reference].exit_code
+
     def in_full(self) -> Self:
         """Return this error, with note and hint in what a traceback shows of it.
 
@@ -158,7 +281,7 @@ class WheelfitError(Exception):
 
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, for ``--json``."""
-        details = {self.details_key: list(self.details)} if self.details_key else {}
+        key = CODES[self.reference].details_key
         return {
             "code": self.reference,
             "exit_code": self.exit_code,
@@ -166,7 +289,7 @@ class WheelfitError(Exception):
             "where": self.where,
             "note": self.note,
             "hint": self.hint,
-            **details,
+            **({key: list(self.details)} if key else {}),
         }
 
 
@@ -181,37 +304,28 @@ def _rebuild(
 # --- 1: something given to wheelfit is wrong ---------------------------------
 
 
-class UserError(WheelfitError, ValueError):
+class UserError(WheelfitError, ValueError, code="user-error"):
     """Something given to wheelfit is wrong."""
 
-    reference = "user-error"
 
-
-class InvalidProperty(UserError):
-    """A text is not a property, a feature or a namespace (F-2, F-5)."""
-
-    reference = "invalid-property"
-
-
-class InvalidDocument(UserError):
-    """A variant metadata document breaks its rules; holds every fault found.
+class InvalidDocument(UserError, code="invalid-document"):
+    """A document breaks its rules; has every fault found.
 
     :param faults: what is wrong; at least one.
     """
-
-    reference = "invalid-document"
 
     def __init__(
         self,
         faults: Sequence[Fault],
         *,
+        code: Code | None = None,
         where: str | None = None,
         hint: str | None = None,
     ) -> None:
         self.faults = tuple(faults)
         first = str(self.faults[0]) if self.faults else "the document is invalid"
         rest = "\n".join(str(fault) for fault in self.faults[1:])
-        super().__init__(first, where=where, note=rest or None, hint=hint)
+        super().__init__(first, code=code, where=where, note=rest or None, hint=hint)
 
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, each fault with path and rule."""
@@ -222,91 +336,47 @@ class InvalidDocument(UserError):
         return {**super().parts(), "faults": faults}
 
 
-class InvalidLock(InvalidDocument):
+class InvalidLock(InvalidDocument, code="invalid-lock"):
     """A lock file breaks its rules; holds every fault found (PEP 751, F-117)."""
 
-    reference = "invalid-lock"
 
-
-class InvalidPreset(UserError):
-    """Parts of a preset of a machine contradict each other."""
-
-    reference = "invalid-preset"
-
-
-class UnknownHost(UserError):
+class UnknownHost(UserError, code="unknown-host"):
     """A name is neither a preset nor a host file."""
 
-    reference = "unknown-host"
 
-
-class InvalidCases(UserError):
-    """A table of cases cannot be understood."""
-
-    reference = "invalid-cases"
-
-
-class AmbiguousCases(InvalidCases):
-    """Several cases of a table hold, and none is more special than the others."""
-
-    reference = "ambiguous-cases"
-
-
-class InvalidConfiguration(UserError):
+class InvalidConfiguration(UserError, code="invalid-configuration"):
     """A configuration file or variable cannot be understood."""
 
-    reference = "invalid-configuration"
 
-
-class FileProblem(UserError):
+class FileProblem(UserError, code="file-problem"):
     """A file named by the user cannot be read or written."""
-
-    reference = "file-problem"
 
 
 # --- 3: nothing compatible exists ---------------------------------------------
 
 
-class NoFit(WheelfitError):
+class NoFit(WheelfitError, code="no-fit"):
     """Nothing compatible exists for what was asked."""
 
-    reference = "no-fit"
-    exit_code = 3
 
-
-class NoCompatibleWheel(NoFit):
+class NoCompatibleWheel(NoFit, code="no-compatible-wheel"):
     """A project, release or file has no wheel for the target; the note lists why."""
 
-    reference = "no-compatible-wheel"
 
-
-class NoCaseFits(NoFit):
-    """No case of a table holds on this machine, and it has no default."""
-
-    reference = "no-case-fits"
-
-
-class DriverTooOld(NoFit):
+class DriverTooOld(NoFit, code="driver-too-old"):
     """The driver of this machine cannot run the libraries that were asked for (P-92)."""
 
-    reference = "driver-too-old"
 
-
-class ProjectNotFound(NoFit):
+class ProjectNotFound(NoFit, code="project-not-found"):
     """No source knows a project of this name."""
 
-    reference = "project-not-found"
 
-
-class NoImplementation(NoFit, ImportError):
+class NoImplementation(NoFit, ImportError, code="no-implementation"):
     """Nothing that is installed can do the work of a package here.
 
     It is raised in the middle of an import, so it is an error of one, and its text has all parts:
     nobody renders it. Its details are the implementations with their reasons.
     """
-
-    reference = "no-implementation"
-    details_key = "implementations"
 
     def __str__(self) -> str:
         parts = (super().__str__(), self.note, self.hint and f"hint: {self.hint}")
@@ -321,22 +391,17 @@ class NoImplementation(NoFit, ImportError):
 # --- 4: bytes are not what was promised ----------------------------------------
 
 
-class IntegrityError(WheelfitError):
+class IntegrityError(WheelfitError, code="integrity"):
     """Bytes are not what was promised."""
 
-    reference = "integrity"
-    exit_code = 4
 
-
-class HashMismatch(IntegrityError):
+class HashMismatch(IntegrityError, code="hash-mismatch"):
     """A file does not have the hash that was promised.
 
     :param algorithm: name of the hash, as ``sha256``.
     :param expected: the promised digests, hexadecimal.
     :param actual: the digest found, hexadecimal.
     """
-
-    reference = "hash-mismatch"
 
     def __init__(self, *, algorithm: str, expected: Iterable[str], actual: str, where: str) -> None:
         promised = " or ".join(expected)
@@ -349,35 +414,26 @@ class HashMismatch(IntegrityError):
         )
 
 
-class InvalidWheel(IntegrityError):
+class InvalidWheel(IntegrityError, code="invalid-wheel"):
     """An archive is not a sound wheel."""
-
-    reference = "invalid-wheel"
 
 
 # --- 5: a source could not be read -----------------------------------------------
 
 
-class NetworkError(WheelfitError):
+class NetworkError(WheelfitError, code="network"):
     """A source could not be read."""
 
-    reference = "network"
-    exit_code = 5
 
-
-class Unreachable(NetworkError):
+class Unreachable(NetworkError, code="unreachable"):
     """A server cannot be reached, or the connection broke and retries did not help."""
 
-    reference = "unreachable"
 
-
-class UnexpectedStatus(NetworkError):
+class UnexpectedStatus(NetworkError, code="unexpected-status"):
     """A server answered, but not with what was asked for.
 
     :param status: the HTTP status.
     """
-
-    reference = "unexpected-status"
 
     def __init__(
         self,
@@ -392,51 +448,27 @@ class UnexpectedStatus(NetworkError):
         self.status = status
 
 
-class InvalidPage(NetworkError):
+class InvalidPage(NetworkError, code="invalid-page"):
     """A server answered with something that is no index page."""
 
-    reference = "invalid-page"
 
-
-class NotInStore(NetworkError):
+class NotInStore(NetworkError, code="not-in-store"):
     """Libraries would have to be fetched, and nothing may be."""
-
-    reference = "not-in-store"
 
 
 # --- 6: the environment cannot be changed now --------------------------------------
 
 
-class EnvironmentUnavailable(WheelfitError):
+class EnvironmentUnavailable(WheelfitError, code="environment-unavailable"):
     """The environment cannot be changed now."""
 
-    reference = "environment-unavailable"
-    exit_code = 6
 
-
-class StoreUnavailable(EnvironmentUnavailable):
+class StoreUnavailable(EnvironmentUnavailable, code="store-unavailable"):
     """The folder that libraries are kept in cannot be written, or is not safe to load from."""
-
-    reference = "store-unavailable"
-
-
-class AnotherLibraryLoaded(EnvironmentUnavailable):
-    """This process has loaded other libraries already, beside which these cannot be."""
-
-    reference = "another-library-loaded"
-
-
-class LibraryNotLoadable(EnvironmentUnavailable):
-    """The loader of this system refuses a library that is what it should be."""
-
-    reference = "library-not-loadable"
 
 
 # --- 7: allowed by nobody -------------------------------------------------------------
 
 
-class PolicyRefusal(WheelfitError):
+class PolicyRefusal(WheelfitError, code="refused"):
     """What was asked is possible, but a policy forbids it."""
-
-    reference = "refused"
-    exit_code = 7

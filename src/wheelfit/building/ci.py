@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.matrix import ANY, PLATFORMS, Job
 from wheelfit.core.labels import NULL
-from wheelfit.errors import InvalidProject, UsageError
-from wheelfit_runtime.errors import Fault
+from wheelfit.errors import UsageError
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,8 @@ def github_matrix(matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = Fals
     :param jobs: of the matrix, those wanted.
     :param by_target: whether all wheels of a Python and platform are one job.
     :raises UsageError: there are more jobs than GitHub runs.
-    :raises InvalidProject: it is not known which runner builds for a platform.
+    :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
+        platform.
     """
     entries = []
     for group in _grouped(jobs, by_target=by_target):
@@ -106,7 +107,8 @@ def gitlab_pipeline(
     :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
         None: as much as suits a Linux runner.
     :raises UsageError: the name of a job would be too long.
-    :raises InvalidProject: it is not known which runner builds for a platform.
+    :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
+        platform.
     """
     lines = ["# Written by wheelfit matrix --for gitlab; pyproject.toml says what is in it."]
     if template is not None:
@@ -177,7 +179,7 @@ def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
     if found is None:
         path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
         message = "the service has no runner of its own for it; say what yours is called"
-        raise InvalidProject([Fault(path, message)])
+        raise InvalidDocument([Fault(path, message)], code="invalid-project")
     return found
 
 

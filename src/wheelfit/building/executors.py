@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from wheelfit.errors import NeedsExtra, UnfitWorkers, UsageError, WorkerLost
+from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem, Unreachable
+from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -66,7 +66,7 @@ class Workers:
 
         :param files: some that will be read.
         :param folders: that will be written into.
-        :raises UnfitWorkers: a worker sees something else.
+        :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees something else.
         :raises FileProblem: a folder cannot be written here.
         """
         if self.on_all is None:
@@ -78,11 +78,16 @@ class Workers:
                 expected[token] = _look(token)
             for worker, found in self.on_all(_look_at_all, tuple(expected)).items():
                 if isinstance(found, BaseException):
-                    raise UnfitWorkers(f"a worker cannot look at files: {found}", where=worker)
+                    raise EnvironmentUnavailable(
+                        f"a worker cannot look at files: {found}",
+                        code="unfit-workers",
+                        where=worker,
+                    )
                 for path, seen in zip(expected, found, strict=True):
                     if seen != expected[path]:
-                        raise UnfitWorkers(
+                        raise EnvironmentUnavailable(
                             f"it does not see {Path(path).parent} as this machine does",
+                            code="unfit-workers",
                             where=worker,
                             hint="put the files on a file system that all workers share, "
                             "under the same path",
@@ -102,7 +107,8 @@ def open_workers(
     :raises UsageError: nobody is called so, or a cluster was given a number of processes.
     :raises NeedsExtra: the library for it is not installed.
     :raises Unreachable: nobody answers there.
-    :raises UnfitWorkers: there are no workers, or they have no wheelfit, or another one.
+    :raises EnvironmentUnavailable: ``unfit-workers``; there are no workers, or they have no
+        wheelfit, or another one.
     """
     if url is None or url == "processes":
         # What this process may use, not what the machine has: a container gets less.
@@ -271,8 +277,11 @@ def _dask_workers(client: Client, patience: float) -> Workers:
     try:
         client.wait_for_workers(1, timeout=patience)
     except TimeoutError:
-        raise UnfitWorkers(
-            "the scheduler has no workers", where=address, hint="start some: `dask worker`"
+        raise EnvironmentUnavailable(
+            "the scheduler has no workers",
+            code="unfit-workers",
+            where=address,
+            hint="start some: `dask worker`",
         ) from None
 
     def on_all(function: Callable[..., Any], argument: Any) -> Mapping[str, Any]:
@@ -286,8 +295,9 @@ def _dask_workers(client: Client, patience: float) -> Workers:
     # They have the version of this code, so it can be called there.
     for worker, packed in on_all(_packed_sample, _SAMPLE).items():
         if packed != here:
-            raise UnfitWorkers(
+            raise EnvironmentUnavailable(
                 "its zlib packs in another way, so results would depend on who made them",
+                code="unfit-workers",
                 where=worker,
                 hint="use the same build of Python everywhere",
             )
@@ -302,8 +312,11 @@ def _refuse_version(worker: str, version: object) -> NoReturn:
         words = "it has no wheelfit"
     else:
         words = f"it cannot say which wheelfit it has: {version}"
-    raise UnfitWorkers(
-        words, where=worker, hint=f"install wheelfit=={__version__} where workers run"
+    raise EnvironmentUnavailable(
+        words,
+        code="unfit-workers",
+        where=worker,
+        hint=f"install wheelfit=={__version__} where workers run",
     )
 
 
@@ -374,7 +387,9 @@ def _in_our_words(error: BaseException) -> BaseException:
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):
-        return UnfitWorkers("a worker has no wheelfit, or another one", hint=_HINT)
+        return EnvironmentUnavailable(
+            "a worker has no wheelfit, or another one", code="unfit-workers", hint=_HINT
+        )
     return error
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table, section
-from wheelfit.errors import InvalidProject
+from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def read_matrix(
         named.
     :param where: the file, for errors.
     :return: None when there is no such table.
-    :raises InvalidProject: it has faults; names all of them with their paths, as
-        ``tool.wheelfit.matrix.exclude[0].label``.
+    :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths,
+        as ``tool.wheelfit.matrix.exclude[0].label``.
     """
     faults = FaultList()
     table = section(pyproject, faults, "tool", "wheelfit", "matrix")
@@ -145,7 +145,7 @@ def read_matrix(
         return None
     matrix = None if faults else _matrix(table, faults, tuple(variants))
     if faults:
-        raise InvalidProject(faults, where=where)
+        raise InvalidDocument(faults, code="invalid-project", where=where)
     return matrix
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core import strict_toml
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.toml_lines import headers_of
-from wheelfit.errors import InvalidProject, NeedsExtra
-from wheelfit_runtime.errors import Fault
+from wheelfit.errors import NeedsExtra
+from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -58,13 +58,15 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
 
     :param data: its bytes.
     :param where: the file, for errors.
-    :raises InvalidProject: it is no TOML.
+    :raises InvalidDocument: ``invalid-project``; it is no TOML.
     """
     bare = data.removeprefix(_BOM)
     try:
         return bare.decode("utf-8"), strict_toml.load(bare)
     except ValueError as error:
-        raise InvalidProject([Fault("", str(error))], where=where) from None
+        raise InvalidDocument(
+            [Fault("", str(error))], code="invalid-project", where=where
+        ) from None
 
 
 def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
@@ -75,8 +77,8 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     :param data: the bytes of the file.
     :param edits: what shall be changed.
     :param where: the file, for errors.
-    :raises InvalidProject: it is no TOML; or it is written in a form that cannot be changed
-        without changing more.
+    :raises InvalidDocument: ``invalid-project``; it is no TOML; or it is written in a form that
+        cannot be changed without changing more.
     :raises InvalidDocument: its table has faults, or would have some afterwards.
     :raises NeedsExtra: the library is not installed.
     """
@@ -105,17 +107,25 @@ def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     variants: dict[str, Any] = table.get("variants", {})
     for label in edits.without_variants:
         if label not in variants:
-            raise InvalidProject([Fault(f"variant.variants.{label}", "there is none")], where=where)
+            raise InvalidDocument(
+                [Fault(f"variant.variants.{label}", "there is none")],
+                code="invalid-project",
+                where=where,
+            )
         del variants[label]
     used = {space: label for label, spaces in variants.items() for space in spaces}
     for namespace in edits.without_providers:
         path = f"variant.providers.{namespace}"
         if namespace not in providers:
-            raise InvalidProject([Fault(path, "there is none")], where=where)
+            raise InvalidDocument(
+                [Fault(path, "there is none")], code="invalid-project", where=where
+            )
         if namespace in used:
             message = f"the label {used[namespace]} needs it"
             hint = f"take that out too, with --remove-variant {used[namespace]}"
-            raise InvalidProject([Fault(path, message, "B-7")], where=where, hint=hint)
+            raise InvalidDocument(
+                [Fault(path, message, "B-7")], code="invalid-project", where=where, hint=hint
+            )
         del providers[namespace]
         priorities = [name for name in priorities if name != namespace]
     providers |= {name: _copied(entry) for name, entry in edits.providers.items()}
@@ -225,10 +235,11 @@ def _pruned(data: Table) -> dict[str, Any]:
     return {**data, _ROOT: kept}
 
 
-def _unchangeable(where: str, wanted: Table) -> InvalidProject:
+def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
     table = written_table(wanted.get(_ROOT, {}), {}) if _ROOT in wanted else "no [variant] table\n"
-    error = InvalidProject(
+    error = InvalidDocument(
         [Fault(_ROOT, "it is written in a form that is not changed without changing more")],
+        code="invalid-project",
         where=where,
         hint="change it by hand; nothing was written",
     )

@@ -13,10 +13,10 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InvalidFilename, InvalidLabel
+from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
-from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,8 @@ def relabel(
     :param label: the new label; None: derived from the properties (F-141).
     :param writing: how the result is written.
     :param note: as for `make_variant`.
-    :raises InvalidLabel: only what has no properties is called null, and always (F-6).
+    :raises UserError: ``invalid-label``; only what has no properties is called null, and always
+        (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidDocument: as for `make_variant`.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -120,8 +121,9 @@ def relabel(
     properties = document.properties(filename.label) or EMPTY
     label = derive_label(properties) if label is None else label
     if (label in (NULL, OLD_NULL)) != (not properties):
-        raise InvalidLabel(
+        raise UserError(
             f"the label {label} cannot stand for {properties or 'no properties'}",
+            code="invalid-label",
             where=str(source),
             hint="null is the label of what has no properties, and of nothing else (F-6)",
         )

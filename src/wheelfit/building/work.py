@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from wheelfit.errors import EnvironmentBusy, UnfitWorkers, WorkerLost, WorkFailed
+from wheelfit.errors import EnvironmentBusy, InternalError, WorkerLost
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import (
@@ -113,7 +113,8 @@ def run(
     :param done: told of each outcome as soon as it is known, in any order.
     :param pause: waits before an item is tried again for a fault that may pass.
     :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
-    :raises UnfitWorkers: workers have another wheelfit; nothing more is begun.
+    :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing more
+        is begun.
     """
     count = workers if callable(workers) else lambda: workers
     work = _Run(function, list(items), executor, count, attempts, max(1, batch))
@@ -295,8 +296,9 @@ def _work(version: str, packed: bytes) -> list[bytes]:
     :param packed: the function and the items.
     """
     if version != __version__:
-        raise UnfitWorkers(
+        raise EnvironmentUnavailable(
             f"a worker has wheelfit {__version__}, here it is {version}",
+            code="unfit-workers",
             hint="install the same version wherever workers run",
         )
     function, items = pickle.loads(packed)  # noqa: S301 - from who asks, as all that is done here
@@ -324,8 +326,9 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
         return EnvironmentUnavailable(words, where=str(item), hint="-j 1 needs least")
     import traceback  # noqa: PLC0415 - this should not happen
 
-    return WorkFailed(
+    return InternalError(
         f"it failed in a way it should not: {type(error).__name__}: {error}",
+        code="work-failed",
         where=str(item),
         note="".join(traceback.format_exception(error)).rstrip(),
         hint="report it with this text",

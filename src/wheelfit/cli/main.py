@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from wheelfit.errors import UsageError
+from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
@@ -330,15 +330,16 @@ def _in_family(error: BaseException) -> WheelfitError:
     if isinstance(error, WheelfitError):
         return error
     if isinstance(error, _Terminated):
-        return _Ended("asked to end by a signal")
+        return WheelfitError("asked to end by a signal", code="terminated")
     if isinstance(error, KeyboardInterrupt):
-        return _Interrupted("interrupted from the keyboard")
+        return WheelfitError("interrupted from the keyboard", code="interrupted")
     if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename is not None:
         return FileProblem(f"it cannot be used: {error.strerror}", where=str(error.filename))
     if (broken := _broken_installation(error)) is not None:
         return broken
-    return _InternalError(
+    return InternalError(
         f"wheelfit failed in a way it should not: {type(error).__name__}: {error}",
+        code="internal-error",
         hint="run it again with --debug and report what it prints",
     )
 
@@ -346,7 +347,7 @@ def _in_family(error: BaseException) -> WheelfitError:
 def _broken_installation(error: BaseException) -> WheelfitError | None:
     """Return the error to report where a dependency of wheelfit is missing or damaged, or None."""
     from wheelfit.doctor.own_requirements import unmet_requirements
-    from wheelfit.errors import BrokenInstallation
+    from wheelfit.errors import InternalError
 
     try:
         unmet = unmet_requirements(files=True)
@@ -354,8 +355,9 @@ def _broken_installation(error: BaseException) -> WheelfitError | None:
         return None
     if not unmet:
         return None
-    return BrokenInstallation(
+    return InternalError(
         f"wheelfit cannot run: {unmet[0]}",
+        code="broken-installation",
         note=f"{type(error).__name__}: {error}",
         hint="`wheelfit doctor` lists what is missing, `wheelfit doctor --repair` installs it",
     )
@@ -363,18 +365,3 @@ def _broken_installation(error: BaseException) -> WheelfitError | None:
 
 # What even asking whether a path is there may meet: paths are the user's, wherever that happens.
 _OF_PATHS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)
-
-
-class _Interrupted(WheelfitError):
-    reference = "interrupted"
-    exit_code = 130
-
-
-class _Ended(WheelfitError):
-    reference = "terminated"
-    exit_code = 143
-
-
-class _InternalError(WheelfitError):
-    reference = "internal-error"
-    exit_code = 70

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.properties import Feature, feature_of, parse_feature
-from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import agreements as tables
 from wheelfit_runtime.wording import listed
@@ -143,7 +143,7 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
 
     :param text: a name, a feature as ``nvidia :: cuda_version_lower_bound``, or ``:all:``.
     :param agreements: those there are.
-    :raises InvalidProperty: there is no such agreement.
+    :raises UserError: ``invalid-property``; there is no such agreement.
     """
     known = list(agreements)
     wanted = text.strip()
@@ -153,8 +153,10 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
     found = frozenset(one.name for one in known if wanted == one.name or feature in one.features)
     if not found:
         names = ", ".join(one.name for one in known)
-        raise InvalidProperty(
-            f"packages need not agree on {wanted!r}", hint=f"they agree on {names}"
+        raise UserError(
+            f"packages need not agree on {wanted!r}",
+            code="invalid-property",
+            hint=f"they agree on {names}",
         )
     return found
 
@@ -172,7 +174,7 @@ def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, 
 
     :param own: those of the user.
     :param mixed: what may be mixed all the same, each as `named` takes it.
-    :raises InvalidProperty: there is no such agreement.
+    :raises UserError: ``invalid-property``; there is no such agreement.
     """
     known = with_own(own)
     free = frozenset().union(*(named(text, known) for text in mixed))

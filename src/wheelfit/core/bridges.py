@@ -22,8 +22,7 @@ from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import InvalidBridge
-from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -172,18 +171,20 @@ def parse_family(data: bytes, *, where: str = "") -> Family:
 
     :param data: TOML.
     :param where: the file, for errors.
-    :raises InvalidBridge: something is wrong; names every fault.
+    :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
     """
     from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
 
     try:
         content = load(data)
     except ValueError as error:
-        raise InvalidBridge([Fault("", str(error))], where=where or None) from None
+        raise InvalidDocument(
+            [Fault("", str(error))], code="invalid-bridge", where=where or None
+        ) from None
     faults = FaultList()
     family = _family(Table(content, faults))
     if faults:
-        raise InvalidBridge(faults, where=where or None)
+        raise InvalidDocument(faults, code="invalid-bridge", where=where or None)
     return family
 
 

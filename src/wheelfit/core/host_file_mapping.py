@@ -23,8 +23,8 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import InvalidHostFile, InvalidRequirement
-from wheelfit_runtime.errors import Fault
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import Fault, UserError
 from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 if TYPE_CHECKING:
@@ -37,12 +37,15 @@ def parse_host_file(data: bytes, where: str) -> HostFile:
 
     :param data: all of it.
     :param where: the file, for errors.
-    :raises InvalidHostFile: it is too large, is not TOML, or says something a host file cannot say.
+    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
+        file cannot say.
     """
     try:
         table = strict_toml.load(data)
     except ValueError as error:
-        raise InvalidHostFile(f"the host file is not TOML: {error}", where=where) from None
+        raise UserError(
+            f"the host file is not TOML: {error}", code="invalid-host-file", where=where
+        ) from None
     return read_host_file(table, where, lambda path: line_of(data.decode("utf-8"), path))
 
 
@@ -54,7 +57,7 @@ def read_host_file(
     :param mapping: the parsed TOML.
     :param where: the file, for errors.
     :param line_of: says on which line a path of the document stands, for errors.
-    :raises InvalidHostFile: the file is of another version, a key is missing or
+    :raises UserError: ``invalid-host-file``; the file is of another version, a key is missing or
         misspelled, or a value is not what it should be; names the place.
     """
     reader = _Reader(where, line_of)
@@ -136,7 +139,7 @@ class _Reader(FirstFault):
     """The faults and notes of one host file."""
 
     def __init__(self, where: str, line_of: Callable[[str], int | None] | None) -> None:
-        super().__init__(InvalidHostFile, where, line_of)
+        super().__init__(UserError, where, line_of, code="invalid-host-file")
         self.is_newer = False
         """Whether the file may have keys that were not known when this was written."""
         self.notes: list[str] = []

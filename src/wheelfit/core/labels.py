@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NewType
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.errors import InvalidLabel
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ def parse_label(text: str) -> Label:
     """Read a label; nothing is stripped, no length is too long (F-2, F-3).
 
     :param text: as ``cu128``.
-    :raises InvalidLabel: the text breaks F-2.
+    :raises UserError: ``invalid-label``; the text breaks F-2.
     """
     if not is_label(text):
-        raise InvalidLabel(
+        raise UserError(
             f"{text!r} is not a valid variant label",
+            code="invalid-label",
             hint="use lower-case ASCII letters, digits, '_' and '.' only (F-2)",
         )
     return Label(text)

@@ -46,7 +46,7 @@ def read_document(
     :param strict: whether what would make a part unusable refuses all of it (section 12).
     :param registry: the layouts there are.
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
-    :raises UnsupportedSchema: its schema must be refused (F-36, F-38, F-40).
+    :raises InvalidDocument: ``unsupported-schema``; its schema must be refused (F-36, F-38, F-40).
     """
     try:
         document = _load(data, limits)
@@ -57,7 +57,8 @@ def read_document(
             registry=registry,
         )
     except InvalidDocument as error:
-        raise type(error)(error.faults, where=where, hint=error.hint) from None
+        code = error.reference
+        raise InvalidDocument(error.faults, code=code, where=where, hint=error.hint) from None
     refusals = findings.faults if strict else findings.refusals
     if refusals:
         raise InvalidDocument(refusals, where=where)

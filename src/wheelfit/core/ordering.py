@@ -44,7 +44,7 @@ def parse_preference(text: str) -> Choice:
     """Read ``ns``, ``ns :: feature`` or ``ns :: feature :: value`` (F-5, F-91).
 
     :param text: what the user typed.
-    :raises InvalidProperty: the text is none of the three.
+    :raises UserError: ``invalid-property``; the text is none of the three.
     """
     match text.count("::"):
         case 0:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def is_value(text: str) -> bool:
 class Feature:
     """Hold ``namespace :: feature`` (F-1).
 
-    :raises InvalidProperty: a part breaks F-2.
+    :raises UserError: ``invalid-property``; a part breaks F-2.
     """
 
     namespace: str
@@ -56,7 +56,7 @@ class Feature:
 class Property:
     """Hold ``namespace :: feature :: value`` (F-1); sorts as F-141 wants.
 
-    :raises InvalidProperty: a part breaks F-2.
+    :raises UserError: ``invalid-property``; a part breaks F-2.
     """
 
     namespace: str
@@ -79,7 +79,7 @@ def parse_namespace(text: str) -> str:
     """Read a namespace; blanks around it are ignored.
 
     :param text: as ``nvidia``.
-    :raises InvalidProperty: the text breaks F-2.
+    :raises UserError: ``invalid-property``; the text breaks F-2.
     """
     (namespace,) = _parts(text, 1, "a namespace")
     _check_name("namespace", namespace)
@@ -90,7 +90,7 @@ def parse_feature(text: str) -> Feature:
     """Read a feature; blanks around ``::`` are ignored (F-5).
 
     :param text: as ``nvidia :: sm_arch``.
-    :raises InvalidProperty: wrong number of parts, or a part breaks F-2.
+    :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
     """
     namespace, name = _parts(text, 2, "a feature")
     return Feature(namespace, name)
@@ -100,7 +100,7 @@ def parse_property(text: str) -> Property:
     """Read a property; blanks around ``::`` are ignored (F-5).
 
     :param text: as ``nvidia :: sm_arch :: 90_real``.
-    :raises InvalidProperty: wrong number of parts, or a part breaks F-2.
+    :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
     """
     namespace, feature, value = _parts(text, 3, "a property")
     return Property(namespace, feature, value)
@@ -147,7 +147,7 @@ class PropertySet:
         """Build a set from ``{namespace: {feature: [value, ...]}}`` (F-23, F-25).
 
         :param mapping: empty inner objects and lists count as absent.
-        :raises InvalidProperty: a name or a value breaks F-2.
+        :raises UserError: ``invalid-property``; a name or a value breaks F-2.
         """
         rows: list[tuple[Feature, tuple[str, ...]]] = []
         for namespace, features in mapping.items():
@@ -263,7 +263,7 @@ def feature_of(namespace: str, name: str) -> Feature:
 
     One release names the same few features in every label.
 
-    :raises InvalidProperty: a part breaks F-2.
+    :raises UserError: ``invalid-property``; a part breaks F-2.
     """
     return Feature(namespace, name)
 
@@ -279,8 +279,9 @@ EMPTY = PropertySet()
 def _parts(text: str, count: int, what: str) -> list[str]:
     parts = [part.strip(" \t") for part in text.split("::")]
     if len(parts) != count:
-        raise InvalidProperty(
+        raise UserError(
             f"{text!r} is not {what}",
+            code="invalid-property",
             hint=f"write {' :: '.join(('namespace', 'feature', 'value')[:count])}",
         )
     return parts
@@ -288,15 +289,17 @@ def _parts(text: str, count: int, what: str) -> list[str]:
 
 def _check_name(what: str, text: str) -> None:
     if not is_name(text):
-        raise InvalidProperty(
+        raise UserError(
             f"{text!r} is not a valid {what}",
+            code="invalid-property",
             hint="use lower-case ASCII letters, digits and '_' only (F-2)",
         )
 
 
 def _check_value(text: str) -> None:
     if not is_value(text):
-        raise InvalidProperty(
+        raise UserError(
             f"{text!r} is not a valid value",
+            code="invalid-property",
             hint="use lower-case ASCII letters, digits, '_' and '.' only (F-2)",
         )

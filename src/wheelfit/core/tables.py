@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import path_of, shortened, shown
-from wheelfit_runtime.errors import Fault, WheelfitError
+from wheelfit_runtime.errors import Code, Fault, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -62,21 +62,24 @@ class FaultList(list[Fault]):
 class FirstFault:
     """A reporter that raises the first fault.
 
-    :param error: the class of the error.
+    :param kind: the class of the error.
     :param where: the file.
     :param line_of: returns the line of a path of the document; None: lines are not known.
     :param hint: the hint of faults without their own.
+    :param code: the code of the error; None for that of its class.
     """
 
     def __init__(
         self,
-        error: type[WheelfitError],
+        kind: type[WheelfitError],
         where: str,
         line_of: Callable[[str], int | None] | None = None,
         *,
         hint: str | None = None,
+        code: Code | None = None,
     ) -> None:
-        self._error = error
+        self._kind = kind
+        self._code = code
         self._where = where
         self._line_of = line_of
         self._hint = hint
@@ -90,7 +93,7 @@ class FirstFault:
         line = None if self._line_of is None else self._line_of(fault.path)
         where = self._where if line is None else f"{self._where}, line {line}"
         message = f"{shortened(fault.path, _LONGEST_PATH)} {fault.message}".strip()
-        raise self._error(message, where=where, hint=hint or self._hint)
+        raise self._kind(message, code=self._code, where=where, hint=hint or self._hint)
 
 
 class Table:

@@ -23,8 +23,8 @@ from wheelfit.core.tables import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
-from wheelfit.errors import InvalidFilename, UnusablePolicy
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit.errors import InvalidFilename
+from wheelfit_runtime.errors import Code, InvalidConfiguration, PolicyRefusal
 
 if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
@@ -66,9 +66,10 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     :param data: content of the file.
     :param where: its path, for messages.
     :param grants: whether its list is trusted without the user.
-    :raises UnusablePolicy: it is not TOML, or has a key or value that it cannot have.
+    :raises PolicyRefusal: ``unusable-policy``; it is not TOML, or has a key or value that it cannot
+        have.
     """
-    table = _load(data, where, UnusablePolicy)
+    table = _load(data, where, PolicyRefusal, code="unusable-policy")
     table.only(
         "version", "plugins", "trusted", "disable-provider", "ignore-static",
         "no-env-override", "forbid-trust-all",
@@ -134,14 +135,14 @@ def _quoted(text: str) -> str:
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
 
 
-def _load(data: bytes, where: str, error: type[WheelfitError]) -> Table:
+def _load(data: bytes, where: str, kind: type[WheelfitError], code: Code | None = None) -> Table:
     """Parse a file; the first fault of its table is raised."""
     try:
         content = strict_toml.load(data, _LIMITS)
     except ValueError as problem:
-        raise error(f"the file is not TOML: {problem}", where=where) from None
+        raise kind(f"the file is not TOML: {problem}", code=code, where=where) from None
     lines = partial(line_of, data.decode())
-    return Table(content, FirstFault(error, where, lines, hint=f"see {_MANUAL}"))
+    return Table(content, FirstFault(kind, where, lines, hint=f"see {_MANUAL}", code=code))
 
 
 def _check_version(table: Table) -> None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from wheelfit.core.labels import NULL, Label, derive_label, parse_label
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
-from wheelfit.errors import InvalidLabel
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +27,7 @@ _SETTINGS = frozenset([*PROPERTIES, LABEL, NULL_VARIANT])
 class VariantRequest:
     """Hold which variant is wanted: at least one of the two fields is given.
 
-    :raises InvalidLabel: the label ``null`` is given to properties (F-6, B-33).
+    :raises UserError: ``invalid-label``; the label ``null`` is given to properties (F-6, B-33).
     :raises InvalidConfiguration: nothing is asked for.
     """
 
@@ -39,8 +38,10 @@ class VariantRequest:
 
     def __post_init__(self) -> None:
         if self.label == NULL and self.properties:
-            raise InvalidLabel(
-                "the label null may not have properties", hint="choose another label (F-6)"
+            raise UserError(
+                "the label null may not have properties",
+                code="invalid-label",
+                hint="choose another label (F-6)",
             )
         if self.label is None and not self.properties:
             raise InvalidConfiguration(
@@ -58,8 +59,8 @@ def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest
     :return: None when a plain wheel is to be built: no variant is asked for.
     :raises InvalidConfiguration: an unknown setting about variants, or several that
         exclude each other.
-    :raises InvalidLabel: the label is none.
-    :raises InvalidProperty: a property is none.
+    :raises UserError: ``invalid-label``; the label is none.
+    :raises UserError: ``invalid-property``; a property is none.
     """
     unknown = sorted(name for name in settings if "variant" in name and name not in _SETTINGS)
     if unknown:
@@ -91,24 +92,26 @@ def choose_variant(
     :param request: what is asked for.
     :param variants: what is known of the release: the table of the project, and the
         wheels there are.
-    :raises InvalidLabel: the label is not there, or stands for other properties; or a
-        label that was derived does (F-143).
+    :raises UserError: ``invalid-label``; the label is not there, or stands for other properties; or
+        a label that was derived does (F-143).
     """
     label, properties = request.label, request.properties
     if label is None:
         label = derive_label(properties)  # F-140
         if variants.get(label, properties) != properties:
-            raise InvalidLabel(
+            raise UserError(
                 f"the label {label}, derived from the properties, stands for others already: "
                 f"{variants[label]}",
+                code="invalid-label",
                 hint="choose a label (F-143)",
             )
         return label, properties
     if not properties:
         return label, _selected(label, variants)
     if variants.get(label, properties) != properties:
-        raise InvalidLabel(
+        raise UserError(
             f"the label {label} stands for other properties: {variants[label]}",
+            code="invalid-label",
             hint="leave the properties out, or choose another label (B-16)",
         )
     return label, properties
@@ -119,8 +122,9 @@ def _selected(label: Label, variants: Mapping[Label, PropertySet]) -> PropertySe
         return EMPTY  # F-26: it needs no entry
     if label not in variants:
         known = ", ".join(sorted(variants)) or "none"
-        raise InvalidLabel(
+        raise UserError(
             f"there is no label {label} to build; there are: {known}",
+            code="invalid-label",
             hint="give properties, or list the label in [variant.variants] (B-16)",
         )
     return variants[label]

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wheelfit.doctor.own_requirements import unmet_requirements
-from wheelfit.errors import BrokenInstallation
+from wheelfit.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,8 @@ def repair(
     :param unmet: the requirements.
     :param environ: environment variables, for the installer.
     :param say: called with a line of progress.
-    :raises BrokenInstallation: it cannot be repaired; what the installer said is in the note.
+    :raises InternalError: ``broken-installation``; it cannot be repaired; what the installer said
+        is in the note.
     """
     uv = None
     if not _has_pip():
@@ -71,8 +72,9 @@ def repair(
             return
         if unmet == before:
             break
-    raise BrokenInstallation(
+    raise InternalError(
         f"an installer was run, and still: {unmet[0]}",
+        code="broken-installation",
         hint="install wheelfit anew, into an environment of its own",
     )
 
@@ -89,8 +91,9 @@ def _run(command: list[str], environ: Mapping[str, str]) -> None:
         errors="replace",
     )
     if done.returncode:
-        raise BrokenInstallation(
+        raise InternalError(
             f"the repair failed: {' '.join(command[:6])} ended with status {done.returncode}",
+            code="broken-installation",
             note=done.stdout.strip()[-_SHOWN:] or None,
             hint="correct what it says, or install wheelfit anew, into an environment of its own",
         )

@@ -101,14 +101,14 @@ def apply(
     :param circumstances: what was chosen by, for the record in ``.dist-info``.
     :param patience: seconds to wait for another process that changes the environment.
     :param file_system: what changes the disk when all is staged.
-    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises PlanOutdated: another process changed what the plan is about.
     :raises WheelGone: another process removed or changed what would be installed.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
     :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
         what is not its own.
     :raises NotRemovable: it is unknown which files belong to what must go.
-    :raises StartupFileRefused: a wheel has such files, and there shall be none.
+    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
     """
     environment.check_allowed(break_system_packages=break_system_packages)
     if not plan:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.errors import InvalidRequirement, MetadataDisagreement
+from wheelfit.errors import InvalidRequirement
 from wheelfit.installation.choice import CHOICE_FILE, Choice, Circumstances, format_choice
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import IntegrityError, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -93,7 +93,8 @@ def check_wheel(
     :param wheel: the wheel.
     :param circumstances: what it was chosen by.
     :raises InvalidWheel: the wheel is not sound.
-    :raises MetadataDisagreement: it is another wheel than the one that was chosen.
+    :raises IntegrityError: ``metadata-disagreement``; it is another wheel than the one that was
+        chosen.
     """
     where = pin.filename.text
     root = _root(wheel)
@@ -151,8 +152,9 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
         ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0
     ):
         if expected != found:
-            raise MetadataDisagreement(
+            raise IntegrityError(
                 f"the metadata inside the wheel has the {what} '{found}', not '{expected}'",
+                code="metadata-disagreement",
                 where=where,
                 hint="nothing was installed; tell the index operator",
             )
@@ -163,8 +165,9 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
             + "\n".join(f"  {text}" for text in each.requires_texts)
             for whose, each in (("the index", pin.core), ("the wheel", core))
         ]
-        raise MetadataDisagreement(
+        raise IntegrityError(
             "the wheel has other needs than the index says",
+            code="metadata-disagreement",
             where=where,
             note="\n".join(text.rstrip() for text in shown),
             hint="nothing was installed; tell the index operator",
@@ -197,8 +200,9 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     if properties != pin.properties:
         chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"
         inside = "\n".join(f"  {item}" for item in properties or ()) or "  none"
-        raise MetadataDisagreement(
+        raise IntegrityError(
             "the wheel has other properties than the index says",
+            code="metadata-disagreement",
             where=where,
             note=f"the index:\n{chosen}\nthe wheel:\n{inside}",
             hint="nothing was installed; tell the index operator",

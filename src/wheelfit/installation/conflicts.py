@@ -15,7 +15,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from wheelfit.errors import FileConflict, StartupFileRefused
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.installation.scripts import script_of
@@ -23,7 +22,7 @@ from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import encode_digest, row_for
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import IntegrityError, InvalidWheel, PolicyRefusal
 
 if TYPE_CHECKING:
     import io
@@ -92,8 +91,9 @@ def lay_out(
     :param file_system: says whether case matters.
     :param real: what has been found of links so far.
     :param look: looks at each folder once.
-    :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
-    :raises StartupFileRefused: a wheel has such files, and there shall be none.
+    :raises IntegrityError: ``file-conflict``; something would be overwritten; all conflicts of a
+        wheel are named.
+    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
     :raises InvalidWheel: a member would leave the environment through a link, or is something
         that no distribution may own.
     """
@@ -150,8 +150,9 @@ def lay_out(
         if conflicts:
             _refuse(conflicts, where)
         if startup and startup_files is StartupFiles.DENY:
-            raise StartupFileRefused(
+            raise PolicyRefusal(
                 f"it runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
+                code="startup-file",
                 where=where,
                 hint="nothing was changed; --startup-files warn lets it in",
             )
@@ -169,8 +170,9 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
         if all(conflict.is_nobodys for conflict in conflicts)
         else "uninstall what owns the file, or move the file away"
     )
-    raise FileConflict(
+    raise IntegrityError(
         f"{shown[0]}, and this wheel would overwrite it",
+        code="file-conflict",
         where=where,
         note="\n".join(shown) if len(conflicts) > 1 else None,
         hint=f"nothing was changed; {cure}",

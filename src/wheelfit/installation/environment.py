@@ -14,11 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, LinkInTheWay, UsageError
+from wheelfit.errors import LinkInTheWay, UsageError
 from wheelfit.installation.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.installation.isolated.interpreter import PREFIX
 from wheelfit.installation.schemes import Schemes
 from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
+from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
@@ -139,13 +140,14 @@ class Environment:
         """Refuse an environment that belongs to another package manager (PEP 668).
 
         :param break_system_packages: the user insists.
-        :raises ExternallyManaged: nobody insists.
+        :raises PolicyRefusal: ``externally-managed``; nobody insists.
         """
         text = self.interpreter.externally_managed
         if text is None or break_system_packages or self.kind is not Kind.ENVIRONMENT:
             return
-        raise ExternallyManaged(
+        raise PolicyRefusal(
             "this Python belongs to another package manager",
+            code="externally-managed",
             where=self.name,
             note=_message(text),
             hint="install into a virtual environment; --break-system-packages insists",
@@ -185,7 +187,8 @@ class Environment:
         spares the user a download in vain; the writing itself may still fail.
 
         :param folders: where something would be written; None: libraries and scripts.
-        :raises EnvironmentReadOnly: one of the folders cannot be written.
+        :raises EnvironmentUnavailable: ``environment-read-only``; one of the folders cannot be
+            written.
         :raises LinkInTheWay: a link leads out of the environment.
         """
         self.real_folders()
@@ -194,12 +197,15 @@ class Environment:
         for folder in folders:
             existing = nearest_existing(folder)
             if not existing.is_dir():
-                raise EnvironmentReadOnly(
-                    "a file is in the place of a folder of the environment", where=str(existing)
+                raise EnvironmentUnavailable(
+                    "a file is in the place of a folder of the environment",
+                    code="environment-read-only",
+                    where=str(existing),
                 )
             if not os.access(existing, os.W_OK | os.X_OK):
-                raise EnvironmentReadOnly(
+                raise EnvironmentUnavailable(
                     "the environment cannot be written",
+                    code="environment-read-only",
                     where=str(existing),
                     hint="use a virtual environment, or --target with a folder of your own",
                 )

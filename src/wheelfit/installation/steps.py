@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import FileConflict
+from wheelfit_runtime.errors import IntegrityError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def plan_steps(
     :param exchange: False where names cannot be exchanged.
     :param fold: gives two names of one file the same spelling, where case is ignored.
     :param real: follows the links that lead to a folder, so that steps name the folder itself.
-    :raises FileConflict: something is in the way, and may not be replaced.
+    :raises IntegrityError: ``file-conflict``; something is in the way, and may not be replaced.
     """
     planner = _Planner(look, store, replace, whole_folders, exchange, fold, real)
     planner.kept.update(map(planner.key, kept))
@@ -188,8 +188,9 @@ class _Planner:
             ):
                 self.give_way(old, frozenset(), place, aside)
             else:
-                raise FileConflict(
+                raise IntegrityError(
                     "a file appeared in the environment while it was changed",
+                    code="file-conflict",
                     where=old,
                     hint="nothing was changed; try again",
                 )

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from dataclasses import replace as altered
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.errors import EnvironmentReadOnly, LinkInTheWay, NotRecoverable
+from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.recovery import (
@@ -70,8 +70,9 @@ def environment_error(
     """
     where = None if error.filename is None else os.fsdecode(error.filename)
     if error.errno in _DENIED:
-        return EnvironmentReadOnly(
+        return EnvironmentUnavailable(
             f"the environment cannot be written: {error.strerror}",
+            code="environment-read-only",
             where=where,
             hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
         )
@@ -206,7 +207,7 @@ class Transaction:
         :param leaving: by folder, an absolute path, the owner of each file in it that goes.
         :param changes: what this is in words, for whoever finds the journal.
         :param replace: what is in the way may go though nobody owns it.
-        :raises FileConflict: something is in the way.
+        :raises IntegrityError: ``file-conflict``; something is in the way.
         :raises OSError: something could not be done; leave the block, and all is as before.
         """
         self._workplaces.make_tops()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import NotInstalled
 from wheelfit.installation.apply import PLANS, Applied, PlanOutdated, apply
 from wheelfit.installation.breakage import breakages
 from wheelfit.installation.locking import PATIENCE
 from wheelfit.installation.plan import plan_uninstall
 from wheelfit.installation.removal import plan_removal
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,9 +36,9 @@ def uninstall(
     :param dry_run: only find out what would be removed, and whether it can be.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param patience: seconds to wait for another process that changes the environment.
-    :raises NotInstalled: one of them is not there.
+    :raises UserError: ``not-installed``; one of them is not there.
     :raises NotRemovable: it is unknown which files belong to one of them.
-    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
     """
     wanted = tuple(names)
@@ -75,8 +75,9 @@ def _plan(
     if missing:
         listed = ", ".join(missing)
         verb = "is" if len(missing) == 1 else "are"
-        raise NotInstalled(
+        raise UserError(
             f"{listed} {verb} not installed",
+            code="not-installed",
             where=environment.name,
             hint="nothing was removed; `wheelfit list` shows what is installed",
         )

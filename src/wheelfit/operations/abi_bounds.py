@@ -92,7 +92,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
 
     :param request: the wheel or library, and the releases.
     :param context: the surroundings.
-    :raises NoCompatibleRelease: it works with none of them.
+    :raises NoFit: ``no-compatible-release``; it works with none of them.
     :raises UsageError: no release is named, or two files for one version.
     :raises WheelfitError: a file cannot be had or read.
     """
@@ -103,8 +103,9 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from wheelfit.building.abi.types import find_program
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
-    from wheelfit.errors import NoCompatibleRelease, UsageError
+    from wheelfit.errors import UsageError
     from wheelfit.operations.scratch import scratch_folder
+    from wheelfit_runtime.errors import NoFit
 
     if not request.against:
         raise UsageError("there is nothing to hold it against", hint="name it with --against")
@@ -126,8 +127,9 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             built_with=built_with,
         )
     if found.bounds.first is None:
-        raise NoCompatibleRelease(
+        raise NoFit(
             f"it works with no release of {releases.project or 'the library'}",
+            code="no-compatible-release",
             where=str(consumer),
             note="\n".join(map(verdict_in_words, found.bounds.releases)),
             hint="look at older and newer releases too, or build it anew",

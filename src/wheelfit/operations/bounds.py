@@ -29,7 +29,7 @@ def check_bounds(
     :param decision: what would be done.
     :param candidates: what there is, and who reads it.
     :param reporter: told what cannot be judged.
-    :raises NoAccelerator: a build would use no accelerator, though others do.
+    :raises NoFit: ``no-accelerator``; a build would use no accelerator, though others do.
     :raises TooLarge: more would be downloaded than is allowed.
     """
     if request.require_accelerator:

@@ -35,7 +35,7 @@ def show_bridges(names: Iterable[str]) -> BridgesReport:
     """Return some families.
 
     :param names: names of families, or paths of files that describe one.
-    :raises InvalidBridge: a file does not describe a family.
+    :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     :raises WheelfitError: there is no such family, or its file cannot be read.
     """
     return BridgesReport(tuple(find_family(name) for name in names))

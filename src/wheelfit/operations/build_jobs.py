@@ -61,7 +61,7 @@ def jobs_for(
     :param environ: environment variables.
     :param source: the project.
     :param choices: the requested wheels, where the project has no matrix.
-    :raises InvalidProject: its matrix has faults.
+    :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     :raises UsageError: options contradict each other, or leave nothing of the matrix.
     """
     from wheelfit.building.jobs import is_for

@@ -312,7 +312,7 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
     """Refuse a build without an accelerator where others of the lock have one.
 
     :param plan: what is to be in the bundle.
-    :raises NoAccelerator: a machine would get such a build; the error names it.
+    :raises NoFit: ``no-accelerator``; a machine would get such a build; the error names it.
     """
     for host in plan.hosts:
         resolution = host.selection.resolution()

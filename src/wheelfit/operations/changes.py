@@ -142,7 +142,7 @@ def check_ground(
     :param rules: what pip is told about installing.
     :param context: told which environment it is, if nobody has named it.
     :raises PolicyRefusal: it may not be changed.
-    :raises EnvironmentReadOnly: it cannot be changed.
+    :raises EnvironmentUnavailable: ``environment-read-only``; it cannot be changed.
     :raises UserError: an option about attestations names nothing.
     """
     check_place(rules, request)
@@ -179,7 +179,7 @@ def decided(
     :raises UsageError: the environment could not use what would be installed.
     :raises NotRemovable: something that must go was installed without a record of its files.
     :raises VariantChangeRefused: nobody asked for a change of variant.
-    :raises OwnRequirementRefused: wheelfit itself would not work any more.
+    :raises PolicyRefusal: ``own-requirement``; wheelfit itself would not work any more.
     :raises Crossed: it would be refused for what is not so any more; see `in_peace`.
     """
     _check_wishes(resolution, ground)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
-from wheelfit.errors import InvalidHostFile
 from wheelfit.operations.context import Context
 from wheelfit.operations.user_folders import configuration_file, home
-from wheelfit_runtime.errors import FileProblem, UnknownHost
+from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +46,7 @@ class Host:
         :param context: the surroundings; default: those of this process.
         :raises UnknownHost: there is no such machine.
         :raises FileProblem: the file cannot be read.
-        :raises InvalidHostFile: the file is none of a host.
+        :raises UserError: ``invalid-host-file``; the file is none of a host.
         """
         return open_host(name, (context or Context()).environ)
 
@@ -98,9 +97,9 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     :param environ: the environment of the process.
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     :raises UnknownHost: there is nothing of that name.
-    :raises InvalidPreset: parts of a preset contradict each other.
+    :raises UserError: ``invalid-preset``; parts of a preset contradict each other.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidHostFile: it is no host file.
+    :raises UserError: ``invalid-host-file``; it is no host file.
     """
     from wheelfit_runtime.platforms.presets import compose, is_preset
 
@@ -179,7 +178,8 @@ def load_host_file(name: str) -> HostFile:
 
     :param name: its path.
     :raises FileProblem: it cannot be read.
-    :raises InvalidHostFile: it is too large, is not TOML, or says something a host file cannot say.
+    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
+        file cannot say.
     """
     limit = strict_toml.DEFAULT_LIMITS.size
     try:
@@ -192,7 +192,9 @@ def load_host_file(name: str) -> HostFile:
             hint="write one on the machine it describes: wheelfit probe -o FILE",
         ) from None
     if len(data) > limit:
-        raise InvalidHostFile(f"the host file has more than {limit} bytes", where=name)
+        raise UserError(
+            f"the host file has more than {limit} bytes", code="invalid-host-file", where=name
+        )
     return parse_host_file(data, name)
 
 

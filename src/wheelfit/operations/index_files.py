@@ -59,13 +59,14 @@ def unyank(request: FilesRequest, context: Context) -> FilesReport:
 def delete(request: DeleteRequest, context: Context) -> FilesReport:
     """Delete files for ever: their names cannot be uploaded again.
 
-    :raises NoConsent: the request has no consent.
+    :raises PolicyRefusal: ``no-consent``; the request has no consent.
     """
-    from wheelfit.errors import NoConsent
+    from wheelfit_runtime.errors import PolicyRefusal
 
     if not request.yes:
-        raise NoConsent(
+        raise PolicyRefusal(
             "what is deleted is gone, and its names never come back",
+            code="no-consent",
             hint="--yes deletes; wheelfit index yank keeps installers from it as well",
         )
     with closing(open_administration(request, context)) as administration:

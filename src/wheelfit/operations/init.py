@@ -82,7 +82,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     :param request: the project and the edits.
     :param context: the surroundings.
     :raises FileProblem: the project cannot be read or written.
-    :raises InvalidProject: the project has faults, or would have some.
+    :raises InvalidDocument: ``invalid-project``; the project has faults, or would have some.
     :raises UsageError: an edit is not valid.
     """
     from difflib import unified_diff
@@ -117,7 +117,7 @@ def read_table(request: InitRequest) -> ProjectTable | None:
 
     :param request: names the project.
     :raises FileProblem: the project cannot be read.
-    :raises InvalidProject: the project has faults.
+    :raises InvalidDocument: ``invalid-project``; the project has faults.
     """
     from wheelfit.building.table_editing import read_pyproject
     from wheelfit.core.project_table import read_project_table
@@ -325,7 +325,7 @@ def _unclear(option: str, text: str, why: str) -> Exception:
 def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> None:
     """Check new variants against the vocabulary of their namespaces (P-28, P-30).
 
-    :raises InvalidProject: values are not valid; names all of them.
+    :raises InvalidDocument: ``invalid-project``; values are not valid; names all of them.
     """
     from dataclasses import replace
 
@@ -334,7 +334,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     from wheelfit.core.plugin_answer import vocabulary_faults
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.providers import StaticProvider
-    from wheelfit.errors import InvalidProject
+    from wheelfit_runtime.errors import InvalidDocument
     from wheelfit_runtime.platforms.features import FeatureConfig
 
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
@@ -362,8 +362,9 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             for fault in vocabulary_faults(Label(label), properties, vocabulary)
         ]
     if faults:
-        raise InvalidProject(
+        raise InvalidDocument(
             faults,
+            code="invalid-project",
             where=where,
             hint="wheelfit init --explain tells what may be said; nothing was written",
         )

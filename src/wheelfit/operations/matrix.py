@@ -74,7 +74,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     :param request: the project, and the Pythons and platforms.
     :param context: the surroundings.
     :raises UsageError: the project has no matrix, or no wheel is left.
-    :raises InvalidProject: the matrix has faults.
+    :raises InvalidDocument: ``invalid-project``; the matrix has faults.
     """
     del context
     from wheelfit.building.front_end.source import open_source
@@ -101,7 +101,7 @@ def matrix_of(source: Source) -> Matrix | None:
     """Return the matrix of a project; None if it has none.
 
     :param source: the project.
-    :raises InvalidProject: its matrix has faults.
+    :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     """
     from wheelfit.building.matrix import read_matrix
 

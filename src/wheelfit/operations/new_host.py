@@ -13,7 +13,7 @@ from wheelfit.operations.files import write_atomically
 from wheelfit.operations.host_descriptions import THIS, report_notes
 from wheelfit.operations.hosts import Host, host_text, hosts_folder, open_host, preset_host
 from wheelfit.resolution.preset_hosts import platforms_of_preset
-from wheelfit_runtime.errors import FileProblem, InvalidPreset
+from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.presets import compose, is_preset
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
@@ -184,7 +184,9 @@ def _library(request: NewHostRequest, platform: str) -> str | None:
         if not text:
             continue
         if key != library:
-            raise InvalidPreset(f"{platform} has no {key}, so --{key} says nothing")
+            raise UserError(
+                f"{platform} has no {key}, so --{key} says nothing", code="invalid-preset"
+            )
         if not re.fullmatch(pattern, text):
             example = PLATFORMS[platform].version
             raise UsageError(f"{text!r} is not a version of {key}", hint=f"write {example}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import wheelfit
 import wheelfit_runtime
-from wheelfit.errors import OwnRequirementRefused
+from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,8 +62,8 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
 
     :param plan: the changes.
     :param environment: the environment to change.
-    :raises OwnRequirementRefused: a requirement of wheelfit, or of its dependencies, would no
-        longer be met.
+    :raises PolicyRefusal: ``own-requirement``; a requirement of wheelfit, or of its dependencies,
+        would no longer be met.
     """
     if not plan or not _is_ours(environment):
         return
@@ -81,9 +81,10 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     if refused:
         first = refused[0]
         becomes = first.found or ("removed" if first.name in changes else "missing")
-        raise OwnRequirementRefused(
+        raise PolicyRefusal(
             f"this would break wheelfit, which runs from this environment: "
             f"{first.name} would be {becomes}, and {first.needing} requires {first.requirement}",
+            code="own-requirement",
             where=environment.name,
             note="\n".join(map(str, refused)) if len(refused) > 1 else None,
             hint="nothing was changed; name another environment with --python or --target, and "

@@ -32,8 +32,8 @@ def read_preferences(request: VariantOptions) -> Preferences:
     """Read the wishes about variants.
 
     :param request: the options about variants.
-    :raises InvalidProperty: a wish is no property, feature or namespace.
-    :raises InvalidLabel: the text after ``=`` is no label.
+    :raises UserError: ``invalid-property``; a wish is no property, feature or namespace.
+    :raises UserError: ``invalid-label``; the text after ``=`` is no label.
     :raises UsageError: a label is given without a name, or two for one project.
     :raises UnknownShorthand: a shorthand is not defined.
     """
@@ -77,7 +77,8 @@ def choice_policy(
     :param request: the options about variants.
     :param providers: how providers are asked.
     :param hashes: allowed digests by project.
-    :raises InvalidProperty: ``--allow-mixed`` names no feature on which builds must agree.
+    :raises UserError: ``invalid-property``; ``--allow-mixed`` names no feature on which builds must
+        agree.
     """
     from wheelfit.resolution.candidates import ChoicePolicy  # check-env and doctor choose nothing
 

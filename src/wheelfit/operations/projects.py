@@ -36,7 +36,7 @@ def open_project(name: str) -> ProjectFile:
 
     :param name: its ``pyproject.toml``, or the folder of it.
     :raises FileProblem: it cannot be read.
-    :raises InvalidProject: it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
     """
     path = Path(name)
     if path.is_dir():
@@ -61,7 +61,7 @@ def group_of(text: str) -> Sequence[Asked]:
 
     :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidProject: it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
     :raises UsageError: the path is of another file, or there is no such group.
     """
     path, _, name = text.rpartition(":")
@@ -86,7 +86,7 @@ def project_request(request: ProjectOptions) -> LockNeeds:
 
     :param request: the options about the project.
     :raises FileProblem: its file cannot be read.
-    :raises InvalidProject: it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.
     :raises InvalidConfiguration: a default group does not exist.
     """

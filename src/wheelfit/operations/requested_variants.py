@@ -42,8 +42,9 @@ def requested_variant(
     :param table: the result of `open_table`.
     :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
-    :raises InvalidLabel: the label is not valid, does not exist, or has other properties.
-    :raises InvalidProperty: a property is not valid.
+    :raises UserError: ``invalid-label``; the label is not valid, does not exist, or has other
+        properties.
+    :raises UserError: ``invalid-property``; a property is not valid.
     :raises UsageError: options exclude each other.
     """
     from wheelfit.core.labels import parse_label

@@ -19,7 +19,7 @@ from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
-from wheelfit.errors import NotInstalled, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import digest_of, environments_holding
 from wheelfit.installation.plugins.listed import plugin_entry_points
@@ -252,7 +252,7 @@ def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
 
     :param request: the packages.
     :param context: the surroundings.
-    :raises NotInstalled: one of them is not trusted; nothing is changed then.
+    :raises UserError: ``not-installed``; one of them is not trusted; nothing is changed then.
     """
     path = trust_file(context.environ, sys.platform, home())
     names = tuple(canonicalize_name(name) for name in request.names)
@@ -260,8 +260,11 @@ def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
     for name in names:
         if not before.of(name):
             trusted = ", ".join(sorted({entry.package for entry in before.entries}))
-            raise NotInstalled(
-                f"{name} is not trusted", where=str(path), note=trusted and f"trusted: {trusted}"
+            raise UserError(
+                f"{name} is not trusted",
+                code="not-installed",
+                where=str(path),
+                note=trusted and f"trusted: {trusted}",
             )
     after = change_trust(
         path,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
-from wheelfit.errors import EnvironmentBusy, UnusablePolicy
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
 from wheelfit.operations.user_folders import configuration_file, site_folder
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -127,7 +127,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
 
     :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` counts.
     :param system: where the site's policy lies; default: where it does on this system.
-    :raises UnusablePolicy: one of them cannot be read or understood.
+    :raises PolicyRefusal: ``unusable-policy``; one of them cannot be read or understood.
     """
     place = policy_file(sys.platform) if system is None else system
     named = environ.get(POLICY_VARIABLE)
@@ -142,8 +142,9 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
             is_absent = isinstance(error, FileNotFoundError | NotADirectoryError)
             if is_absent and not must_exist and not _leads_nowhere(path):
                 continue
-            raise UnusablePolicy(
+            raise PolicyRefusal(
                 f"the policy cannot be read: {error.strerror}",
+                code="unusable-policy",
                 where=str(path),
                 hint=f"it is named by {POLICY_VARIABLE}"
                 if must_exist

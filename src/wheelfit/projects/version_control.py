@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.errors import CheckoutFailed
 from wheelfit.sources.cached import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo
-from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.errors import NetworkError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,7 +123,7 @@ def check_out(
     :param folder: an empty folder.
     :param environ: the environment of the process; git's own configuration counts.
     :param offline: ask no server, not for submodules either.
-    :raises CheckoutFailed: it cannot be had.
+    :raises NetworkError: ``checkout-failed``; it cannot be had.
     :raises Unreachable: a server would have to be asked while offline.
     """
     if offline and not wanted.url.startswith("file:"):
@@ -179,8 +178,10 @@ class _Git:
         self._folder = folder
         program = shutil.which("git", path=environ.get("PATH", os.defpath))
         if program is None:
-            raise CheckoutFailed(
-                "git is needed for this, and there is none on PATH", where=str(wanted)
+            raise NetworkError(
+                "git is needed for this, and there is none on PATH",
+                code="checkout-failed",
+                where=str(wanted),
             )
         self._program = program
         self._environ = _environ_for(wanted, environ)
@@ -192,8 +193,9 @@ class _Git:
         if done.returncode:
             said = redact(done.stderr.strip())
             lines = [line for line in said.splitlines() if line.strip()]
-            raise CheckoutFailed(
+            raise NetworkError(
                 f"git {words[0]} failed",
+                code="checkout-failed",
                 where=str(self._wanted),
                 note="\n".join(lines[-_LINES:]) or None,
                 hint="check the URL, the revision, and that you may read it: "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
-from wheelfit.errors import NoAccelerator
+from wheelfit_runtime.errors import NoFit
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def acceleration_of(
     return Acceleration(name, version, label, (), why_not, is_kept) if why_not else None
 
 
-def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
+def refusal(found: Iterable[Acceleration]) -> NoFit | None:
     """Return the error that packages would go without an accelerator; None if none does.
 
     :param found: what `accelerations` says.
@@ -156,8 +156,9 @@ def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
     if any(one.is_kept for one in without):
         hints.append("--force-reinstall replaces what is installed")
     hints.append("without --require-accelerator the builds named are taken")
-    return NoAccelerator(
+    return NoFit(
         f"{names} {verb} no accelerator, though other builds of {whose} do",
+        code="no-accelerator",
         note="\n".join(lines),
         hint="; ".join(hints),
         details=[one.to_mapping() for one in without],

@@ -22,7 +22,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
-from wheelfit.errors import InvalidRequirement, MetadataDisagreement
+from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.cautions import about_choice
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
@@ -340,7 +340,7 @@ class Candidates:
         else:
             reason = disagreement(own, document, filename.label)
         if reason is not None:
-            self._lose(filename, MetadataDisagreement.reference, reason)
+            self._lose(filename, "metadata-disagreement", reason)
         return reason
 
     def support_of(
@@ -580,7 +580,7 @@ class Candidates:
         filename = wheel.filename
         if core.name != filename.name or core.version != filename.version:
             why = f"its metadata is that of {core.name} {core.version}"
-            return self._not_sound(wheel, why, MetadataDisagreement.reference)
+            return self._not_sound(wheel, why, "metadata-disagreement")
         python = self.target.python_full_version
         if core.requires_python is not None and not core.requires_python.contains(
             python, prereleases=True

@@ -191,7 +191,7 @@ def explain_project(
     :param prereleases: whether pre-releases count like final releases.
     :raises ProjectNotFound: no source knows the project.
     :raises NoSolution: no release fits the requirement.
-    :raises UnknownLabel: none of them has the label asked for (F-91).
+    :raises NoFit: ``unknown-label``; none of them has the label asked for (F-91).
     :raises NetworkError: a source cannot be read.
     """
     name = requirement.name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import NoSolution, SourceOff, UnknownLabel
+from wheelfit.errors import NoSolution, SourceOff
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
-from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, ProjectNotFound
+from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -214,7 +214,7 @@ class Lack:
             for source in listing.releases[version].sources
         )
 
-    def unknown_label(self, name: NormalizedName, versions: VersionSet) -> UnknownLabel | None:
+    def unknown_label(self, name: NormalizedName, versions: VersionSet) -> NoFit | None:
         """Return the error for a label asked for that no release in question has."""
         label = self._candidates.policy.preferences.labels.get(name)
         listing = self._candidates.listing(name)
@@ -228,8 +228,9 @@ class Lack:
         if not labels or label in labels:
             return None
         known = ", ".join(sorted(one for one in labels if one is not None))
-        return UnknownLabel(
+        return NoFit(
             f"{name}{versions} has no variant labelled {label}",
+            code="unknown-label",
             note=f"its labels are {known}" if known else "it has plain wheels only",
         )
 

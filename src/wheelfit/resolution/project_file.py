@@ -21,9 +21,9 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
-from wheelfit.errors import InvalidProject, InvalidRequirement
+from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.request import Asked
-from wheelfit_runtime.errors import Fault, FileProblem
+from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,8 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
     :param data: the bytes of its ``pyproject.toml``.
     :param where: the file.
     :raises FileProblem: it is no TOML.
-    :raises InvalidProject: something cannot be understood; says everything at once.
+    :raises InvalidDocument: ``invalid-project``; something cannot be understood; says everything at
+        once.
     """
     try:
         table = strict_toml.load(data)
@@ -112,8 +113,9 @@ class _Reading:
         groups = self._table.get("dependency-groups", {})
         if own is None and not groups:
             other = "poetry" in self._section("tool")
-            raise InvalidProject(
+            raise InvalidDocument(
                 [Fault("", "it has neither [project] nor [dependency-groups]")],
+                code="invalid-project",
                 where=self._where,
                 hint="dependencies under [tool.poetry] are not read; write them as PEP 621 says"
                 if other
@@ -140,7 +142,7 @@ class _Reading:
         if self._faults:
             hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
             faults = with_lines(self._faults, self._lines)
-            raise InvalidProject(faults, where=self._where, hint=hint)
+            raise InvalidDocument(faults, code="invalid-project", where=self._where, hint=hint)
         return found
 
     def _section(self, name: str) -> Mapping[str, Any]:

@@ -65,7 +65,7 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises NoConsistentSet: no builds agree on what an environment must agree on.
     :raises NoCompatibleWheel: what was asked for has no wheel that fits.
     :raises ProjectNotFound: no source knows a project that was asked for.
-    :raises UnknownLabel: no release that fits the request has the label asked for.
+    :raises NoFit: ``unknown-label``; no release that fits the request has the label asked for.
     :raises HashMismatch: what fits has other hashes than the ones that are allowed (F-94).
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.

@@ -30,14 +30,12 @@ READ_LIMIT = 16 << 20
 """Bytes of the longest file that is read as a whole, where nobody says otherwise."""
 
 
-class TooCostly(NetworkError):
+class TooCostly(NetworkError, code="too-costly"):
     """Reading a member of a remote wheel would mean fetching the whole wheel (F-77).
 
     The server cannot give parts of files. The wheel itself may be perfectly
     good; only peeking into it is out of reach.
     """
-
-    reference = "too-costly"
 
 
 class Files(Protocol):

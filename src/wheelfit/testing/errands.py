@@ -12,7 +12,7 @@ from errno import EIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import InvalidLabel
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def carry_out(errand: Errand) -> Mapping[str, object]:
     """Do what an errand says, and return its number with the process that did it.
 
     :raises OSError: its fault is a disk.
-    :raises InvalidLabel: its fault is wrong input.
+    :raises UserError: ``invalid-label``; its fault is wrong input.
     :raises ZeroDivisionError: its fault is a bug.
     :raises MemoryError: its fault is memory.
     """
@@ -60,7 +60,7 @@ def carry_out(errand: Errand) -> Mapping[str, object]:
     if fault == "disk":
         raise OSError(EIO, "the disk failed", str(counter))
     if fault == "input":
-        raise InvalidLabel("it is no label", where=str(errand))
+        raise UserError("it is no label", code="invalid-label", where=str(errand))
     if fault == "bug":
         raise ZeroDivisionError("the code is wrong")
     if fault == "memory":

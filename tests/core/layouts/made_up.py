@@ -15,7 +15,7 @@ from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.core.providers import StaticProvider
-from wheelfit_runtime.errors import InvalidProperty
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 KEYS = {"$schema", "knows", "builds"}
@@ -46,7 +46,7 @@ class MadeUp:
         for index, (label, *needs) in enumerate(document["builds"]):
             try:
                 variants[Label(label)] = PropertySet(map(parse_property, needs))
-            except InvalidProperty as error:
+            except UserError as error:
                 fault = findings.fault(("builds", index), error.message, "F-2")
                 findings.unusable[label] = str(fault)
         return Parts(tuple(providers), providers, variants)

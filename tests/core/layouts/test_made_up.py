@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from core.layouts.made_up import MadeUp
+from error_codes import raises_code
 from packaging.tags import Tag
 
 import wheelfit
@@ -21,7 +22,6 @@ from wheelfit.core.metadata import check_document, losses, read_document, write_
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
-from wheelfit.errors import UnsupportedSchema
 from wheelfit_runtime.errors import InvalidDocument
 
 REGISTRY = Registry(DEFAULT_REGISTRY.drafts, stable={1: StableLayout((1, 0, 0), MadeUp())})
@@ -48,7 +48,7 @@ def document() -> VariantDocument:
 
 def test_without_its_entry_it_is_refused() -> None:
     """F-36: the schema is unknown until the layout is in the registry."""
-    with pytest.raises(UnsupportedSchema):
+    with raises_code("unsupported-schema"):
         read_document(DOCUMENT, where="it")
 
 

@@ -243,7 +243,7 @@ def _loaded(request: Request, scope: str, *, several_majors: bool) -> Libraries:
     try:
         return load(request, selection, scope, several_majors=several_majors)
     except OSError as error:
-        from wheelfit_runtime.errors import LibraryNotLoadable  # noqa: PLC0415
+        from wheelfit_runtime.errors import EnvironmentUnavailable  # noqa: PLC0415
 
         words = f"the loader of this system refuses a library: {error}"
-        raise LibraryNotLoadable(words) from None
+        raise EnvironmentUnavailable(words, code="library-not-loadable") from None

@@ -96,7 +96,8 @@ def load(request: Request, selection: Selection, scope: str, *, several_majors: 
     :param scope: ``local`` or ``global``: who sees the symbols.
     :param several_majors: load although another major version is loaded.
     :raises OSError: one cannot be loaded.
-    :raises AnotherLibraryLoaded: it cannot be beside what is loaded already.
+    :raises EnvironmentUnavailable: ``another-library-loaded``; it cannot be beside what is loaded
+        already.
     """
     import ctypes  # noqa: PLC0415 - 3 ms, and only here
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import (
-    LibraryNotLoadable,
+    EnvironmentUnavailable,
     NetworkError,
     NoCompatibleWheel,
     NotInStore,
@@ -40,13 +40,15 @@ def choose(request: Request, known: Selection | None, problem: OSError | None) -
 
     :param known: what was chosen before, of which something is missing or not loadable.
     :param problem: what the loader said of that.
-    :raises LibraryNotLoadable: nothing is wrong with the files that the loader refuses.
+    :raises EnvironmentUnavailable: ``library-not-loadable``; nothing is wrong with the files that
+        the loader refuses.
     :raises WheelfitError: it cannot be had; the reason is its class.
     """
     damaged = _damaged(request.store, known)
     if problem is not None and not damaged and known is not None and known.is_in(request.store):
-        raise LibraryNotLoadable(
+        raise EnvironmentUnavailable(
             f"the loader of this system refuses a library: {problem}",
+            code="library-not-loadable",
             note="its file is what it should be",
             hint="nothing may be executed where the store lies (a mount with noexec): set "
             "WHEELFIT_LIBRARY_STORE to another folder"

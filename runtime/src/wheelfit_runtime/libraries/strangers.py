@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import AnotherLibraryLoaded
+from wheelfit_runtime.errors import EnvironmentUnavailable
 from wheelfit_runtime.loader import mapped
 from wheelfit_runtime.loader.telling import warn
 
@@ -23,23 +23,26 @@ def strangers_for(
 
     :param places: of ours, by SONAME.
     :param several_majors: whether another major version may be loaded.
-    :raises AnotherLibraryLoaded: ours cannot be loaded beside what is mapped.
+    :raises EnvironmentUnavailable: ``another-library-loaded``; ours cannot be loaded beside what is
+        mapped.
     """
     ours = [mapped.read_library(path) for path in places.values()]
     here = mapped.read_mapped()
     conflicts = mapped.find_conflicts(ours, here)
     others = [one for one in conflicts if one.level == "warn"]
     if others and not several_majors:
-        raise AnotherLibraryLoaded(
+        raise EnvironmentUnavailable(
             f"{request} was asked for, and another major version is loaded already",
+            code="another-library-loaded",
             note="\n".join(one.reason for one in others),
             hint="use one major version in a process; several_majors=True loads both, and refuses "
             "only what has the same name in both",
         )
     same = [one for one in conflicts if one.level == "error"]
     if same and (others or "." in request.version):
-        raise AnotherLibraryLoaded(
+        raise EnvironmentUnavailable(
             f"{request} was asked for, and other builds of its libraries are loaded",
+            code="another-library-loaded",
             note="\n".join(one.reason for one in same),
             # What two major versions have under one name, no order of loading makes go together.
             hint="use one major version in a process: both have libraries of this name"

@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
-from wheelfit_runtime.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
+from wheelfit_runtime.errors import NoFit, UserError
 from wheelfit_runtime.loader.declarations import Feature, Property
 from wheelfit_runtime.loader.planning import suits
 from wheelfit_runtime.patterns import pattern
@@ -88,9 +88,9 @@ class Cases(Generic[Value]):
     :param table: values by condition; a condition is a property, or a tuple of them.
     :param default: the value where no condition holds.
     :param no_match: instead of a default: what people are told where no condition holds.
-    :raises InvalidProperty: a condition is none.
-    :raises InvalidCases: there is a default and a text for its absence, a condition is empty, or
-        two are the same.
+    :raises UserError: ``invalid-property``; a condition is none.
+    :raises UserError: ``invalid-cases``; there is a default and a text for its absence, a condition
+        is empty, or two are the same.
     """
 
     def __init__(
@@ -101,14 +101,17 @@ class Cases(Generic[Value]):
         no_match: str = "",
     ) -> None:
         if default is not _UNSET and no_match:
-            raise InvalidCases("a table has a default or a text for its absence, and not both")
+            raise UserError(
+                "a table has a default or a text for its absence, and not both",
+                code="invalid-cases",
+            )
         self._default = default
         self._no_match = no_match
         cases: dict[tuple[Property, ...], Case] = {}
         for told, value in table.items():
             case = Case(_condition(told), value)
             if case.condition in cases:
-                raise InvalidCases(f"two cases have the same condition: {case}")
+                raise UserError(f"two cases have the same condition: {case}", code="invalid-cases")
             cases[case.condition] = case
         self.cases = tuple(cases.values())
 
@@ -129,8 +132,9 @@ class Cases(Generic[Value]):
         """Return the value for a machine, and what it says to each condition.
 
         :param detections: what is supported, by namespace; those that are missing nobody knows.
-        :raises AmbiguousCases: conditions hold of which none specialises the others.
-        :raises NoCaseFits: no condition holds, and there is no default.
+        :raises UserError: ``ambiguous-cases``; conditions hold of which none specialises the
+            others.
+        :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
         looked = tuple(Looked(case, _why_not(case, detections)) for case in self.cases)
         holding = [one.case for one in looked if not one.reason]
@@ -152,8 +156,9 @@ class Cases(Generic[Value]):
                 if not any(_specialises(other, one, ranks) for other in holding)
             ]
             if not all(_is_same(one.value, best[0].value) for one in best):
-                raise AmbiguousCases(
+                raise UserError(
                     "several cases hold, and none is more special than the others",
+                    code="ambiguous-cases",
                     note="\n".join(f"{one}: {one.value!r}" for one in best),
                     hint="add a case with all of their properties, or take one of them out",
                 ).in_full()
@@ -213,9 +218,9 @@ def select(
     :param no_match: instead of a default: what people are told where no condition holds.
     :param detections: what is supported, by namespace; default: what is found out here, once
         in a process unless its environment variables change.
-    :raises AmbiguousCases: conditions hold of which none specialises the others.
-    :raises NoCaseFits: no condition holds, and there is no default.
-    :raises InvalidProperty: a condition is none.
+    :raises UserError: ``ambiguous-cases``; conditions hold of which none specialises the others.
+    :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
+    :raises UserError: ``invalid-property``; a condition is none.
     """
     cases = Cases(table, default=default, no_match=no_match)
     if detections is None:
@@ -253,16 +258,19 @@ def _is_same(one: object, other: object) -> bool:
 def _condition(told: object) -> tuple[Property, ...]:
     texts = (told,) if isinstance(told, str) else told
     if not isinstance(texts, tuple | frozenset) or not texts:
-        raise InvalidCases(
+        raise UserError(
             f"a condition is a property or a tuple of properties, not {told!r}",
+            code="invalid-cases",
             hint="what holds where nothing else does is the default: select(…, default=…)",
         ).in_full()
     found: dict[Feature, set[str]] = {}
     for text in texts:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InvalidProperty(
-                f"{text!r} is no property", hint="write namespace :: feature :: value"
+            raise UserError(
+                f"{text!r} is no property",
+                code="invalid-property",
+                hint="write namespace :: feature :: value",
             ).in_full()
         found.setdefault(Feature(match[1], match[2]), set()).add(match[3])
     # Sorted, so that the same condition is found whatever order it is written in.
@@ -326,8 +334,9 @@ def _apart(one: Case, other: Case) -> bool:
     return len(features) == 1 and not set(one.condition[0].values) & set(other.condition[0].values)
 
 
-def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoCaseFits:
-    return NoCaseFits(
+def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoFit:
+    return NoFit(
         no_match or "no case of the table holds on this machine, and it has no default",
+        code="no-case-fits",
         note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
     ).in_full()

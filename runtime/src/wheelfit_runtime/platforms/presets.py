@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from wheelfit_runtime.errors import InvalidPreset, UnknownHost
+from wheelfit_runtime.errors import UnknownHost, UserError
 from wheelfit_runtime.platforms import families
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
@@ -133,7 +133,7 @@ def compose(texts: Iterable[str]) -> Preset:
 
     :param texts: at least one name, each with one or more parts.
     :raises UnknownHost: a part is none.
-    :raises InvalidPreset: parts contradict each other.
+    :raises UserError: ``invalid-preset``; parts contradict each other.
     """
     parts = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
     name = "+".join(parts)
@@ -147,28 +147,33 @@ def compose(texts: Iterable[str]) -> Preset:
             raise _unknown(part)
     for several in (platforms, processors):
         if len(several) > 1:
-            raise InvalidPreset(
-                f"a machine is not {several[0]} and {several[1]} at once", where=name
+            raise UserError(
+                f"a machine is not {several[0]} and {several[1]} at once",
+                code="invalid-preset",
+                where=name,
             )
     _check_families(accelerators, name)
     platform = _platform(platforms, processors, accelerators, name)
     row = PLATFORMS[platform]
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
     if processor_rows()[processor].architecture != row.architecture:
-        raise InvalidPreset(
+        raise UserError(
             f"{processors[0]} is no processor of {platform}, which is {row.architecture}",
+            code="invalid-preset",
             where=name,
         )
     if processors and not _may_choose(row):
-        raise InvalidPreset(
+        raise UserError(
             f"of {platform} detection knows {processor_rows()[row.processor].words}, nothing else",
+            code="invalid-preset",
             where=name,
             hint=f"leave {processors[0]} out",
         )
     for one in accelerators:
         if platform not in one.platforms:
-            raise InvalidPreset(
+            raise UserError(
                 f"there is no {one.name} on {platform}",
+                code="invalid-preset",
                 where=name,
                 hint=f"it exists on {', '.join(one.platforms)}",
             )
@@ -185,8 +190,9 @@ def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
     for one in accelerators:
         other = seen.setdefault(one.family, one.name)
         if other != one.name:
-            raise InvalidPreset(
+            raise UserError(
                 f"a preset has one {one.family} part: {other} or {one.name}",
+                code="invalid-preset",
                 where=name,
                 hint="where GPUs differ, write a host file there: wheelfit probe -o FILE",
             )
@@ -207,8 +213,9 @@ def _platform(
         architecture = processor_rows()[processors[0].removeprefix("cpu-")].architecture
         suiting = [p for p in choices if PLATFORMS[p].architecture == architecture]
         if not suiting:
-            raise InvalidPreset(
+            raise UserError(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
+                code="invalid-preset",
                 where=name,
                 hint=f"it exists on {', '.join(choices)}",
             )
@@ -217,8 +224,10 @@ def _platform(
     for platform in suiting:
         if all(platform in one for one in wanted):
             return platform
-    raise InvalidPreset(
-        f"no platform has {' and '.join(one.name for one in accelerators)} together", where=name
+    raise UserError(
+        f"no platform has {' and '.join(one.name for one in accelerators)} together",
+        code="invalid-preset",
+        where=name,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.flags import USUAL
 from wheelfit.building.front_end.orders import is_built_alike
-from wheelfit.errors import BuildFailed, LostOptimisation
+from wheelfit.errors import BuildFailed
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import FrameUse
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class ComparedWheels:
     """The result of a comparison."""
 
-    losses: tuple[tuple[BuiltWheel, LostOptimisation], ...] = ()
+    losses: tuple[tuple[BuiltWheel, BuildFailed], ...] = ()
     """The variants that are worse than the plain build."""
     notes: tuple[str, ...] = ()
     """What is odd, one sentence each."""
@@ -133,10 +133,11 @@ def _losses(
 _LINES = 10
 
 
-def _error(wheel: BuiltWheel, lines: Sequence[str]) -> LostOptimisation:
+def _error(wheel: BuiltWheel, lines: Sequence[str]) -> BuildFailed:
     more = len(lines) - _LINES
-    return LostOptimisation(
+    return BuildFailed(
         f"variant {wheel.label} has lost optimisation that the plain build has",
+        code="lost-optimisation",
         where=wheel.path.name,
         note="\n".join([*lines[:_LINES], *([f"and {more} more"] if more > 0 else [])]),
         hint="give further flags by `flags` of [tool.wheelfit.build.variants.LABEL]: CFLAGS that "

@@ -14,7 +14,7 @@ from wheelfit.core.labels import Label, is_label
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table, section
-from wheelfit.errors import InvalidProject
+from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
@@ -80,13 +80,13 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
 
     :param pyproject: the parsed file.
     :param where: the file, for errors.
-    :raises InvalidProject: it has faults; names all of them with their paths.
+    :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths.
     """
     faults = FaultList()
     table = section(pyproject, faults, *_TOP)
     found = Recipes() if table is None else _recipes(table)
     if faults:
-        raise InvalidProject(faults, where=where)
+        raise InvalidDocument(faults, code="invalid-project", where=where)
     return found
 
 

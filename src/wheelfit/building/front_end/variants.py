@@ -60,7 +60,7 @@ def wanted_by(
     :param everything: whether every label of the table is.
     :param plain: as in `Wanted`.
     :raises UsageError: properties get several labels, or all labels and some are asked for.
-    :raises InvalidLabel: properties are called null.
+    :raises UserError: ``invalid-label``; properties are called null.
     """
     labels, chosen = tuple(dict.fromkeys(labels)), PropertySet(properties)
     requests = []
@@ -85,7 +85,7 @@ def choose(wanted: Wanted, variants: Mapping[Label, PropertySet] | None) -> tupl
 
     :param wanted: what was asked for.
     :param variants: what the table of the project lists; None: it has no table.
-    :raises InvalidLabel: a label is not there, or stands for other properties.
+    :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.
     :raises UsageError: everything is asked for, and the table lists nothing.
     """
     choices = [Choice(*choose_variant(one, variants or {})) for one in wanted.requests]

@@ -19,6 +19,7 @@ from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
 from wheelfit.cli.options.table.sources import SOURCES
 from wheelfit.cli.options.table.variants import VARIANTS
+from wheelfit_runtime.errors import CODES
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -45,7 +46,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.requests import request_of
     from wheelfit.operations.context import Context
     from wheelfit.operations.explain import ExplainRequest, explain, overview
-    from wheelfit_runtime.errors import NoCompatibleWheel
 
     request, context = request_of(ExplainRequest, arguments), Context(environ, output)
     if request.all:
@@ -57,4 +57,4 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     report = explain(request, context)
     show_explanations(report, output)
-    return NoCompatibleWheel.exit_code if report.refused else 0
+    return CODES["no-compatible-wheel"].exit_code if report.refused else 0

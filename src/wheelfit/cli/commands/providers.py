@@ -84,18 +84,19 @@ def _consent_given(plan: TrustPlan) -> None:
 def _ask_consent(output: Output, plan: TrustPlan) -> None:
     """Show what would be trusted, and ask for consent.
 
-    :raises NoConsent: the user does not agree, or no terminal is there.
+    :raises PolicyRefusal: ``no-consent``; the user does not agree, or no terminal is there.
     """
     import sys
     from dataclasses import replace
 
     from wheelfit.cli.render.trust import plan_lines
-    from wheelfit.errors import NoConsent
+    from wheelfit_runtime.errors import PolicyRefusal
 
     package, lines = plan.entry.package, plan_lines(plan)
     if output.json or sys.stdin is None or not sys.stdin.isatty():
-        raise NoConsent(
+        raise PolicyRefusal(
             f"nobody is there who could agree to trust {package}",
+            code="no-consent",
             note="\n".join(lines),
             hint="nothing was installed, run or written; if you agree, give --yes",
         )
@@ -106,7 +107,8 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
     sys.stderr.write("Trust exactly these files? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NoConsent(
+        raise PolicyRefusal(
             f"you did not agree to trust {package}",
+            code="no-consent",
             note="nothing was installed, run or written",
         )

@@ -15,8 +15,7 @@ from wheelfit.core.layouts.march import MARCH
 from wheelfit.core.layouts.pep825 import PEP825, PEP825_FIRST
 from wheelfit.core.layouts.pep850 import PEP850
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import UnsupportedSchema
-from wheelfit_runtime.errors import Fault
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +79,7 @@ def detect(
     :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
         version of the layouts that are known (F-38).
     :param registry: the layouts there are.
-    :raises UnsupportedSchema: the schema must be refused (F-36, F-38, F-40).
+    :raises InvalidDocument: ``unsupported-schema``; the schema must be refused (F-36, F-38, F-40).
     """
     if schema.KEY not in document:
         return Detected(_by_shape(document, versioned=False))
@@ -138,7 +137,8 @@ def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
 
 
 def _refuse(message: str, rule: str) -> NoReturn:
-    raise UnsupportedSchema(
+    raise InvalidDocument(
         [Fault(path_of(schema.KEY), message, rule)],
+        code="unsupported-schema",
         hint="plain wheels stay usable; a newer version of wheelfit may read the document",
     )

@@ -97,7 +97,7 @@ def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) 
     :param python: minor version; empty: the newest that any of the wheels is for.
     :param wheels: tags of each.
     :raises UnknownHost: there is no such preset.
-    :raises InvalidPreset: parts of it contradict each other.
+    :raises UserError: ``invalid-preset``; parts of it contradict each other.
     """
     if len(name) > _LONGEST:
         raise UnknownHost(f"a preset has at most {_LONGEST} characters")
@@ -115,7 +115,7 @@ def machine_of_file(
     :param name: how it was called.
     :param python: as for `machine_of_preset`; counts where the file names none.
     :param wheels: tags of each.
-    :raises InvalidHostFile: it is none.
+    :raises UserError: ``invalid-host-file``; it is none.
     """
     file = parse_host_file(data, name)
     notes = [*file.notes]

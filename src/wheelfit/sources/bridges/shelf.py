@@ -50,7 +50,7 @@ def find_family(text: str) -> Family:
     :param text: the name of a shipped one, or the path of a file that ends with ``.toml``.
     :raises UserError: there is no such family.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidBridge: the file breaks its rules.
+    :raises InvalidDocument: ``invalid-bridge``; the file breaks its rules.
     """
     if text.endswith(_SUFFIX):
         return _read(Path(text))
@@ -74,7 +74,7 @@ class Shelf:
     :param defaults: whether those count that their projects themselves name.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
-    :raises InvalidBridge: a file breaks its rules.
+    :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     """
 
     def __init__(self, wanted: Iterable[str] = (), *, defaults: bool = True) -> None:

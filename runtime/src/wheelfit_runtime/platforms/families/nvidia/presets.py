@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.errors import InvalidPreset
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms.families.nvidia import tables
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 from wheelfit_runtime.platforms.families.nvidia.record import PRESETS
@@ -96,7 +96,7 @@ def read(part: str, rest: str) -> Accelerator:
     :param part: the part, as ``cuda-12.8-sm90``.
     :param rest: what follows the name of the family, as ``12.8-sm90``.
     :raises UnknownHost: there is no such.
-    :raises InvalidPreset: no driver of that version knows the GPU.
+    :raises UserError: ``invalid-preset``; no driver of that version knows the GPU.
     """
     version, _, device = rest.partition("-")
     driver = _cuda_version(part, version)
@@ -120,16 +120,18 @@ def read(part: str, rest: str) -> Accelerator:
             raise unknown(part, f"no GPU has compute capability {capability}")
         notes.append(newer(f"compute capability {capability}", tables.DATA_VERSION))
     if row is not None and driver < row.first:
-        raise InvalidPreset(
+        raise UserError(
             f"a driver for CUDA {version} does not know {device} ({row.words})",
+            code="invalid-preset",
             where=part,
             hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
         )
     if row is not None and row.last is not None and driver > row.last:
         oldest = Capability(min(CUDA_NEWEST), 0)
         way = f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
-        raise InvalidPreset(
+        raise UserError(
             f"no driver for CUDA {version} knows {device} any more ({row.words})",
+            code="invalid-preset",
             where=part,
             hint=f"the last that does is {row.last}{way}",
         )
