@@ -115,7 +115,8 @@ def test_examples_in_python_run(
         *re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL),
         "",
     )
-    (tmp_path / "pylock.toml").write_text(toml)
+    if toml:
+        (tmp_path / "pylock.toml").write_text(toml)
     monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried

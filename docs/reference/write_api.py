@@ -66,7 +66,7 @@ def main() -> int:
 
 def _sections() -> Iterator[str]:
     """Yield operations, then their requests, then everything else."""
-    names = sorted(wheelfit.__all__)
+    names = [name for name in sorted(wheelfit.__all__) if not name.startswith("_")]
     kinds = {
         "Operations": [name for name in names if name[0].islower()],
         "Requests": [name for name in names if name.endswith("Request")],
@@ -76,6 +76,12 @@ def _sections() -> Iterator[str]:
         yield f"## {title}\n"
         for name in members:
             yield from _described(name, getattr(wheelfit, name))
+    yield "## Options\n\nFields that several requests have; they derive from these classes.\n"
+    requests = [getattr(wheelfit, name) for name in kinds["Requests"]]
+    bases = {base for one in requests for base in one.__mro__[1:-1]}
+    for base in sorted(bases, key=lambda one: one.__name__):
+        yield f"### {base.__name__}\n\n{_text(inspect.getdoc(base))}\n"
+        yield from _fields(base, next(one for one in requests if base in one.__mro__))
 
 
 def _described(name: str, thing: Any) -> Iterator[str]:
@@ -85,7 +91,7 @@ def _described(name: str, thing: Any) -> Iterator[str]:
     yield f"### {name}\n"
     yield f"{_text(inspect.getdoc(thing))}\n"
     if dataclasses.is_dataclass(thing):
-        yield from _fields(thing)
+        yield from _fields(thing, thing)
     for key, one in vars(thing).items():
         if key.startswith("_"):
             continue
@@ -125,16 +131,27 @@ def _text(words: str | None) -> str:
     return re.sub(r"``([^`]*)``", r"`\1`", (words or "").strip())
 
 
-def _fields(thing: type) -> Iterator[str]:
+def _fields(thing: type, request: type) -> Iterator[str]:
+    """Yield a table of the fields of a class, and links to the classes that have the others.
+
+    :param thing: a dataclass.
+    :param request: one that derives from it; the options of its command have the meanings.
+    """
     rows = []
     for one in dataclasses.fields(thing):  # type: ignore[arg-type]
+        if one.name not in thing.__annotations__:
+            continue
         default = ""
         if one.default is not dataclasses.MISSING:
             default = f"`{one.default!r}`"
-        meaning = _meanings(thing).get(one.name) or _row_help(thing, one.name)
+        meaning = _meanings(thing).get(one.name) or _row_help(request, one.name)
         cells = (f"`{one.name}`", f"`{one.type}`", default, meaning)
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
-    yield "\n".join((*_TABLE, *rows, ""))
+    if rows:
+        yield "\n".join((*_TABLE, *rows, ""))
+    others = [f"[{base.__name__}](#{base.__name__.lower()})" for base in thing.__bases__]
+    if object not in thing.__bases__:
+        yield f"It has the fields of {', '.join(others)}{' as well' if rows else ''}.\n"
 
 
 def _row_help(thing: type, name: str) -> str:

@@ -295,9 +295,9 @@ NAMED = re.compile(
 )
 EXCEPTIONS = {
     # What the name means there is something else.
-    "build/ci.py": "names of runners of a CI service",
-    "build/publishing/matrix_gaps.py": "macOS's tags for Intel's processors",
-    "check/platform_claims.py": "macOS's tags for Intel's processors",
+    "building/ci.py": "names of runners of a CI service",
+    "building/publishing/matrix_gaps.py": "macOS's tags for Intel's processors",
+    "checking/platform_claims.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
     "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
     "core/static_families.py": "an OpenMP run-time library",
@@ -313,9 +313,9 @@ EXCEPTIONS = {
     "operations/new_host.py": "options of `host new` for three families",
     "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
-    "check/profile.py": "the providers that uv brings",
+    "checking/profile.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
-    "check/claims.py": "GPU code in wheels",
+    "checking/claims.py": "GPU code in wheels",
     "operations/binary_variants.py": "GPU code in wheels",
     "wheels/binaries/properties.py": "GPU code in wheels",
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",

@@ -49,7 +49,7 @@ def test_no_third_party_module(tmp_path: Path) -> None:
     found = loaded_by(code)
     standard = {*sys.stdlib_module_names, "wheelfit_runtime"}
     assert {name.partition(".")[0] for name in found} <= standard
-    heavy = {"asyncio", "dataclasses", "email", "importlib.resources", "inspect", "pathlib"}
+    heavy = {"asyncio", "email", "importlib.resources", "pathlib"}
     assert not (heavy | {"subprocess"}) & set(found)
 
 
