@@ -6,6 +6,7 @@ feature.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import os
@@ -125,6 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Pages and documents are many small values without cycles; looking for some after every 700
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
+    if argv is None:
+        atexit.register(gc.freeze)  # the same look at the end of the process finds nothing either
     _end_orderly()
     # An error in the arguments must be rendered too, so what can be told before parsing is.
     return _guarded(

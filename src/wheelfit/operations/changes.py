@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ChangeRequest(
     ChangeOptions,
     ConsentOptions,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FromLock(
     LockFileOptions,
     BoundOptions,

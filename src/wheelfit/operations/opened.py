@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.remembered import Remembered
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FromRequirements(
     RequirementOptions,
     BoundOptions,

@@ -2,7 +2,8 @@
 
 A request derives from the classes of the options that it has, and adds its own. Each field has
 the name, the default and the meaning of the row in the table of options of the command line
-(`docs/reference/commands.md`).
+(`docs/reference/commands.md`). Classes that only lend their fields have no methods, whose making is
+most of what an import of this module costs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class SourceOptions(CacheOptions):
     offline: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EnvironmentOptions(CacheOptions):
     """The environment that is read or changed; by default the active one."""
 
@@ -113,7 +114,7 @@ class RequirementOptions:
     of_group: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SourceBuildOptions:
     """What may be built from source, and how."""
 
@@ -123,12 +124,12 @@ class SourceBuildOptions:
     no_build_isolation: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BuildingOptions(SourceBuildOptions, SourceOptions):
     """What is needed to build from source."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProjectOptions:
     """The project that is worked on."""
 
@@ -140,12 +141,12 @@ class ProjectOptions:
     default_groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProjectRequirements(ProjectOptions, RequirementOptions):
     """What is asked for by name, by files, or by a project."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LockFileOptions:
     """The lock that is read, and what is taken from it."""
 
@@ -154,7 +155,7 @@ class LockFileOptions:
     group: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BoundOptions:
     """Bounds that no result may exceed."""
 
@@ -162,7 +163,7 @@ class BoundOptions:
     max_download: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ConsentOptions:
     """The consent to exchange installed variants."""
 
@@ -170,7 +171,7 @@ class ConsentOptions:
     refit: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class AttestationOptions:
     """The attestations that are verified."""
 
@@ -179,7 +180,7 @@ class AttestationOptions:
     trusted_publisher: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ChangeOptions:
     """How files get into an environment."""
 
@@ -191,7 +192,7 @@ class ChangeOptions:
     break_system_packages: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class WorkerOptions:
     """The processes that share the work on many items; by default this one."""
 
