@@ -1,4 +1,4 @@
 """Make variant wheels and the index file that describes them.
 
-May import ``resolve`` and below; never meets ``server`` or ``install``.
+May import ``resolution`` and below; never meets ``server`` or ``installation``.
 """

@@ -1,4 +1,4 @@
 """Find every fault of wheels, documents and releases; what publishers and indexes go by.
 
-May import ``resolve`` and below.
+May import ``resolution`` and below.
 """

@@ -1,4 +1,5 @@
 """Speak to people: one file per command, rendering, exit codes.
 
-The top floor; may import everything but ``testing``.
+The top floor. It works through ``operations``, and imports what is below them in a few modules
+only, which ``tests/cli/test_imports.py`` names.
 """

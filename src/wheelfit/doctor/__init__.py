@@ -1,4 +1,4 @@
 """Find out what is wrong with a machine, an environment or a process, and what to do about it.
 
-May import ``install``, ``check`` and below; reaches for no network.
+May import ``installation``, ``checking`` and below; reaches for no network.
 """

@@ -1,4 +1,4 @@
 """Put wheels into an environment: look at it, plan (pure), apply.
 
-May import ``resolve`` and below; never meets ``server`` or ``build``.
+May import ``resolution`` and below; never meets ``server`` or ``building``.
 """

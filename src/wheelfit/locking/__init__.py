@@ -1,4 +1,4 @@
 """Lock files: ``pylock.toml`` with the variant documents of the releases in it.
 
-May import ``resolve`` and below.
+May import ``resolution`` and below.
 """

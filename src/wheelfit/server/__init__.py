@@ -1,4 +1,4 @@
 """Serve wheels to installers.
 
-May import ``lock``, ``check`` and below; never meets ``install`` or ``build``.
+May import ``locking``, ``checking`` and below; never meets ``installation`` or ``building``.
 """

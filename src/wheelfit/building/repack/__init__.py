@@ -1,4 +1,4 @@
 """Edit what finished wheels say of themselves: name, version and dependencies, and their variant.
 
-May import what ``build`` may.
+May import what ``building`` may.
 """

@@ -1,4 +1,4 @@
 """Bundles: folders that install with no network, made from a lock for some machines.
 
-May import what ``lock`` may.
+May import what ``locking`` may.
 """

@@ -1,4 +1,4 @@
 """Exports: what one machine gets from a lock, in the forms that other tools read.
 
-May import what ``lock`` may.
+May import what ``locking`` may.
 """

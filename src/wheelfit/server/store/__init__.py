@@ -1,4 +1,5 @@
 """Keep projects and files: what is known of them in a database, their bytes beside it.
 
-May import ``server.index`` and the floors below; knows neither uploads nor HTTP.
+May import ``server.storage``, ``server.dependency``, of ``server.messages`` what a part of a file
+is, and the floors below; knows neither uploads nor requests.
 """
