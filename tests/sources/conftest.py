@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wheelfit.sources.cache import Store
-from wheelfit.sources.cached import CachedPages
+from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, NetrcEntries

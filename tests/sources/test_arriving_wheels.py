@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.cached_pages import CachedPages
 
 NAME = "big-1.0-py3-none-any.whl"
 DATA = os.urandom(LARGE + 123_456)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import DamagedBundle, UsageError
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.locks import FromLock, open_lock
+from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
 from wheelfit_runtime.errors import FileProblem

@@ -14,7 +14,7 @@ from wheelfit.core.index_metadata import combine, disagreement, read_wheel_docum
 from wheelfit.core.labels import DEVICES
 from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
-from wheelfit.operations.locks import naming
+from wheelfit.operations.lock_files import naming
 from wheelfit.operations.machine import options_in_effect
 from wheelfit.resolution.acceleration import accelerations, refusal
 from wheelfit.resolution.candidates import ChoicePolicy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.bundles.manifest import BundledFile
     from wheelfit.locking.document import Lock
     from wheelfit.locking.selection import LockCandidates, LockSelection
-    from wheelfit.operations.locks import FromLock, OpenedLock
+    from wheelfit.operations.lock_files import FromLock, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files

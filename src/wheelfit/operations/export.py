@@ -20,7 +20,7 @@ from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, write_atomically
-from wheelfit.operations.locks import FromLock, naming, open_lock
+from wheelfit.operations.lock_files import FromLock, naming, open_lock
 from wheelfit.operations.source_date import source_date_epoch
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.context import Context
-    from wheelfit.operations.locks import OpenedLock
+    from wheelfit.operations.lock_files import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.resolution import Pin
 

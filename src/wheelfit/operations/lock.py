@@ -352,7 +352,7 @@ def _old_lock(path: Path) -> Lock | None:
         if not path.parent.is_dir():
             raise FileProblem("there is no folder for the lock", where=str(path.parent))
         return None
-    from wheelfit.operations.locks import load_lock
+    from wheelfit.operations.lock_files import load_lock
 
     try:
         return load_lock(path)

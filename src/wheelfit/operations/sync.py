@@ -13,7 +13,7 @@ from wheelfit.operations.changes import (
     decided,
     in_peace,
 )
-from wheelfit.operations.locks import FromLock, open_lock
+from wheelfit.operations.lock_files import FromLock, open_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

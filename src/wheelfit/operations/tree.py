@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
-from wheelfit.operations.locks import FromLock, load_lock, open_lock
+from wheelfit.operations.lock_files import FromLock, load_lock, open_lock
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.sources.cached import offline as refused_offline
+from wheelfit.sources.cached_pages import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo
 from wheelfit_runtime.errors import NetworkError, UserError
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.sources.cached import is_of
+from wheelfit.sources.cached_pages import is_of
 from wheelfit_runtime.errors import Unreachable, WheelfitError
 
 if TYPE_CHECKING:

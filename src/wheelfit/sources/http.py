@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.cached_pages import CachedPages
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Files
 

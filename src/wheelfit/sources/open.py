@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.sources.cache import Store
-from wheelfit.sources.cached import CachedPages
+from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, read_netrc

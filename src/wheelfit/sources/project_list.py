@@ -18,7 +18,7 @@ from wheelfit_runtime.errors import InvalidPage
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.cached_pages import CachedPages
 
 
 def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:

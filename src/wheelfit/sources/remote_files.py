@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import key_of
-from wheelfit.sources.cached import offline
+from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.hashes import check_bytes, digest_checked
 from wheelfit.sources.lines import Lines
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.sources.cache import Store
-    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.cached_pages import CachedPages
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.siblings import Exchange

@@ -1,1 +1,1 @@
-"""Reports of operations, as text for people or JSON for programs."""
+"""Reports of operations, as text for people; for programs a report has ``to_json`` itself."""

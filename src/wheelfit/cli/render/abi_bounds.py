@@ -1,4 +1,4 @@
-"""Bounds derived from symbols, as text or JSON."""
+"""Bounds derived from symbols, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families of distributions, as text or JSON."""
+"""Families of distributions, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built wheels, as text or JSON."""
+"""Built wheels, as text."""
 
 from __future__ import annotations
 

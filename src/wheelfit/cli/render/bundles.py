@@ -1,4 +1,4 @@
-"""Bundles that were made or checked, as text or JSON."""
+"""Bundles that were made or checked, as text."""
 
 from __future__ import annotations
 

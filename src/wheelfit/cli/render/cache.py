@@ -1,4 +1,4 @@
-"""Reports about the cache, as text or JSON."""
+"""Reports about the cache, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of changed environments, as text or JSON."""
+"""Reports of changed environments, as text."""
 
 from __future__ import annotations
 

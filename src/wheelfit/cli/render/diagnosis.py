@@ -1,4 +1,4 @@
-"""The result of an examination, as text or JSON."""
+"""The result of an examination, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations of choices, as text or JSON."""
+"""Explanations of choices, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fitness of an environment, as text or JSON."""
+"""The fitness of an environment, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions of machines, as text or JSON."""
+"""Descriptions of machines, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of converted indexes, as text or JSON."""
+"""Reports of converted indexes, as text."""
 
 from __future__ import annotations
 

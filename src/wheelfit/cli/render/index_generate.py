@@ -1,4 +1,4 @@
-"""Reports of generated indexes, as text or JSON."""
+"""Reports of generated indexes, as text."""
 
 from __future__ import annotations
 

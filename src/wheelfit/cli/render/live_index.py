@@ -1,4 +1,4 @@
-"""Reports of live indexes, as text or JSON."""
+"""Reports of live indexes, as text."""
 
 from __future__ import annotations
 

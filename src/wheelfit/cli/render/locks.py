@@ -1,4 +1,4 @@
-"""Locks that were written, as text or JSON."""
+"""Locks that were written, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases with all of their labels, as text or JSON."""
+"""Releases with all of their labels, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine supports, as text or JSON."""
+"""What a machine supports, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of the table of a project, as text or JSON."""
+"""Edits of the table of a project, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Providers and plugins, as text or JSON."""
+"""Providers and plugins, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of published releases, as text or JSON."""
+"""Reports of published releases, as text."""
 
 from __future__ import annotations
 

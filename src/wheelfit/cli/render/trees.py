@@ -1,4 +1,4 @@
-"""Trees of dependencies, as text or JSON."""
+"""Trees of dependencies, as text."""
 
 from __future__ import annotations
 

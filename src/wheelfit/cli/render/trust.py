@@ -1,4 +1,4 @@
-"""Trust in plugins, as text or JSON."""
+"""Trust in plugins, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of wheels and their binaries, as text or JSON."""
+"""Contents of wheels and their binaries, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of wheels that were written anew, as text or JSON."""
+"""Reports of wheels that were written anew, as text."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from wheelfit.server.dependency import upstream_of
 from wheelfit.server.proxy.links import with_lasting_links
 from wheelfit.sources.body import decompressed
-from wheelfit.sources.cached import SharedPages
+from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX

@@ -15,7 +15,7 @@ from wheelfit.server.dependency import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
-from wheelfit.sources.cached import SharedPages
+from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.server.dependency import Dependency
     from wheelfit.server.upstream.pulled import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
-    from wheelfit.sources.cached import Copy
+    from wheelfit.sources.cached_pages import Copy
     from wheelfit.sources.client import Answer
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import File

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wheelfit.sources.cache import Store
-from wheelfit.sources.cached import SharedPages
+from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.client import Answer
 from wheelfit.sources.memory import Memory
