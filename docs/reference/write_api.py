@@ -78,7 +78,9 @@ def _sections() -> Iterator[str]:
             yield from _described(name, getattr(wheelfit, name))
     yield "## Options\n\nFields that several requests have; they derive from these classes.\n"
     requests = [getattr(wheelfit, name) for name in kinds["Requests"]]
-    bases = {base for one in requests for base in one.__mro__[1:-1]}
+    bases = {
+        base for one in requests for base in one.__mro__[1:-1] if dataclasses.is_dataclass(base)
+    }
     for base in sorted(bases, key=lambda one: one.__name__):
         yield f"### {base.__name__}\n\n{_text(inspect.getdoc(base))}\n"
         yield from _fields(base, next(one for one in requests if base in one.__mro__))
@@ -149,8 +151,9 @@ def _fields(thing: type, request: type) -> Iterator[str]:
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
     if rows:
         yield "\n".join((*_TABLE, *rows, ""))
-    others = [f"[{base.__name__}](#{base.__name__.lower()})" for base in thing.__bases__]
-    if object not in thing.__bases__:
+    bases = [base for base in thing.__bases__ if dataclasses.is_dataclass(base)]
+    others = [f"[{base.__name__}](#{base.__name__.lower()})" for base in bases]
+    if others:
         yield f"It has the fields of {', '.join(others)}{' as well' if rows else ''}.\n"
 
 

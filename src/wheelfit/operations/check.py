@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.operations.requests import (
+    Checked,
     EnvironmentOptions,
     MachineOptions,
     SourceOptions,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindingOptions:
+class FindingOptions(Checked):
     """The findings that are wanted."""
 
     profile: tuple[str, ...] = ()
@@ -115,6 +116,22 @@ def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
             raise UsageError(f"there is no check {code!r}", hint=_suggestion(code, known))
 
 
+def named_profiles(names: Collection[str]) -> frozenset[Profile]:
+    """Return profiles by their names.
+
+    :param names: as they are typed.
+    :raises UsageError: there is no such profile.
+    """
+    from wheelfit.checking.profile import Profile
+    from wheelfit.errors import UsageError
+
+    known = {one.value: one for one in Profile}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no profile {name!r}", hint=f"one of {', '.join(known)}")
+    return frozenset(known[name] for name in names)
+
+
 def _suggestion(code: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
@@ -127,11 +144,10 @@ def _check(request: CheckRequest, context: Context) -> Report:
 
     from wheelfit.checking.findings import Report
     from wheelfit.checking.local import check_paths
-    from wheelfit.checking.profile import Profile
     from wheelfit.operations.executors import each_wheel
     from wheelfit.operations.targets import named_project
 
-    profiles = frozenset(map(Profile, request.profile))
+    profiles = named_profiles(request.profile)
     paths: list[Path] = []
     urls: list[str] = []
     projects: list[Requirement] = []

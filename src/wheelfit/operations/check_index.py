@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored
+from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored, named_profiles
 from wheelfit.operations.requests import EnvironmentOptions, SourceOptions
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     from contextlib import ExitStack
 
     from wheelfit.checking.indexes import Demands
-    from wheelfit.checking.profile import Profile
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
 
@@ -54,7 +53,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
         demands = Demands(
             _machines(request, context),
             upstream,
-            frozenset(map(Profile, request.profile)),
+            named_profiles(request.profile),
             full=request.full,
         )
         look = _remote if is_remote(request.index) else _local

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.requests import Checked
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateIndexRequest:
+class GenerateIndexRequest(Checked):
     """The folder of wheels, and where the index is written."""
 
     folder: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.operations.requests import Checked
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -23,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitRequest:
+class InitRequest(Checked):
     """The project, and what is added to its table or removed from it."""
 
     folder: str = "."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.requests import Checked
+
 if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.server.hosting.administration import Administration
@@ -14,7 +16,7 @@ TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveIndexRequest:
+class LiveIndexRequest(Checked):
     """A live index."""
 
     at: str = "."

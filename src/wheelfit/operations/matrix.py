@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.requests import Checked
+
 if TYPE_CHECKING:
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.matrix import Job, Matrix
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixRequest:
+class MatrixRequest(Checked):
     """The project, and the Pythons and platforms of interest; none: all."""
 
     project: str = "."

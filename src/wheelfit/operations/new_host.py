@@ -12,6 +12,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.files import write_atomically
 from wheelfit.operations.host_descriptions import THIS, report_notes
 from wheelfit.operations.hosts import Host, host_text, hosts_folder, open_host, preset_host
+from wheelfit.operations.requests import Checked
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.presets import compose, is_preset
@@ -27,7 +28,7 @@ _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewHostRequest:
+class NewHostRequest(Checked):
     """What a machine has, and the place of its host file."""
 
     names: tuple[str, ...] = ()

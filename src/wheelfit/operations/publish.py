@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.check import check_ignored
+from wheelfit.operations.check import check_ignored, named_profiles
 from wheelfit.operations.publish_destinations import (
     DestinationRequest,
     StaticIndex,
@@ -175,7 +175,7 @@ def _judged(
     from wheelfit.checking.profile import Profile
     from wheelfit.operations.release_checks import judge, project_in
 
-    profiles = frozenset(map(Profile, request.profile))
+    profiles = named_profiles(request.profile)
     if destination.is_public:
         profiles |= {Profile.PYPI}
     with context.reporter.work("checking") as progress:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.requests import Checked
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantRequestOptions:
+class VariantRequestOptions(Checked):
     """The variant that wheels become, and the origin of its providers and priorities."""
 
     property: tuple[str, ...] = ()

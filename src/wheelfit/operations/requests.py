@@ -8,8 +8,8 @@ most of what an import of this module costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreement
@@ -18,8 +18,39 @@ if TYPE_CHECKING:
     from wheelfit.resolution.requirements_file import RequirementLine
 
 
+class Checked:
+    """A dataclass that refuses what the command line would refuse as well."""
+
+    def __post_init__(self) -> None:
+        """Refuse one text where several belong, and words that mean nothing.
+
+        :raises TypeError: a text stands where a tuple belongs; its letters would be taken.
+        :raises UsageError: a word is none of those that a field may have.
+        """
+        values: Any = self
+        for one in fields(values):
+            value = getattr(self, one.name)
+            if not isinstance(value, str):
+                continue
+            kind = str(one.type)
+            if kind.startswith("tuple["):
+                raise TypeError(f"{one.name} takes several: write ({value!r},), not {value!r}")
+            if kind.startswith("Literal["):
+                _check_word(one.name, value, kind)
+
+
+def _check_word(name: str, word: str, kind: str) -> None:
+    from ast import literal_eval
+
+    words = literal_eval(f"[{kind.removeprefix('Literal[')}")
+    if word not in words:
+        from wheelfit.errors import UsageError
+
+        raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class CacheOptions:
+class CacheOptions(Checked):
     """Where things are kept between two runs."""
 
     cache_dir: str | None = None
@@ -78,7 +109,7 @@ class MachineOptions(CacheOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantOptions:
+class VariantOptions(Checked):
     """Wishes about variants, and how their metadata is judged."""
 
     variant: tuple[str, ...] = ()
@@ -97,7 +128,7 @@ class VariantOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequirementOptions:
+class RequirementOptions(Checked):
     """What is asked for."""
 
     requirements: tuple[str, ...] = ()
@@ -115,7 +146,7 @@ class RequirementOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class SourceBuildOptions:
+class SourceBuildOptions(Checked):
     """What may be built from source, and how."""
 
     allow_source: tuple[str, ...] = ()
@@ -130,7 +161,7 @@ class BuildingOptions(SourceBuildOptions, SourceOptions):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ProjectOptions:
+class ProjectOptions(Checked):
     """The project that is worked on."""
 
     project: str | None = None
@@ -147,7 +178,7 @@ class ProjectRequirements(ProjectOptions, RequirementOptions):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class LockFileOptions:
+class LockFileOptions(Checked):
     """The lock that is read, and what is taken from it."""
 
     lock: str = "pylock.toml"
@@ -156,7 +187,7 @@ class LockFileOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class BoundOptions:
+class BoundOptions(Checked):
     """Bounds that no result may exceed."""
 
     require_accelerator: bool = False
@@ -164,7 +195,7 @@ class BoundOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ConsentOptions:
+class ConsentOptions(Checked):
     """The consent to exchange installed variants."""
 
     allow_variant_change: bool = False
@@ -172,7 +203,7 @@ class ConsentOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class AttestationOptions:
+class AttestationOptions(Checked):
     """The attestations that are verified."""
 
     verify_attestations: bool = False
@@ -181,7 +212,7 @@ class AttestationOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ChangeOptions:
+class ChangeOptions(Checked):
     """How files get into an environment."""
 
     dry_run: bool = False
@@ -193,7 +224,7 @@ class ChangeOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class WorkerOptions:
+class WorkerOptions(Checked):
     """The processes that share the work on many items; by default this one."""
 
     jobs: int | None = None
