@@ -173,7 +173,7 @@ def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-@pytest.mark.parametrize("words", [["list"], ["list", "--help"], ["--help"]])
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["list", "--help"], ["--help"]])
 def test_a_full_disk_is_an_error(words: list[str]) -> None:
     """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
     with Path("/dev/full").open("wb") as full, wheelfit(*words, stdout=full) as process:

@@ -155,8 +155,8 @@ class Output(Reporter):
     def error(self, error: WheelfitError) -> None:
         """Render an error: what happened, where, what else, what to do."""
         parts = cast("dict[str, Any]", _without_secrets(error.parts()))
-        if self.json:
-            with suppress(FileProblem):  # if standard output is lost, the other one is left
+        if self.json and not isinstance(error, _LostOutput):
+            with suppress(_LostOutput):  # the other stream is left
                 self.result_json({"error": parts})
                 if sys.stdout is not None:
                     deliver(sys.stdout)  # nobody looks afterwards whether it has arrived
@@ -210,7 +210,11 @@ def deliver(stream: TextIO, text: str = "") -> None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise FileProblem(f"the output cannot be written: {error.strerror}") from None
+            raise _LostOutput(f"the output cannot be written: {error.strerror}") from None
+
+
+class _LostOutput(FileProblem):
+    """Standard output takes nothing any more."""
 
 
 def _sayable(stream: TextIO, text: str) -> str:
