@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pkgutil import iter_modules
@@ -70,6 +73,53 @@ def test_every_option_arrives(command: str, kind: Any) -> None:
     parser = make_parser(command, import_module(module_of(command)))
     options = {action.dest for action in parser._actions} - APART
     assert options - {one.name for one in fields(kind)} == OTHERS.get(command, set())
+
+
+UNREAD = {
+    "index serve": {"STORE", "SERVER"},  # read by their rows
+    "install": {"PIP_HABITS"},
+    "uninstall": {"UNINSTALL"},  # --yes asks nothing
+}
+"""Groups of options of which a command names none."""
+
+
+@pytest.mark.parametrize("command", every_command())
+def test_no_option_is_lost(command: str) -> None:
+    """Each option of a command is a field of a request that it makes, or read by itself."""
+    module: Any = import_module(module_of(command))
+    if module_of(command) != getattr(module.run, "__module__", ""):
+        return  # it is another one under a second name
+    source = inspect.getsource(module)
+    taken = set(re.findall(r"arguments\.(\w+)", source))
+    for kind in _kinds(ast.parse(source)):
+        taken |= {one.name for one in fields(kind)}
+    unread = UNREAD.get(command, set())
+    passed = {id(getattr(module, name)) for name in unread}
+    options = {
+        option.destination
+        for group in module.OPTIONS
+        if id(group) not in passed
+        for option in group.options
+        if option.is_on_command_line
+    }
+    assert options <= taken
+
+
+def _kinds(tree: ast.AST) -> Iterator[Any]:
+    """Yield the classes of requests that a command makes."""
+    homes = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Name("request_of"), [ast.Name(name), *_]):
+                home, _, name = homes[name].rpartition(".")
+                yield getattr(import_module(home), name)
+            case ast.Call(ast.Name("request_of"), [ast.Attribute(ast.Name(home), name), *_]):
+                yield getattr(import_module(homes[home]), name)
 
 
 def test_arguments_become_a_request() -> None:
