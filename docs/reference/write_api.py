@@ -179,7 +179,9 @@ def _meanings(thing: type) -> dict[str, str]:
 def _rows(request: str) -> dict[str, Option]:
     """Return the rows of the table of options for the command of a request, by their fields."""
     command = request.removesuffix("Request").lower()
-    if command not in COMMANDS:
+    if command == "makevariant":
+        command = "wheel make"
+    elif command not in COMMANDS:
         command = "install"
     groups = import_module(module_of(command)).OPTIONS
     return {option.destination: option for group in groups for option in group.options}
