@@ -113,7 +113,7 @@ def plugin_entry(namespace: str) -> dict[str, Any]:
     row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
     if row is None:  # nobody has published a plugin, so ours is the one
         family = families.by_namespace(namespace)
-        return {"requires": ["wheelfit"], "plugin-api": family.plugin_api} if family else {}
+        return {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api} if family else {}
     entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
     if default_endpoint(row.package) not in row.endpoints:
         entry["plugin-api"] = row.endpoints[0]

@@ -120,10 +120,10 @@ FORCED = {
 
 @pytest.fixture(scope="session")
 def installed(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with wheelfit installed in it, alone."""
+    """Return a folder with the distribution of the providers installed in it, alone."""
     folder = tmp_path_factory.mktemp("installed")
     done = subprocess.run(
-        [pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY],
+        [pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY / "runtime"],
         capture_output=True,
         text=True,
         check=False,
@@ -141,7 +141,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
         "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
         "default-priorities": {"namespace": list(namespaces())},
         "providers": {
-            family.namespace: {"requires": ["wheelfit"], "plugin-api": family.plugin_api}
+            family.namespace: {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api}
             for family in every()
         },
         "variants": {"null": {}},
