@@ -73,8 +73,6 @@ _RUNNERS = {
 def github_matrix(matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = False) -> str:
     """Return what ``strategy.matrix: ${{ fromJSON(...) }}`` reads, in one line.
 
-    :param matrix: of the project, for the names of runners.
-    :param jobs: of the matrix, those wanted.
     :param by_target: whether all wheels of a Python and platform are one job.
     :raises UsageError: there are more jobs than GitHub runs.
     :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
@@ -101,8 +99,6 @@ def gitlab_pipeline(
 ) -> str:
     """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
-    :param matrix: of the project, for the names of runners.
-    :param jobs: of the matrix, those wanted.
     :param by_target: whether all wheels of a Python and platform are one job.
     :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
         None: as much as suits a Linux runner.

@@ -64,8 +64,6 @@ class Workers:
     def must_see(self, files: Iterable[Path] = (), folders: Iterable[Path] = ()) -> None:
         """Make sure that paths mean the same to all workers as here.
 
-        :param files: some that will be read.
-        :param folders: that will be written into.
         :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees something else.
         :raises FileProblem: a folder cannot be written here.
         """

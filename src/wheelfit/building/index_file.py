@@ -33,7 +33,6 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
     All releases are combined before the first file is written: after an error
     no file has changed. A file that is right already is left alone.
 
-    :param folder: with the wheels; folders inside it are not looked at.
     :return: the index files of all releases, written or right already.
     :raises InconsistentDocuments: wheels of a release contradict each other; if
         that concerns several releases, the note tells of the others (F-65).
@@ -56,7 +55,6 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
 def read_wheel_document(path: Path) -> VariantDocument:
     """Read ``variant.json`` of a variant wheel, and nothing else of it (B-51).
 
-    :param path: of the wheel.
     :raises InvalidWheel: it is not sound, or its document is not about its label (F-24).
     """
     with WheelArchive(path) as wheel:
@@ -121,7 +119,6 @@ def _filename(path: Path) -> WheelFilename | None:
 def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:
     """Return what the index file of a release says, from what its wheels do (B-50).
 
-    :param documents: of all its variant wheels, each with the wheel it is from.
     :raises InconsistentDocuments: two contradict each other.
     :raises InvalidWheel: what they say together cannot be written.
     """

@@ -59,7 +59,6 @@ def is_for(job: Job, platform: str) -> bool:
     >>> is_for(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")
     True
 
-    :param job: of a matrix.
     :param platform: as `wheelfit.building.matrix.platform_of` says; empty if it has no name.
     """
     if job.platform == "macosx_universal2":
@@ -68,10 +67,7 @@ def is_for(job: Job, platform: str) -> bool:
 
 
 def same_files(results: Iterable[JobResult]) -> Iterator[str]:
-    """Yield what several Pythons or platforms came to alike, one sentence each.
-
-    :param results: of all jobs.
-    """
+    """Yield what several Pythons or platforms came to alike, one sentence each."""
     found: dict[str, list[Job]] = {}
     for one in results:
         if one.wheel is not None:
@@ -87,7 +83,6 @@ def source_digest(archive: Path) -> str:
 
     When they were packed does not count: making it again gives other times.
 
-    :param archive: the source distribution.
     :raises OSError: it cannot be read.
     """
     import tarfile  # noqa: PLC0415 - start-up
@@ -110,12 +105,6 @@ def order_digest(
     """Return what stays equal as long as an order would come to the same wheels.
 
     Not in it is what an index offers to build environments: that may be newer each time.
-
-    :param order: what is built.
-    :param project: the digest of its source.
-    :param python: the interpreter, with its version.
-    :param arguments: further words of the command line that decide.
-    :param environ: the environment of the process.
     """
     variables = {
         name: value
@@ -141,10 +130,7 @@ def order_digest(
 
 
 def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
-    """Return wheels that are there as plain data.
-
-    :param wheels: what an order came to.
-    """
+    """Return wheels that are there as plain data."""
     return {
         "wheels": [
             {
@@ -169,8 +155,6 @@ def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
 def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] | None:
     """Return the wheels again; None if they are not there any more, or are others.
 
-    :param data: as `to_record` gave it.
-    :param folder: where they lie.
     :raises LookupError: it is no such data; TypeError and ValueError are raised as well.
     :raises OSError: a wheel cannot be read.
     """

@@ -88,12 +88,7 @@ class Matrix:
         pythons: Collection[str] = (),
         platforms: Collection[str] = (),
     ) -> tuple[Job, ...]:
-        """Return the jobs of some labels, Pythons and platforms.
-
-        :param labels: those wanted; none: all.
-        :param pythons: the same.
-        :param platforms: the same.
-        """
+        """Return the jobs of some labels, Pythons and platforms."""
         return tuple(
             job
             for job in self.jobs
@@ -109,8 +104,6 @@ def platform_of(system: str, machine: str, *, is_musl: bool = False) -> str:
     >>> platform_of("Linux", "x86_64"), platform_of("Windows", "AMD64")
     ('manylinux_x86_64', 'win_amd64')
 
-    :param system: as `platform.system` says.
-    :param machine: as `platform.machine` says.
     :param is_musl: whether it is a Linux with musl.
     """
     machine = machine.lower()
@@ -131,10 +124,8 @@ def read_matrix(
 ) -> Matrix | None:
     """Read ``[tool.wheelfit.matrix]``.
 
-    :param pyproject: the parsed file.
     :param variants: the labels of its ``[variant.variants]``, which are built if no others are
         named.
-    :param where: the file, for errors.
     :return: None when there is no such table.
     :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths,
         as ``tool.wheelfit.matrix.exclude[0].label``.

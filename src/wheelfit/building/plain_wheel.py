@@ -18,13 +18,7 @@ _DATE = (2026, 1, 1, 0, 0, 0)
 
 
 def write_plain_wheel(folder: Path, name: str, version: str, modules: Mapping[str, str]) -> Path:
-    """Write a ``py3-none-any`` wheel and return its path; equal arguments give equal bytes.
-
-    :param folder: an existing folder.
-    :param name: name of the distribution.
-    :param version: its version.
-    :param modules: path inside the wheel to source text.
-    """
+    """Write a ``py3-none-any`` wheel and return its path; equal arguments give equal bytes."""
     stem = f"{canonicalize_name(name).replace('-', '_')}-{Version(version)}"
     dist_info = f"{stem}.dist-info"
     members = {path: text.encode() for path, text in modules.items()}

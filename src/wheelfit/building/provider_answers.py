@@ -56,9 +56,6 @@ class ProviderAnswers:
     ) -> VariantDocument:
         """Return the document of one wheel, valid as far as anybody can tell.
 
-        :param label: of the wheel.
-        :param properties: what the wheel needs.
-        :param tell: told what is odd about it.
         :raises InvalidDocument: it breaks a rule, or says what a provider does not know; names
             all faults at once.
         """
@@ -82,10 +79,7 @@ class ProviderAnswers:
         return document
 
     def validated(self, properties: PropertySet) -> Mapping[str, str | None]:
-        """Return who validated each namespace of a wheel; None: nobody could.
-
-        :param properties: what the wheel needs.
-        """
+        """Return who validated each namespace of a wheel; None: nobody could."""
         return {namespace: self._who(namespace) for namespace in properties.namespaces}
 
     def _who(self, namespace: str) -> str | None:
@@ -110,12 +104,7 @@ class ProviderAnswers:
 def plugin_requirements(
     table: ProjectTable, used: Iterable[str], *, validate: bool
 ) -> tuple[str, ...]:
-    """Return what must be among the build requirements (B-12, B-23).
-
-    :param table: of the project.
-    :param used: namespaces of the wheels that are built.
-    :param validate: whether other plugins than those of the build are wanted too.
-    """
+    """Return what must be among the build requirements (B-12, B-23)."""
     found: list[str] = []
     for namespace, provider in table.providers.items():
         if isinstance(provider, BuildTimeProvider) or (
@@ -126,10 +115,7 @@ def plugin_requirements(
 
 
 def plugin_names(table: ProjectTable) -> tuple[str, ...]:
-    """Return the names of all packages that providers require, whatever markers say.
-
-    :param table: of the project.
-    """
+    """Return the names of all packages that providers require, whatever markers say."""
     found: list[str] = []
     for provider in table.providers.values():
         if isinstance(provider, BuildTimeProvider | PluginProvider):
@@ -152,15 +138,10 @@ def ask_providers(
 ) -> ProviderAnswers:
     """Ask the plugins that are in a build environment.
 
-    :param table: of the project.
-    :param used: namespaces of the wheels that are built; every plugin of the build is asked.
     :param validate: whether plugins are asked what is valid even where wheelfit knows it.
-    :param python: the interpreter of the environment.
-    :param machine: its marker variables.
     :param packages: versions of what is there, by name.
     :param environ: the environment of whoever asks; a plugin sees little of it (P-35).
     :param deadline: seconds each plugin has.
-    :param tell: told before any is asked, and what is odd about its answer.
     """
     wanted = set(used)
     build_time: dict[str, PluginAnswer] = {}

@@ -72,10 +72,7 @@ class Guide:
 
 
 def guide_to(namespace: str) -> Guide | None:
-    """Return what is known of a namespace; None if that is nothing.
-
-    :param namespace: its name.
-    """
+    """Return what is known of a namespace; None if that is nothing."""
     if namespace in STATIC_FAMILIES:
         family = STATIC_FAMILIES[namespace]
         purpose = family.purpose.rstrip(".")
@@ -106,10 +103,7 @@ def guide_to(namespace: str) -> Guide | None:
 
 
 def plugin_entry(namespace: str) -> dict[str, Any]:
-    """Return the entry that every tool understands which brings this provider itself (P-60).
-
-    :param namespace: of a family of hardware.
-    """
+    """Return the entry that every tool understands which brings this provider itself (P-60)."""
     row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
     if row is None:  # nobody has published a plugin, so ours is the one
         family = families.by_namespace(namespace)

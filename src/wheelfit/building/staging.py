@@ -94,8 +94,6 @@ class Staging:
     ) -> None:
         """Move results to their places: all, or none.
 
-        :param pairs: where each result is, and where it goes.
-        :param overwrite: places where another file gives way.
         :param rehearse: whether nothing is moved, but what would be in the way is told.
         :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
         :raises KeyboardInterrupt: Ctrl-C came while others were published.

@@ -56,8 +56,6 @@ class TableEdits:
 def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
     """Read the file as text without byte order mark, and as data.
 
-    :param data: its bytes.
-    :param where: the file, for errors.
     :raises InvalidDocument: ``invalid-project``; it is no TOML.
     """
     bare = data.removeprefix(_BOM)
@@ -74,9 +72,6 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
 
     A byte order mark does not: readers of TOML refuse files that begin with one.
 
-    :param data: the bytes of the file.
-    :param edits: what shall be changed.
-    :param where: the file, for errors.
     :raises InvalidDocument: ``invalid-project``; it is no TOML; or it is written in a form that
         cannot be changed without changing more.
     :raises InvalidDocument: its table has faults, or would have some afterwards.
@@ -410,7 +405,6 @@ def _inline(value: Any) -> Any:
 def written_table(table: Table, remarks: Mapping[str, str]) -> str:
     """Return a whole ``[variant]`` table as people write it.
 
-    :param table: its data.
     :param remarks: by namespace: a comment above its provider.
     """
     priorities = table.get("default-priorities", {})

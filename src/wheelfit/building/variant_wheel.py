@@ -47,16 +47,13 @@ def make_variant(
     A plain wheel becomes a variant wheel; of a variant wheel label and document
     are replaced (B-32). Everything else stays as it is, byte by byte.
 
-    :param source: a plain wheel or a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param label: of the result; the old name of the null variant becomes ``null`` (F-53).
     :param document: says what the label stands for, and maybe other labels too,
         which are left out (F-24).
-    :param layout: of ``variant.json``.
     :param resolve_markers: whether variant markers in METADATA are resolved as far as
         that is possible before the target is known (B-41), for tools that do not know
         them (F-154).
-    :param writing: how the result is written.
     :param note: told what else was changed (B-37), which dependencies are dropped, and what is
         unwise about the label (F-3).
     :raises InvalidDocument: the document does not know the label, or may not be
@@ -98,11 +95,8 @@ def relabel(
 ) -> Path:
     """Call a variant wheel by another label; its properties stay. Return the path of the result.
 
-    :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param label: the new label; None: derived from the properties (F-141).
-    :param writing: how the result is written.
-    :param note: as for `make_variant`.
     :raises UserError: ``invalid-label``; only what has no properties is called null, and always
         (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
@@ -151,9 +145,7 @@ def make_plain(
     Variant markers in METADATA are resolved as for any plain wheel: nothing is declared
     (B-40). Everything else stays as it is, byte by byte.
 
-    :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
-    :param writing: how the result is written.
     :param note: told what else was changed (B-37), and which dependencies are dropped.
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidRequirement: a variant marker cannot be read.
@@ -198,8 +190,6 @@ def single_label(document: VariantDocument, label: Label) -> VariantDocument:
 
     Priorities and providers stay, used or not (B-2).
 
-    :param document: of the release, or of any wheel of it.
-    :param label: the label to keep.
     :raises InvalidDocument: it is not there, or unusable.
     """
     properties = document.properties(label)

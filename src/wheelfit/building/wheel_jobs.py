@@ -113,7 +113,6 @@ class Done:
 def do_job(job: WheelJob) -> Done:
     """Do what is to be done to one wheel.
 
-    :param job: says what.
     :return: what became of it.
     :raises WheelfitError: it cannot be done; nothing was written.
     """

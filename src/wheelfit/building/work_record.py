@@ -38,7 +38,6 @@ def digest_of(*parts: str | bytes | Path) -> str:
     >>> digest_of("a", "bc") == digest_of("ab", "c")
     False
 
-    :param parts: texts, bytes, and files, of which the content counts.
     :raises OSError: a file cannot be read.
     """
     whole = hashlib.sha256()
@@ -105,10 +104,7 @@ class WorkRecord(Generic[Item, Value]):
             self._file = None
 
     def value(self, item: Item) -> Value | None:
-        """Return what came of an item in an earlier run; None if it must be done.
-
-        :param item: one of the work.
-        """
+        """Return what came of an item in an earlier run; None if it must be done."""
         try:
             key = self._key(item)
         except OSError:
@@ -124,8 +120,6 @@ class WorkRecord(Generic[Item, Value]):
     def add(self, item: Item, value: Value) -> None:
         """Write down what came of an item.
 
-        :param item: one that `value` was asked for; its key is what it was then.
-        :param value: what came of it.
         :raises FileProblem: it cannot be written.
         """
         key = self._keys.pop(id(item), None)

@@ -40,10 +40,7 @@ def claim_findings(
 ) -> Iterator[Finding]:
     """Yield where the binaries of a wheel contradict its claims (B-60).
 
-    :param binaries: of the wheel.
-    :param name: its file name.
     :param document: its ``variant.json``; None for a plain wheel, or if it cannot be read.
-    :param place: the wheel.
     """
     for one in binaries:
         for fault in one.faults:

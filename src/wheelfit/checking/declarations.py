@@ -39,11 +39,7 @@ _DEEPEST = 21
 
 
 def declaration_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
-    """Yield what is wrong with the declarations of a wheel, and with the folder they lie in.
-
-    :param archive: the wheel.
-    :param place: the wheel.
-    """
+    """Yield what is wrong with the declarations of a wheel, and with the folder they lie in."""
     members = _installed(archive)
     modules = _modules(members)
     first: dict[tuple[str, str], str] = {}

@@ -45,10 +45,7 @@ class Declared:
 
     @classmethod
     def by(cls, documents: Iterable[VariantDocument]) -> Declared:
-        """Return what some documents declare.
-
-        :param documents: of one release, one of them complete.
-        """
+        """Return what some documents declare."""
         labels: set[str] = {NULL}
         items: set[Property] = set()
         for document in documents:
@@ -63,11 +60,7 @@ class Declared:
         )
 
     def has(self, variable: str, literal: str) -> bool:
-        """Say whether any variant has what a marker asks for.
-
-        :param variable: one of the four.
-        :param literal: of the right shape.
-        """
+        """Say whether any variant has what a marker asks for."""
         if variable == VARIANT_LABEL:
             return literal in self.labels
         parts = _parts(literal)
@@ -83,13 +76,7 @@ class Declared:
 def check_dependencies(
     core: CoreMetadata, label: Label | None, place: Place, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Check the dependencies of a wheel by themselves.
-
-    :param core: its METADATA.
-    :param label: from its file name.
-    :param place: METADATA of the wheel.
-    :param profiles: tools whose rules count too.
-    """
+    """Check the dependencies of a wheel by themselves."""
     with_markers: list[str] = []
     for text in core.requires_texts:
         try:
@@ -119,12 +106,7 @@ def check_dependencies(
 
 
 def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) -> Iterator[Finding]:
-    """Yield markers that ask for what no variant of the release has (F-107).
-
-    :param core: METADATA of a wheel.
-    :param declared: everything that the release declares.
-    :param place: METADATA of the wheel.
-    """
+    """Yield markers that ask for what no variant of the release has (F-107)."""
     for requirement, text in _sound(core):
         if requirement.marker is None:
             continue
@@ -147,13 +129,7 @@ def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) ->
 def abi_findings(
     core: CoreMetadata, label: Label, document: VariantDocument, place: Place
 ) -> Iterator[Finding]:
-    """Yield dependencies that exclude what a build says it was made for (P-58).
-
-    :param core: METADATA of a wheel.
-    :param label: of the wheel.
-    :param document: its ``variant.json``.
-    :param place: METADATA of the wheel.
-    """
+    """Yield dependencies that exclude what a build says it was made for (P-58)."""
     namespaces = abi_namespaces(document.providers)
     properties = document.properties(label)
     if not namespaces or not properties:

@@ -63,11 +63,8 @@ def check_variant_document(
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Check a document by itself.
 
-    :param data: its bytes.
-    :param place: the file, and the member if it is in a wheel.
     :param label: of the wheel it is in; None for the index file of a release.
     :param is_whole: whether it speaks of all variants of a release, if it is in no wheel.
-    :param profiles: tools whose rules count too.
     :return: what was found, and the document as a lenient reader sees it; None if it is
         of no use to anybody.
     """
@@ -77,11 +74,7 @@ def check_variant_document(
 
 
 def check_project_table(data: bytes, place: Place) -> list[Finding]:
-    """Return the faults of the ``[variant]`` table of a project; none where there is no table.
-
-    :param data: content of the ``pyproject.toml``.
-    :param place: the file.
-    """
+    """Return the faults of the ``[variant]`` table of a project; none where there is no table."""
     try:
         pyproject = tomllib.loads(data.decode("utf-8"))
     except ValueError as error:
@@ -419,11 +412,7 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
 
 
 def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Say whether a provider is one whose vocabulary is known.
-
-    :param namespace: whose provider it is.
-    :param provider: its entry.
-    """
+    """Say whether a provider is one whose vocabulary is known."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

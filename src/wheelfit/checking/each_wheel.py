@@ -40,12 +40,7 @@ class Each(Protocol):
         progress: Progress,
         /,
     ) -> Iterable[CheckedWheel | WheelfitError]:
-        """Return what comes of each, in their order; an error leaves its wheel unchecked.
-
-        :param function: raises `FileProblem`.
-        :param asked: the wheels.
-        :param progress: told of their sizes as they are done.
-        """
+        """Return what comes of each, in their order; an error leaves its wheel unchecked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,6 @@ class WheelToCheck:
 def look_at(asked: WheelToCheck) -> CheckedWheel:
     """Check one wheel by itself.
 
-    :param asked: which, and how.
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
     :raises NeedsExtra: see `wheelfit.checking.wheels.check_wheel`.
@@ -101,9 +95,6 @@ def broken_promises(
 ) -> Iterator[Finding]:
     """Yield where a file is not what a page promises of it (F-79).
 
-    :param file: what the page says.
-    :param path: of the file.
-    :param data: its content, if somebody has read it.
     :param where: the file, for findings; default: its path.
     """
     where = where or str(path)
@@ -127,10 +118,6 @@ def in_threads(
 
     Hashing lets other threads work meanwhile; what small wheels need does not, and many threads
     would only be in each other's way.
-
-    :param function: raises `FileProblem`.
-    :param asked: the wheels.
-    :param progress: told of their sizes as they are done.
     """
 
     def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:

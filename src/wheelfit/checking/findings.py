@@ -111,13 +111,8 @@ class Place:
     ) -> Finding:
         """Return a finding here.
 
-        :param check: what was looked for.
         :param message: what is wrong, one sentence without a final full stop; cut off where it is
             much too long to be read.
-        :param path: where in the document.
-        :param rule: a more exact rule than the check's.
-        :param remedy: more exact advice than the check's.
-        :param severity: another one than the check's.
         """
         return Finding(
             severity or check.severity,
@@ -146,11 +141,7 @@ class Unchecked:
 
     @classmethod
     def because(cls, error: WheelfitError, where: str) -> Unchecked:
-        """Return what an error leaves unchecked.
-
-        :param error: what happened.
-        :param where: what was looked at, if the error does not say.
-        """
+        """Return what an error leaves unchecked."""
         return cls(error.where or where, error.reference, error.message, error.hint or "")
 
     def to_mapping(self) -> dict[str, object]:
@@ -211,10 +202,7 @@ class Report:
         )
 
     def without(self, codes: Iterable[str]) -> Report:
-        """Return the report without the findings of some checks.
-
-        :param codes: names of checks.
-        """
+        """Return the report without the findings of some checks."""
         left_out = frozenset(codes)
         kept = tuple(one for one in self.findings if one.code not in left_out)
         return replace(self, findings=kept)
@@ -231,9 +219,6 @@ class Report:
         return min((one.severity for one in self.findings), key=_ORDER.__getitem__, default=None)
 
     def has_faults(self, *, strict: bool) -> bool:
-        """Return whether there are faults among the findings.
-
-        :param strict: whether warnings are faults too.
-        """
+        """Return whether there are faults among the findings."""
         faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
         return self.worst() in faults

@@ -92,11 +92,7 @@ def check_index(
 ) -> Report:
     """Check every release of every project of an index.
 
-    :param repository: the index.
-    :param projects: what it has.
-    :param demands: what is asked of it.
     :param now: the time, with a time zone.
-    :param progress: told of projects as they are done.
     """
     seen = _Seen(demands.machines)
     report = Report()
@@ -132,8 +128,6 @@ def check_index_folder(
 ) -> Report:
     """Check a folder of wheels, or an index that lies on this machine.
 
-    :param folder: the folder.
-    :param demands: what is asked of it.
     :param progress: told of bytes as files are done.
     """
     seen = _Seen(demands.machines)

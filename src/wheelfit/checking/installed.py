@@ -79,8 +79,6 @@ def judge_installed(
 ) -> Iterator[Judged]:
     """Judge installed variants by the machine and by what else is installed.
 
-    :param variants: what is installed with a label.
-    :param versions: everything that is installed.
     :param ask: from a document, the namespaces of interest and the versions that are known
         to what is supported; as `wheelfit.core.support.support_for`.
     """
@@ -109,10 +107,7 @@ def judge_installed(
 
 
 def report_on(judged: Sequence[Judged]) -> Report:
-    """Return what was found out about installed variants as a report.
-
-    :param judged: of `judge_installed`.
-    """
+    """Return what was found out about installed variants as a report."""
     findings = [
         Place(one.variant.where).found(check, f"{one.variant}: {reason}")
         for one in judged

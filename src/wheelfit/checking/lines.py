@@ -29,7 +29,6 @@ def line_numbers(data: bytes, wanted: Collection[str] = ()) -> dict[str, int]:
     >>> line_numbers(b'{"variants":\n {"null": {}}}')["variants.null"]
     2
 
-    :param data: the document.
     :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
     """
     lines: dict[str, int] = {"": 1}
@@ -81,11 +80,7 @@ def _number(text: str, lines: dict[str, int], missing: set[str]) -> None:
 
 
 def with_lines(findings: Iterable[Finding], data: bytes) -> list[Finding]:
-    """Return findings in a document with their lines.
-
-    :param findings: all in the same document.
-    :param data: the document.
-    """
+    """Return findings in a document with their lines."""
     listed = list(findings)
     if not any(one.path for one in listed):
         return listed

@@ -49,10 +49,7 @@ class Listed:
 
 
 def sort_files(files: Iterable[File]) -> dict[Release, Listed]:
-    """Sort files by release; what is no wheel, index file or source distribution is left out.
-
-    :param files: as listed; of any projects.
-    """
+    """Sort files by release; what is no wheel, index file or source distribution is left out."""
     releases: dict[Release, Listed] = {}
     for file in files:
         if file.filename.endswith(".whl"):
@@ -87,14 +84,7 @@ def check_listing(
     *,
     called: Callable[[File], str] = lambda file: redact(file.url),
 ) -> Iterator[Finding]:
-    """Check the entries of a page.
-
-    :param files: as listed.
-    :param notes: what the reader of the page passed over.
-    :param where: the page, without credentials.
-    :param profiles: tools whose rules count too.
-    :param called: how findings name a file.
-    """
+    """Check the entries of a page."""
     files = list(files)
     page = Place(where)
     for note in notes:

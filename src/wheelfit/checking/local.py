@@ -70,7 +70,6 @@ def check_paths(
         on pages.
     :param binaries: hold the claims of wheels against the binaries in them (B-60).
     :param instructions: against what they execute too, which takes longer (P-102).
-    :param profiles: tools whose rules count too.
     :param progress: told of bytes as files are done.
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.

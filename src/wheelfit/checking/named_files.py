@@ -38,10 +38,7 @@ class NamedFiles:
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
-        """Add a file, or everything in a folder.
-
-        :param path: as it was named.
-        """
+        """Add a file, or everything in a folder."""
         if path.is_dir():
             self._add_folder(path)
         elif not path.exists():

@@ -26,8 +26,6 @@ def pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
     """Return every requirement of one exact version, with the wheels that have it.
 
     Markers and extras are left out: they change who needs it, not whether it is there.
-
-    :param releases: with the metadata of their wheels.
     """
     found: dict[Requirement, list[str]] = {}
     texts: dict[str, Requirement | None] = {}
@@ -47,7 +45,6 @@ def pin_findings(
 ) -> Iterator[Finding]:
     """Yield pins that cannot be met.
 
-    :param pins: as `pins_of` returns them.
     :param versions: returns which versions of a project can be had; None: it is not known.
     :param elsewhere: whether other sources were asked too.
     """

@@ -85,10 +85,6 @@ def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> 
     """Yield where binaries contradict the platform tags.
 
     A wheel for any platform may carry whatever it likes, and starts it by its own means.
-
-    :param binaries: of the wheel.
-    :param name: its file name.
-    :param place: the wheel.
     """
     tags = sorted({tag.platform for tag in name.tags})
     claims = [claim for tag in tags if (claim := read_platform(tag)) is not None]

@@ -52,12 +52,7 @@ _DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 def about_document(
     document: VariantDocument, place: Place, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what a tool will not do with a document.
-
-    :param document: as a lenient reader sees it.
-    :param place: where it is.
-    :param profiles: the tools that count.
-    """
+    """Yield what a tool will not do with a document."""
     if Profile.UV not in profiles:
         return
     if document.schema != PEP_850:
@@ -129,10 +124,7 @@ def about_wheel(
 ) -> Iterator[Finding]:
     """Yield what the registry minds about a wheel by its name and size (B-53).
 
-    :param filename: its name.
     :param size: in bytes; None: not known.
-    :param place: where it is.
-    :param profiles: the tools that count.
     """
     if Profile.PYPI not in profiles:
         return
@@ -150,12 +142,7 @@ def about_wheel(
 def about_files(
     files: Iterable[File], place: Place, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what the registry minds about all files of a project together (B-53).
-
-    :param files: as listed.
-    :param place: the project.
-    :param profiles: the tools that count.
-    """
+    """Yield what the registry minds about all files of a project together (B-53)."""
     if Profile.PYPI not in profiles:
         return
     total = sum(file.size or 0 for file in files)

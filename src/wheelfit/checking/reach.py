@@ -33,12 +33,7 @@ _NAMED = 5
 def reach_findings(
     release: ReleaseFacts, document: VariantDocument, machines: Machines
 ) -> Iterator[Finding]:
-    """Yield variants that no machine takes, and those that are never the best.
-
-    :param release: its wheels.
-    :param document: what its labels need.
-    :param machines: yields the machines that differ in what a document asks for.
-    """
+    """Yield variants that no machine takes, and those that are never the best."""
     tags: dict[Label, set[Tag]] = {}
     where: dict[Label, str] = {}
     for wheel in release.variants:

@@ -81,13 +81,7 @@ def check_index_file(
     where: str,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], IndexFacts]:
-    """Check an index file by itself.
-
-    :param data: its bytes.
-    :param filename: its name.
-    :param where: how findings name it.
-    :param profiles: tools whose rules count too.
-    """
+    """Check an index file by itself."""
     place = Place(where)
     findings, document = check_variant_document(data, place, profiles=profiles)
     if Profile.PYPI in profiles:
@@ -98,11 +92,7 @@ def check_index_file(
 def check_release(
     release: ReleaseFacts, *, profiles: frozenset[Profile] = frozenset()
 ) -> list[Finding]:
-    """Check whether the files of a release fit together.
-
-    :param release: its files, each checked by itself before.
-    :param profiles: tools whose rules count too.
-    """
+    """Check whether the files of a release fit together."""
     usable = [one for one in release.index_files if one.document is not None]
     findings = [*_spelling(release, profiles), *_completeness(release, profiles)]
     if Profile.UV in profiles:
@@ -358,7 +348,6 @@ def _provider_in_words(provider: Provider) -> str:
 def wrong_hash(error: IntegrityError, where: str) -> Finding:
     """Return that a file is not what was promised of it (F-79).
 
-    :param error: how it differs.
     :param where: the file, or its URL without credentials.
     """
     words = f"{error.message}: {error.note}" if error.note else error.message

@@ -79,13 +79,9 @@ def check_project(
     Of each variant wheel a few ranges of bytes are read. Releases without variants are
     looked into only if ``versions`` limits what is meant, or everything is.
 
-    :param repository: where the project is.
-    :param name: of the project.
     :param versions: which releases; empty: all that have variants.
     :param now: the time, with a time zone.
     :param full: fetch every wheel and compare all of it with RECORD and with the page.
-    :param profiles: tools whose rules count too.
-    :param progress: told of files as they are done.
     :param everything: look into releases without variants too.
     :param seen: is given each release that was looked into, and yields what it finds there.
     """
@@ -136,10 +132,8 @@ def check_url(
 ) -> Report:
     """Check one wheel or index file by its URL.
 
-    :param repository: reads it.
     :param url: where it is; a login in it is known to the repository.
     :param full: fetch all of a wheel, and compare it with RECORD.
-    :param profiles: tools whose rules count too.
     """
     bare = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(bare), bare)

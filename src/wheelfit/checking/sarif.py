@@ -20,11 +20,7 @@ _ROOT = "%SRCROOT%"
 
 
 def to_sarif(report: Report, *, folder: Path) -> dict[str, Any]:
-    """Return a report as a SARIF log with one run.
-
-    :param report: what was found.
-    :param folder: the root of the project; files below it are named from there.
-    """
+    """Return a report as a SARIF log with one run."""
     codes = sorted({finding.code for finding in report.findings})
     rules = [CHECKS[code] for code in codes]
     run: dict[str, Any] = {

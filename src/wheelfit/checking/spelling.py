@@ -29,9 +29,6 @@ def is_slip(text: str, meant: str) -> bool:
     (True, True)
     >>> is_slip("cu126", "cu128"), is_slip("gfx90a", "gfx90c"), is_slip("v3", "v4")
     (False, False, False)
-
-    :param text: the word.
-    :param meant: what may have been meant.
     """
     if text == meant or min(len(text), len(meant)) < _SHORTEST:
         return False
@@ -62,10 +59,7 @@ def words_of(label: str) -> tuple[str, ...]:
 
 
 def spellings_of(properties: PropertySet) -> Iterator[str]:
-    """Yield how labels usually write properties, as ``x8664v4`` for ``x86_64 :: level :: v4``.
-
-    :param properties: of one label.
-    """
+    """Yield how labels usually write properties, as ``x8664v4`` for ``x86_64 :: level :: v4``."""
     for feature, values in properties.features():
         namespace = feature.namespace.replace("_", "")
         yield namespace
@@ -79,9 +73,6 @@ def looks_like(name: str, known: str) -> bool:
 
     >>> looks_like("nvidla", "nvidia"), looks_like("x8664", "x86_64"), looks_like("blas", "amd")
     (True, True, False)
-
-    :param name: the namespace.
-    :param known: a well-known one.
     """
     if name == known:
         return False
@@ -89,11 +80,7 @@ def looks_like(name: str, known: str) -> bool:
 
 
 def resembling(name: str, known: Iterable[str]) -> str | None:
-    """Return the first name that could be mistaken for a namespace.
-
-    :param name: the namespace.
-    :param known: well-known ones.
-    """
+    """Return the first name that could be mistaken for a namespace."""
     return next((other for other in sorted(known) if looks_like(name, other)), None)
 
 

@@ -65,15 +65,11 @@ def check_wheel(
 ) -> tuple[list[Finding], WheelFacts | None]:
     """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
 
-    :param source: the file.
-    :param filename: its name.
-    :param where: how findings name it.
     :param full: unpack and hash every member; otherwise RECORD is held against the central
         directory, and only four small files are read, whatever the size of the wheel.
     :param binaries: unpack the binaries, and hold the claims of the wheel against them (B-60).
     :param instructions: with ``binaries``: disassemble them, to find code that needs more than is
         claimed (P-102).
-    :param profiles: tools whose rules count too.
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
     :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
@@ -126,11 +122,8 @@ def check_parts(
 ) -> tuple[list[Finding], WheelFacts]:
     """Check what METADATA and ``variant.json`` of a wheel say.
 
-    :param name: the file name.
     :param metadata: METADATA; None if it is missing or was not read.
     :param document: ``variant.json``; None if it is missing or was not read.
-    :param place: the wheel.
-    :param profiles: tools whose rules count too.
     """
     findings: list[Finding] = []
     core = parsed = None
@@ -163,11 +156,7 @@ def check_parts(
 
 
 def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:
-    """Yield what is wrong with a file name that can be read (F-3, F-17).
-
-    :param name: the file name.
-    :param place: the wheel.
-    """
+    """Yield what is wrong with a file name that can be read (F-3, F-17)."""
     if str(name) != name.text:
         yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
     if (size := len(name.text.encode())) > _LONGEST_NAME:

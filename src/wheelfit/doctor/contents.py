@@ -84,10 +84,7 @@ class Package:
         return sum(file.size or 0 for file in self.files)
 
     def inside(self, file: OwnedFile) -> str:
-        """Return how a file is called within the folder of packages.
-
-        :param file: one of this package.
-        """
+        """Return how a file is called within the folder of packages."""
         return file.path.removeprefix(str(self.installed.location) + os.sep)
 
     def __str__(self) -> str:
@@ -188,11 +185,9 @@ def changes(
 
     Files without a hash do not count: tools write them later, as bytecode.
 
-    :param packages: of this environment.
     :param shared: paths that several packages own; only whether they are there counts.
     :param roots: its folders. What lies elsewhere belongs to nobody: pip's ``--target``
         records scripts at places where they never were.
-    :param full: compare hashes too, which reads everything.
     """
     inside = tuple(f"{root}{os.sep}" for root in roots)
     found = []
@@ -221,10 +216,7 @@ def changes(
 
 
 def matches(file: OwnedFile) -> bool:
-    """Say whether the content of a file is the recorded one; no if it cannot be read.
-
-    :param file: with an algorithm that counts as a hash, else it matches.
-    """
+    """Say whether the content of a file is the recorded one; no if it cannot be read."""
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:
         return True
@@ -241,10 +233,7 @@ def matches(file: OwnedFile) -> bool:
 
 
 def top_level(package: Package) -> frozenset[str]:
-    """Return the names by which a package is imported.
-
-    :param package: with its files.
-    """
+    """Return the names by which a package is imported."""
     names = set()
     for file in package.files:
         first, slash, _ = package.inside(file).partition(os.sep)

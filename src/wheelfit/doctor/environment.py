@@ -64,7 +64,6 @@ class Contents:
 def read_environment(environment: Environment, target: Target | None = None) -> Contents:
     """Read what is installed; no file but the records is looked at, and nothing is imported.
 
-    :param environment: where to look.
     :param target: whose needs of the packages count; default: the environment's interpreter.
     """
     scan = environment.scan()
@@ -88,9 +87,7 @@ def examine_environment(
 ) -> Contents:
     """Read what is installed, and compare files with RECORD; nothing is imported.
 
-    :param environment: where to look.
     :param target: whose needs of the packages count; default: the environment's interpreter.
-    :param full: compare the content of all files with its hash too.
     """
     found = read_environment(environment, target)
     own = [package for package in found.packages if not package.installed.outside]
@@ -138,12 +135,9 @@ def about_contents(
 ) -> Report:
     """Judge what is installed against a machine, and one package against the others.
 
-    :param found: what was read.
-    :param target: the interpreter and system that it is to run on.
     :param hardware: what the machine has; None: nobody looked, and only variants are judged.
     :param ask: from a document, the namespaces of interest and the versions that are known
         to what is supported; as `wheelfit.core.support.support_for`.
-    :param agreements: what variants must agree on.
     """
     first = by_name(found.packages)
     checked = report_on(judge((package.installed for package in found.packages), ask))

@@ -62,10 +62,7 @@ class Build:
 
 
 def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
-    """Return the accelerator libraries that a package brought.
-
-    :param package: with its files.
-    """
+    """Return the accelerator libraries that a package brought."""
     return tuple(
         OwnedLibrary(package, file, library)
         for file in package.files
@@ -75,11 +72,7 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
-    """Return what a package was built for.
-
-    :param package: what is installed.
-    :param libraries: what `owned_libraries` says of it.
-    """
+    """Return what a package was built for."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return Build(

@@ -47,7 +47,6 @@ class Hardware:
     def of(cls, detections: Iterable[Detection], *, windows: bool = False) -> Hardware:
         """Read the numbers out of detections.
 
-        :param detections: of any namespaces; those of accelerators count.
         :param windows: whether they are of a machine with Windows.
         """
         found = {detection.namespace: detection for detection in detections}

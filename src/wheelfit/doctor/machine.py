@@ -29,10 +29,7 @@ _INSIDE = "0000:00:02.0"
 
 
 def read_nvidia_files(surroundings: Surroundings) -> NvidiaFiles:
-    """Return the signs of NVIDIA's hardware and driver (P-96).
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the signs of NVIDIA's hardware and driver (P-96)."""
     return nvidia_files.parse(nvidia_files.read(surroundings))
 
 
@@ -41,8 +38,6 @@ def about_detections(
 ) -> Iterator[Finding]:
     """Yield findings about what could not be found out, or is odd.
 
-    :param detections: what the machine supports.
-    :param files: signs of NVIDIA's hardware and driver.
     :param translated: whether the interpreter is; then its processor has been told of.
     """
     for detection in detections:
@@ -102,8 +97,6 @@ def about_overrides(
     """Yield findings about variables that replace what is detected (P-73).
 
     :param in_effect: as ``NAME=value``.
-    :param surroundings: whose variables are looked at.
-    :param namespaces: those that have a provider.
     """
     for text in in_effect:
         name = text.partition("=")[0]
@@ -123,11 +116,7 @@ def about_overrides(
 
 
 def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Finding]:
-    """Yield findings about an interpreter that does not fit its machine.
-
-    :param target: the interpreter's.
-    :param surroundings: what may be looked at.
-    """
+    """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
     if target.architecture in _NARROW and machine.lower() in _WIDE:
         yield Place(target.name).found(
@@ -142,10 +131,7 @@ def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Fi
 
 
 def is_translated(surroundings: Surroundings) -> bool:
-    """Say whether the interpreter runs through Rosetta 2 on a Mac (P-106).
-
-    :param surroundings: what may be looked at.
-    """
+    """Say whether the interpreter runs through Rosetta 2 on a Mac (P-106)."""
     if surroundings.system != "Darwin":
         return False
     name = sysctl.TRANSLATED

@@ -47,8 +47,6 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
     """Yield a finding about packages whose wheels are not for this interpreter or system.
 
     :param packages: what is installed; of one name, what is imported comes first.
-    :param target: what it is to run on.
-    :param where: the environment.
     """
     imported = by_name(packages).values()
     wrong = [one for one in imported if one.tags and not _fits(one.tags, target.tags)]
@@ -82,12 +80,7 @@ def _fits(tags: frozenset[Tag], wanted: TagPreference) -> bool:
 def about_builds(
     builds: Sequence[Build], libraries: Sequence[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
-    """Yield findings about packages that do not go together.
-
-    :param builds: what each package was built for.
-    :param libraries: the accelerator libraries of all packages.
-    :param where: the environment.
-    """
+    """Yield findings about packages that do not go together."""
     yield from _mixed_cuda(builds, libraries, where)
     by_rocm: dict[str, list[Build]] = defaultdict(list)
     for build in builds:
@@ -109,10 +102,6 @@ def about_agreements(
     """Yield findings about variants that do not agree on what must be the same for all.
 
     CUDA and ROCm are left out: `about_builds` knows more signs of them than properties.
-
-    :param installed: what is imported.
-    :param agreements: what must be agreed on.
-    :param where: the environment.
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [Chosen.that_stays(entry.present()) for entry in entries.values()]
@@ -198,10 +187,6 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
     """Yield findings about packages that the hardware does not run, or runs in vain.
 
     What a variant needs is left out: its properties say that exactly.
-
-    :param builds: what each package was built for.
-    :param hardware: what is there.
-    :param where: the environment.
     """
     by_major: dict[int, list[Build]] = defaultdict(list)
     for build in builds:
@@ -293,10 +278,7 @@ def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) ->
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
-    """Return the paths that several packages own, with who owns them.
-
-    :param packages: of one environment.
-    """
+    """Return the paths that several packages own, with who owns them."""
     first: dict[str, tuple[Package, OwnedFile]] = {}
     shared: dict[str, list[tuple[Package, OwnedFile]]] = {}
     for package in packages:
@@ -315,7 +297,6 @@ def about_shared_files(
     Equal content is common and harmless (empty ``__init__.py`` files) unless it is a
     library: then uninstalling one of the packages breaks the other.
 
-    :param shared: what `shared_paths` found.
     :param winners: by path, whose content the file has, where that is known.
     """
     pairs: dict[tuple[Package, Package], list[tuple[OwnedFile, bool]]] = defaultdict(list)
@@ -345,10 +326,7 @@ def about_shared_files(
 
 
 def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
-    """Yield findings about files that are missing or not as they were installed.
-
-    :param changes: what `wheelfit.doctor.contents.changes` found.
-    """
+    """Yield findings about files that are missing or not as they were installed."""
     for change in changes:
         package = change.package
         place = Place(str(package.installed.path))

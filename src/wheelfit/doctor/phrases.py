@@ -15,8 +15,6 @@ def some_of(words: Iterable[str]) -> str:
 
     >>> some_of("abcdef")
     'a, b, c and 3 more'
-
-    :param words: what is listed.
     """
     found = list(words)
     if len(found) <= _SHOWN:

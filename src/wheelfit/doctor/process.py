@@ -192,10 +192,7 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
 
 
 def about_process(process: Process) -> Iterator[Finding]:
-    """Yield findings about what a process has loaded.
-
-    :param process: what `examine_process` found.
-    """
+    """Yield findings about what a process has loaded."""
     place = Place(f"process {process.mapped.pid}")
     if process.mapped.problem:
         yield place.found(diagnoses.NOT_LOOKED, process.mapped.problem)

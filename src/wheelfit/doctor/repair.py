@@ -26,7 +26,6 @@ _SHOWN = 4000
 def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[str]:
     """Return the command that installs what is unmet, and nothing else.
 
-    :param unmet: the requirements.
     :param uv: path of the uv to run; None: the command is that of this environment's pip.
     """
     wanted = list(dict.fromkeys(requirement.remedy for requirement in unmet))
@@ -50,9 +49,6 @@ def repair(
     The installer is pip where this environment has it, else uv where ``PATH`` has it, else the pip
     that Python brings along.
 
-    :param unmet: the requirements.
-    :param environ: environment variables, for the installer.
-    :param say: called with a line of progress.
     :raises InternalError: ``broken-installation``; it cannot be repaired; what the installer said
         is in the note.
     """

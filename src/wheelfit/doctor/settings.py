@@ -83,10 +83,7 @@ class Settings:
 
 
 def read_settings(surroundings: Surroundings) -> Settings:
-    """Look at variables, folders and tools; starts none but ``nvidia-smi`` beside a driver.
-
-    :param surroundings: what may be looked at.
-    """
+    """Look at variables, folders and tools; starts none but ``nvidia-smi`` beside a driver."""
     kernel = nvidia_kernel.release(surroundings.read_text) or ""
     environ = surroundings.environ
     gpus = surroundings.children(nvidia_kernel.GPUS)
@@ -196,10 +193,6 @@ def about_settings(
 ) -> Iterator[Finding]:
     """Yield findings about variables, tools and the loader's path.
 
-    :param settings: what was read.
-    :param detections: what the machine supports.
-    :param libraries: accelerator libraries that installed packages brought.
-    :param modules: modules of installed packages, and in words whose each is.
     :param scripts: folder of the environment's scripts; None: it has none of its own.
     """
     yield from _about_masks(settings)

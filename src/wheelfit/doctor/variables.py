@@ -75,7 +75,6 @@ def variables_in(
 ) -> tuple[Variable, ...]:
     """Return the variables that matter, by name; credentials are left out.
 
-    :param environ: environment variables.
     :param counts: how many devices there are, by mask, as far as known.
     """
     return tuple(_known(environ, counts or {}))
@@ -103,10 +102,7 @@ class Mask:
     """The first entry that names no device; neither it nor those after it are seen."""
 
     def words(self, name: str) -> str:
-        """Say what programs see.
-
-        :param name: of the variable.
-        """
+        """Say what programs see."""
         if not self.seen:
             return f"no {MASKS[name]}"
         return f"{MASKS[name]} {', '.join(self.seen)} only"
@@ -118,7 +114,6 @@ def read_mask(text: str, count: int | None = None) -> Mask:
     >>> read_mask("0,2,-1,1")
     Mask(seen=('0', '2'), stopped_at='-1')
 
-    :param text: the value of the variable.
     :param count: how many devices there are; None: unknown.
     """
     seen: list[str] = []

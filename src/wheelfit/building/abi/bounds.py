@@ -111,10 +111,7 @@ class Bounds:
 
 
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
-    """Return what the libraries of a consumer want together.
-
-    :param members: its libraries.
-    """
+    """Return what the libraries of a consumer want together."""
     found = list(members)
     own = {one.soname for one in found} | {symbol for one in found for symbol in one.exported}
     return Consumer(
@@ -134,8 +131,6 @@ def name_of(symbol: str) -> str:
 
     >>> name_of("memcpy@GLIBC_2.14")
     'memcpy'
-
-    :param symbol: with or without one.
     """
     return symbol.partition("@")[0]
 
@@ -150,12 +145,6 @@ def offer_of(
     """Return what a release offers to a consumer.
 
     What the consumer loads counts, with what that loads in turn, as far as the release has it.
-
-    :param version: of the release.
-    :param origin: the file.
-    :param libraries: all of the release, by file name.
-    :param consumer: who wants something.
-    :param exports: what the library promises.
     """
     by_name: dict[str, Symbols] = {}
     for file, symbols in libraries.items():
@@ -191,9 +180,7 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
     by others. So at least one release must be among them that the consumer was built with, or
     one that is like it.
 
-    :param consumer: who wants something.
     :param offers: of the releases, each version once.
-    :param exports: what the library promises.
     """
     provided = frozenset[str]().union(*(one.libraries for one in offers))
     libraries = consumer.needed & provided

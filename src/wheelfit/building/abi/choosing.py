@@ -30,8 +30,6 @@ def choose_wheels(
 ) -> list[tuple[Version, File]]:
     """Return one wheel of each release, the oldest release first.
 
-    :param files: of the project.
-    :param machines: what the consumer runs on.
     :param consumer: its file name; None: a library by itself, which fits any Python.
     :param specifier: which versions count; pre-releases only if it names some.
     :param label: which builds count; None: plain wheels, and where there are none, any.

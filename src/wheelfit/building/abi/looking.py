@@ -55,10 +55,7 @@ def look(
 ) -> FoundBounds:
     """Return with which releases of a library something works.
 
-    :param consumer: a wheel or a library that was built with one of them.
     :param releases: each version once.
-    :param exports: what the library promises.
-    :param scratch: an empty folder for a while.
     :param program: what compares types; None: they are not compared.
     :param built_with: the release whose types the others are compared with; None: the first
         that has all symbols.

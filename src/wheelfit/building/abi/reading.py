@@ -33,10 +33,6 @@ class Libraries:
     def add(self, name: str, file: BinaryIO, keep: Path | None, *, every: bool = False) -> None:
         """Read one library.
 
-        :param name: its path.
-        :param file: its content.
-        :param keep: a folder for copies.
-        :param every: copy also what has no debug information.
         :raises NeedsExtra: what reads such files is not installed.
         """
         file.seek(0)
@@ -61,9 +57,6 @@ class Libraries:
 def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:
     """Return the ELF files of a wheel, or the one that a path leads to.
 
-    :param path: a wheel or a library.
-    :param keep: a folder for copies of those that have debug information.
-    :param every: copy also those that have none.
     :raises FileProblem: it cannot be read.
     :raises InvalidWheel: the wheel is not sound.
     :raises NeedsExtra: what reads such files is not installed.

@@ -27,10 +27,6 @@ def find_program() -> str | None:
 def changed_types(program: str, consumer: Path, before: Path, after: Path) -> str | None:
     """Say how the types that a consumer uses differ between two versions of a library.
 
-    :param program: what `find_program` found.
-    :param consumer: who uses the library.
-    :param before: the library that it was built with.
-    :param after: another version of it.
     :return: empty if they are alike, a sentence if not; None if that cannot be found out.
     """
     try:

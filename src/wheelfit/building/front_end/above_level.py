@@ -25,8 +25,6 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
 
     Without the extra for it nothing is looked at.
 
-    :param path: the wheel.
-    :param properties: what it claims.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room for what is unpacked.
     """

@@ -23,10 +23,7 @@ def afresh(
     Setuptools takes an object file that is there whatever flags it was compiled with, and
     CMake hears of ``CFLAGS`` only once.
 
-    :param source: the project.
     :param folder: an empty one.
-    :param settings: what the backend is told.
-    :param environ: the environment of its processes.
     :raises InvalidConfiguration: a file that ``DIST_EXTRA_CONFIG`` names cannot be read.
     """
     # Backends of a project's own use setuptools too; nobody else reads it.

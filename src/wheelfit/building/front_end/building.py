@@ -70,8 +70,6 @@ class Place(Protocol):
     def add(self, requirements: Iterable[str], needing: str) -> None:
         """Install what building needs.
 
-        :param requirements: as the project writes them.
-        :param needing: what is built, for errors.
         :raises WheelfitError: it cannot be had.
         """
 
@@ -82,7 +80,6 @@ class Places(Protocol):
     def make(self, folder: Path) -> Place:
         """Return a place for one project.
 
-        :param folder: an empty one that may be filled.
         :raises EnvironmentUnavailable: it cannot be made.
         """
 
@@ -102,11 +99,8 @@ def build_wheels(
 ) -> tuple[BuiltWheel, ...]:
     """Build what an order asks for, and return the wheels in its sequence.
 
-    :param order: what is asked for.
-    :param places: where backends run.
     :param folder: for everything that is written; it exists.
     :param environ: the environment of the process; plugins see little of it (P-35).
-    :param tell: told what is being done.
     :param echo: told every line that the backend prints; None: only its log is.
     :raises BuildFailed: the backend failed, or built something else than it was asked for.
     :raises FileProblem: there is no project, or no room.
@@ -133,12 +127,7 @@ def build_sdist(
 ) -> Path:
     """Build a source distribution and return its path.
 
-    :param project: its folder.
-    :param recipe: what the backend is told.
-    :param places: where backends run.
     :param folder: for everything that is written; it exists.
-    :param environ: the environment of the process.
-    :param tell: told what is being done.
     :param echo: told every line that the backend prints; None: only its log is.
     :raises BuildFailed: the backend failed.
     :raises FileProblem: there is no project, or no room.

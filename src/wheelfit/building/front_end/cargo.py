@@ -21,10 +21,7 @@ def with_rust_flags(
     already. Otherwise the flags go where cargo joins them with those of the files: into
     ``build.rustflags``, or into those of a target, which count instead where there are any.
 
-    :param environ: of the backend.
-    :param flags: what is added.
     :param machine: the first part of the target's name, as ``x86_64``.
-    :param project: its folder.
     """
     if not flags:
         return environ

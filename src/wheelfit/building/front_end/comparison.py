@@ -42,8 +42,6 @@ def compare_with_plain(
 ) -> ComparedWheels:
     """Compare the code of every variant that was built by itself with that of the plain wheel.
 
-    :param built: the wheels of one interpreter, with their orders.
-    :param plain_order: how the plain wheel of the project is built.
     :param build_plain: builds it; called once at most, if there is none among the wheels and one is
         needed.
     :raises NeedsExtra: what reads binaries is not installed.

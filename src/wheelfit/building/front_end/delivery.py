@@ -20,7 +20,6 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
 
     Nothing gets its name before all are on the disk.
 
-    :param files: of different names.
     :param folder: made if it does not exist.
     :raises FileProblem: something cannot be written; no file has changed.
     """

@@ -44,7 +44,6 @@ class Dialect:
     def settings(self, choice: Choice, *, hand_over: bool) -> ConfigSettings | None:
         """Return the settings that ask for a variant; None if they cannot.
 
-        :param choice: the variant.
         :param hand_over: whether the build system shall get the properties too.
         """
         if choice.label is None:
@@ -59,11 +58,7 @@ class Dialect:
         return {key: [str(one) for one in choice.properties], self.label: choice.label}
 
     def is_switched_on(self, said: Callable[..., object], settings: ConfigSettings) -> bool:
-        """Tell whether a project lets its backend listen.
-
-        :param said: returns what its pyproject.toml says at some keys.
-        :param settings: what the backend is told besides.
-        """
+        """Tell whether a project lets its backend listen."""
         if not self.switch:
             return True
         return said(*self.switch) is True or settings.get(self.switch[-1]) == "true"
@@ -97,16 +92,10 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def dialect_of(backend: str) -> Dialect | None:
-    """Return the dialect that a backend may speak.
-
-    :param backend: as ``build-backend`` names it.
-    """
+    """Return the dialect that a backend may speak."""
     return next((one for one in DIALECTS.values() if backend in one.backends), None)
 
 
 def handed_to_meson(properties: PropertySet) -> str:
-    """Return the argument by which Meson gets properties, as an option of type array.
-
-    :param properties: of the variant.
-    """
+    """Return the argument by which Meson gets properties, as an option of type array."""
     return "-Dvariant=[{}]".format(", ".join(f"'{one}'" for one in properties))

@@ -45,8 +45,6 @@ class Raw:
 def look_into(path: Path, name: str) -> Raw:
     """Read what a backend built.
 
-    :param path: the wheel.
-    :param name: the project, for errors.
     :raises BuildFailed: it is no sound wheel.
     """
     try:
@@ -77,8 +75,6 @@ def with_dependencies(
 ) -> Path:
     """Return a copy of a wheel that needs more.
 
-    :param source: the wheel.
-    :param folder: where the copy goes.
     :param requirements: what it needs besides; what it needs already is not written again.
     :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     """
@@ -103,11 +99,6 @@ def finish(
 ) -> tuple[Path, tuple[str, ...]]:
     """Make the wheel that was asked for, and check it as an index would (B-18, B-54).
 
-    :param raw: what the backend built.
-    :param choice: what was asked for.
-    :param document: of the variant.
-    :param folder: where the result goes.
-    :param name: the project, for errors.
     :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     :return: the wheel, and what is odd about it.
     :raises BuildFailed: the wheel breaks a rule.

@@ -52,8 +52,6 @@ def flags_of(properties: PropertySet) -> tuple[str, ...]:
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> flags_of(PropertySet([parse_property("x86_64 :: level :: v3")]))
     ('-march=x86-64-v3',)
-
-    :param properties: of the variant.
     """
     found: list[str] = []
     for feature, values in properties.features():
@@ -63,11 +61,7 @@ def flags_of(properties: PropertySet) -> tuple[str, ...]:
 
 
 def base_flags(backend: str, compiler: Compiler) -> str:
-    """Return what compilers of C and C++ get from a backend where ``CFLAGS`` is not set.
-
-    :param backend: as ``build-backend`` names it.
-    :param compiler: of the interpreter that builds.
-    """
+    """Return what compilers of C and C++ get from a backend where ``CFLAGS`` is not set."""
     return "" if backend in _APPENDING else compiler.flags
 
 
@@ -79,8 +73,6 @@ def level_mark(properties: PropertySet) -> tuple[str, str] | None:
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> level_mark(PropertySet([parse_property("x86_64 :: level :: v3")]))
     ('v3', '-Wl,-z,x86-64-v3')
-
-    :param properties: of the variant.
     """
     for flag in flags_of(properties):
         if flag not in USUAL and flag.startswith("-march=x86-64-"):
@@ -95,8 +87,6 @@ def rust_flags_of(properties: PropertySet) -> tuple[str, ...]:
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> rust_flags_of(PropertySet([parse_property("x86_64 :: level :: v3")]))
     ('-Ctarget-cpu=x86-64-v3',)
-
-    :param properties: of the variant.
     """
     march = "-march="
     return tuple(
@@ -117,12 +107,9 @@ def with_flags(
 ) -> Mapping[str, str]:
     """Return an environment in which compilers get flags, behind those of a plain build.
 
-    :param environ: of the backend.
     :param properties: flags that follow from these are added; empty: none are.
-    :param words: further flags, for C and C++.
     :param machine: marker variables of the interpreter that builds.
     :param base: what C and C++ get where a variable is not set, see `base_flags`.
-    :param linker_options: what the linker is told besides.
     :raises InvalidConfiguration: flags for another machine, or for another compiler, would be
         needed.
     """

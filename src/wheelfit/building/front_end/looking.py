@@ -56,10 +56,6 @@ def look_at(
 ) -> Look:
     """Look at an environment; nothing of the project or its backend is imported.
 
-    :param place: the environment.
-    :param source: the project that is built there.
-    :param dialect: what its backend may speak.
-    :param packages: whose versions are wanted, by normalised name.
     :raises BuildFailed: the backend is not there, or the interpreter cannot tell.
     """
     calls = None if dialect is None else dialect.calls

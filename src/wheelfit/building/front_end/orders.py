@@ -77,13 +77,7 @@ class BuiltWheel:
 def orders_for(
     order: BuildOrder, choices: Iterable[Choice], recipes: Recipes, more: Recipe = Recipe()
 ) -> tuple[BuildOrder, ...]:
-    """Return orders for wheels, as few as their recipes allow.
-
-    :param order: what all have in common.
-    :param choices: the wheels.
-    :param recipes: what the project says of them.
-    :param more: what counts more than the project.
-    """
+    """Return orders for wheels, as few as their recipes allow."""
     found: dict[str, BuildOrder] = {}
     for choice in choices:
         recipe = recipes.of(choice.label, more)
@@ -97,11 +91,7 @@ def orders_for(
 
 
 def is_built_alike(order: BuildOrder, other: BuildOrder) -> bool:
-    """Return whether backends get the same input for two orders, apart from variants.
-
-    :param order: of wheels that are built alike.
-    :param other: likewise.
-    """
+    """Return whether backends get the same input for two orders, apart from variants."""
     return _key(order.choices[0], order.recipe) == _key(other.choices[0], other.recipe)
 
 
@@ -120,7 +110,6 @@ def _key(choice: Choice, recipe: Recipe) -> str:
 def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
     """See that wheels are of one release, and return what is odd about them, one sentence each.
 
-    :param wheels: what all orders of a project came to.
     :raises BuildFailed: they are of several releases.
     :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build
         in another way than the next (B-24).

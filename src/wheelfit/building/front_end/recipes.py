@@ -39,10 +39,7 @@ class Recipe:
     """Whether the build system gets the properties too; None: not said."""
 
     def under(self, other: Recipe) -> Recipe:
-        """Return this with what another one says besides or instead.
-
-        :param other: the one that counts more.
-        """
+        """Return this with what another one says besides or instead."""
         return Recipe(
             {**self.config_settings, **other.config_settings},
             {**self.environment, **other.environment},
@@ -69,7 +66,6 @@ class Recipes:
         """Return the recipe of one wheel.
 
         :param label: of the variant; None: the plain wheel.
-        :param more: what counts more than the project.
         """
         own = self.plain if label is None else self.variants.get(label, Recipe())
         return self.every.under(own).under(more)
@@ -78,8 +74,6 @@ class Recipes:
 def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml") -> Recipes:
     """Read ``[tool.wheelfit.build]``.
 
-    :param pyproject: the parsed file.
-    :param where: the file, for errors.
     :raises InvalidDocument: ``invalid-project``; it has faults; names all of them with their paths.
     """
     faults = FaultList()

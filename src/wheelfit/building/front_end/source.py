@@ -70,10 +70,7 @@ class Source:
         return tuple(str(self.folder / text) for text in texts if isinstance(text, str))
 
     def at(self, *keys: str) -> object:
-        """Return a value of its ``pyproject.toml``; None where there is none.
-
-        :param keys: the way to it.
-        """
+        """Return a value of its ``pyproject.toml``; None where there is none."""
         value: object = self.pyproject
         for key in keys:
             value = value.get(key) if isinstance(value, Mapping) else None
@@ -83,8 +80,6 @@ class Source:
 def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> Source:
     """Open a project.
 
-    :param project: its folder, or an archive of it.
-    :param scratch: where an archive is unpacked.
     :param providers: by namespace: the requirement of its plugin, where the project has no
         table that says it (B-8).
     :raises FileProblem: there is no project, or its file cannot be read.

@@ -55,10 +55,6 @@ def wanted_by(
     """Put together what the options of a command ask for (B-16, B-33).
 
     :param labels: of the table; with properties at most one, which names them.
-    :param properties: of one variant, all together.
-    :param null: whether the null variant is wanted.
-    :param everything: whether every label of the table is.
-    :param plain: as in `Wanted`.
     :raises UsageError: properties get several labels, or all labels and some are asked for.
     :raises UserError: ``invalid-label``; properties are called null.
     """
@@ -83,8 +79,6 @@ def wanted_by(
 def choose(wanted: Wanted, variants: Mapping[Label, PropertySet] | None) -> tuple[Choice, ...]:
     """Return the wheels to build: the plain one first, then in the order asked for.
 
-    :param wanted: what was asked for.
-    :param variants: what the table of the project lists; None: it has no table.
     :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.
     :raises UsageError: everything is asked for, and the table lists nothing.
     """

@@ -78,9 +78,6 @@ def publish_as_one(
     of the set. If a file is refused the stage is forgotten, for its files will be others.
 
     :param files: in the order in which they are sent.
-    :param stages: of the index.
-    :param sender_for: gives what sends to a stage.
-    :param listed: asks what is published, by name.
     :param progress: told of bytes.
     :raises UploadRefused: a file may not come in, or the set contradicts what is published.
     :raises NetworkError: the index cannot be reached; what was sent waits in the stage.
@@ -131,9 +128,6 @@ def publish_in_order(
     for everybody come first.
 
     :param files: in the order in which they are sent.
-    :param index_files: of the releases with variants.
-    :param sender: sends them.
-    :param listed: what is there, by name.
     :param progress: told of bytes.
     :raises UploadRefused: a file may not come in.
     :raises NetworkError: the index cannot be reached.

@@ -60,11 +60,7 @@ class Comparison:
 
 
 def compare(files: Sequence[Outgoing], listed: Mapping[str, File]) -> Comparison:
-    """Say what of some files is on an index already.
-
-    :param files: in their order.
-    :param listed: what the index has, by name.
-    """
+    """Say what of some files is on an index already."""
     new, there, findings = [], [], []
     for one in files:
         file = listed.get(one.filename)
@@ -111,7 +107,6 @@ def completeness_findings(
 ) -> Iterator[Finding]:
     """Yield what releases lack: a wheel for everybody, and what the project says of them (B-52).
 
-    :param outgoing: what shall be published.
     :param there: by project: what the index has.
     :param project: whose release one of them may be; None: that is not known.
     """
@@ -153,7 +148,6 @@ def closed_findings(
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry takes no more files (B-53).
 
-    :param new: files that are not there yet.
     :param there: by project: what is.
     :param now: the time, with a time zone.
     """

@@ -40,10 +40,7 @@ def confirm(
 ) -> Confirmation:
     """Ask an index for what it was sent, again and again where a cache may lag behind.
 
-    :param files: those that were sent.
-    :param listed: asks what it lists, by name.
     :param patience: for how many seconds it is asked again, all pauses together.
-    :param pause: waits for some seconds.
     """
     next_pause = 1.0
     while True:

@@ -102,9 +102,7 @@ def forecast(
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
     """Say how large each project will be, and what is too large.
 
-    :param new: files that are not on the index yet.
     :param there: by project: what is.
-    :param limits: of the index.
     """
     forecasts = []
     for project in sorted(there):

@@ -26,9 +26,7 @@ def index_files_of(
 ) -> dict[Release, bytes]:
     """Combine the documents of all variant wheels of each release (B-50).
 
-    :param outgoing: what shall be published.
     :param there: by project: what the index has.
-    :param read: returns ``variant.json`` of a wheel that is listed.
     :return: by release; without releases that have no variants, or whose file is there already.
     :raises InconsistentDocuments: wheels contradict each other.
     :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together

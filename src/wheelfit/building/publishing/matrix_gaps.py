@@ -27,9 +27,6 @@ def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterat
     """Yield the jobs of a matrix whose wheel is not there.
 
     A label of which there is no wheel at all is left out: that is said in another way.
-
-    :param jobs: of the matrix.
-    :param wheels: names of the wheels of one release.
     """
     by_label: dict[str | None, list[WheelFilename]] = {}
     for wheel in wheels:
@@ -41,11 +38,7 @@ def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterat
 
 
 def does(wheel: WheelFilename, job: Job) -> bool:
-    """Say whether a wheel is for Python and platform of a job.
-
-    :param wheel: its name.
-    :param job: of a matrix.
-    """
+    """Say whether a wheel is for Python and platform of a job."""
     return any(_for_python(tag, job.python) and _for_platform(tag, job) for tag in wheel.tags)
 
 

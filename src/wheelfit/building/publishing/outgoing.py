@@ -89,10 +89,7 @@ class Set:
         return (*wheels, *self.index_files, *self.strange)
 
     def of(self, release: Release) -> tuple[Outgoing, ...]:
-        """Return the files of a release.
-
-        :param release: one of them.
-        """
+        """Return the files of a release."""
         return tuple(one for one in self.files if one.release == release)
 
 

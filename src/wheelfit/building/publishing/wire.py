@@ -56,16 +56,11 @@ class Sender(Protocol):
     def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
         """Send a wheel or a source distribution.
 
-        :param file: which.
         :param sent: told of bytes as they go.
         """
 
     def send_index_file(self, release: Release, data: bytes) -> None:
-        """Send the ``-variants.json`` of a release.
-
-        :param release: whose it is.
-        :param data: its bytes.
-        """
+        """Send the ``-variants.json`` of a release."""
 
     def close(self) -> None:
         """Let go of connections."""
@@ -211,7 +206,6 @@ class _Counted:
 def read_attestations(file: Outgoing) -> list[object]:
     """Return what was attested about a file.
 
-    :param file: with the paths of its attestations.
     :raises AttestationProblem: one of them is no JSON object.
     """
     found: list[object] = []
@@ -378,7 +372,6 @@ def _reason(error: BaseException) -> str:
 def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
     """Read which indexes somebody has named for publishing tools, with their logins.
 
-    :param path: of ``.pypirc``; need not be there, for two indexes have a name anyway.
     :return: by name: ``repository``, and maybe ``username`` and ``password``.
     :raises InvalidConfiguration: it cannot be read.
     :raises NeedsExtra: the library is not installed.

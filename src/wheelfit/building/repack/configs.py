@@ -103,10 +103,7 @@ class RepackConfig:
         return found
 
     def rule_for(self, filename: str) -> WheelRule | None:
-        """Return the rule for a wheel; None if there is none.
-
-        :param filename: of the wheel.
-        """
+        """Return the rule for a wheel; None if there is none."""
         return next((rule for rule in self.rules if rule.applies(filename)), None)
 
     def _of(self, there: Mapping[str, Any], what: str, name: str) -> Any:
@@ -121,8 +118,6 @@ class RepackConfig:
 def read_config(data: bytes, *, where: str) -> RepackConfig:
     """Read a file that says how wheels are repacked.
 
-    :param data: its bytes, in TOML.
-    :param where: the file, for errors.
     :raises InvalidDocument: it has faults; names all of them with their paths.
     """
     try:

@@ -51,8 +51,6 @@ class Edits:
 
         >>> Edits(suffixes=("-cu12", "-cpu")).new_name("some-cu12")
         'some'
-
-        :param name: as METADATA spells it.
         """
         if self.name is not None:
             return self.name
@@ -66,10 +64,7 @@ class Edits:
         return name
 
     def new_version(self, version: Version) -> Version:
-        """Return which version a release is afterwards.
-
-        :param version: which it is.
-        """
+        """Return which version a release is afterwards."""
         if self.version is not None:
             return self.version
         return Version(version.public) if self.strip_local and version.local else version
@@ -100,10 +95,6 @@ def apply_edits(
 ) -> Edited:
     """Edit METADATA line by line; what is not edited keeps its bytes (B-42).
 
-    :param data: METADATA of the wheel.
-    :param edits: what is edited.
-    :param filename: of the wheel.
-    :param where: the wheel, for errors.
     :param context: for which variant markers are resolved, those of added dependencies as well
         (B-40, B-41); None: they stay.
     :raises InvalidWheel: its METADATA cannot be read, or is about something else than its name.

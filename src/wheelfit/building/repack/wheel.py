@@ -53,16 +53,10 @@ def repack_wheel(
     top-level packages always keep their names. Variant markers are resolved in a plain
     result, because no other installer can read it otherwise (B-40).
 
-    :param source: a plain wheel or a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
-    :param edits: what is edited.
-    :param label: what the result is called.
     :param document: says what the label stands for; given together with it.
-    :param layout: of ``variant.json``.
     :param resolve_markers: whether they are resolved in a variant wheel too, as far as its
         label decides them (B-41); markers of the dependencies that are added as well.
-    :param writing: how the result is written.
-    :param note: told what was done, and what is unwise.
     :raises InvalidDocument: as for `make_variant`.
     :raises InvalidFilename: the source is not named like a wheel, or the new name is none.
     :raises InvalidRequirement: a dependency cannot be read.
@@ -111,9 +105,6 @@ def repack_wheel(
 def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
     """Return the file name of a wheel for another name and version; the rest stays (F-17).
 
-    :param filename: of the wheel.
-    :param name: its new name, maybe the old one.
-    :param version: its new version, maybe the old one.
     :raises InvalidFilename: the name is none of a project, or the result is too long.
     """
     if (name, version) == (filename.name, filename.version):
