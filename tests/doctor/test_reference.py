@@ -14,7 +14,7 @@ from wheelfit.doctor.diagnoses import AREAS, DIAGNOSES, Area
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = (REFERENCE / "doctor.md").read_text()
 SECTIONS = dict(re.findall(r"^### ([a-z-]+)\n\n(.*?)(?=\n##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
-CHECKS = {check.code: check for checks in AREAS.values() for check in checks}
+CHECKS = {check.code: check for checks in AREAS.values() for check in checks.values()}
 
 
 def test_every_finding_is_explained() -> None:

@@ -44,6 +44,22 @@ class Check:
     """What to do about it, one sentence."""
 
 
+class CheckTable(dict[str, Check]):
+    """Checks by their codes, in the order in which they are declared."""
+
+    def error(self, code: str, rule: str, meaning: str, remedy: str) -> Check:
+        """Declare a check for a broken rule."""
+        return self.setdefault(code, Check(code, rule, Severity.ERROR, meaning, remedy))
+
+    def warning(self, code: str, rule: str, meaning: str, remedy: str) -> Check:
+        """Declare a check for what is most likely a mistake."""
+        return self.setdefault(code, Check(code, rule, Severity.WARNING, meaning, remedy))
+
+    def note(self, code: str, rule: str, meaning: str, remedy: str) -> Check:
+        """Declare a check for what is worth knowing."""
+        return self.setdefault(code, Check(code, rule, Severity.NOTE, meaning, remedy))
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Hold one thing that was found."""

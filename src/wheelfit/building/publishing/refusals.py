@@ -2,77 +2,57 @@
 
 from __future__ import annotations
 
-from wheelfit.checking.findings import Check, Severity
+from wheelfit.checking.findings import CheckTable
 
-NAME_TAKEN = Check(
+REFUSALS = CheckTable()
+"""All of them by their codes."""
+
+NAME_TAKEN = REFUSALS.error(
     "name-taken",
     "F-131",
-    Severity.ERROR,
     "the index has a file of this name with other content, and locks have its hash",
     "publish a new version, or a wheel with a new build number",
 )
-NOT_LISTED = Check(
+NOT_LISTED = REFUSALS.error(
     "not-listed",
     "B-52",
-    Severity.ERROR,
     "the index took the file, and does not list it afterwards",
     "look whether the index is behind a cache or holds uploads back; the same command sends again "
     "what is not there",
 )
-MISSING_VARIANT = Check(
+MISSING_VARIANT = REFUSALS.error(
     "missing-variant",
     "B-52",
-    Severity.ERROR,
     "a label of the project's [variant.variants] has no wheel, here or on the index",
     "build it, or take it out of the table",
 )
-MISSING_WHEEL = Check(
+MISSING_WHEEL = REFUSALS.error(
     "missing-wheel",
     "B-52",
-    Severity.ERROR,
     "the project's [tool.wheelfit.matrix] has a wheel that is neither here nor on the index",
     "build it, or take it out of the matrix",
 )
-UNLISTED_VARIANT = Check(
+UNLISTED_VARIANT = REFUSALS.warning(
     "unlisted-variant",
     "B-3",
-    Severity.WARNING,
     "a wheel has a label that the project's [variant.variants] does not list",
     "list it, so that the next release has it too",
 )
-FILE_TOO_LARGE = Check(
+FILE_TOO_LARGE = REFUSALS.error(
     "file-too-large",
     "B-53",
-    Severity.ERROR,
     "the file is larger than the index takes",
     "make the wheel smaller, or ask the index for a higher limit and name it with --file-limit",
 )
-PROJECT_TOO_LARGE = Check(
+PROJECT_TOO_LARGE = REFUSALS.error(
     "project-too-large",
     "B-53",
-    Severity.ERROR,
     "with these files the project is larger than the index allows",
     "delete old releases, or ask the index for a higher limit and name it with --project-limit",
 )
-BAD_ATTESTATION = Check(
+BAD_ATTESTATION = REFUSALS.error(
     "bad-attestation",
     "F-131",
-    Severity.ERROR,
     "what was attested about a file cannot be read or does not hold",
     "sign this very file anew, or remove the attestation",
 )
-
-REFUSALS = {
-    one.code: one
-    for one in (
-        NAME_TAKEN,
-        NOT_LISTED,
-        MISSING_VARIANT,
-        MISSING_WHEEL,
-        UNLISTED_VARIANT,
-        FILE_TOO_LARGE,
-        PROJECT_TOO_LARGE,
-        BAD_ATTESTATION,
-    )
-}
-"""All of them by their codes."""
