@@ -9,8 +9,8 @@ import elftools.elf.elffile  # noqa: F401  # now: what is imported later is not 
 from packaging.version import Version
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
-from wheelfit.checking.claims import claim_findings
 from wheelfit.checking.findings import Place
+from wheelfit.checking.wheels.binaries import claim_findings
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.wheels.binaries.facts import Binaries, Binary, CodeKind

@@ -6,9 +6,9 @@ import pytest
 
 from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
 from wheelfit.building.table_editing import TableEdits, edited
-from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import vocabulary_faults
 from wheelfit.core.project_table import read_project_table, wheel_document

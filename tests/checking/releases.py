@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wheelfit.checking.findings import Finding, Report
-from wheelfit.checking.local import check_paths
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.targets.paths import check_paths
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 
 __all__ = [

@@ -30,8 +30,8 @@ from wheels.binaries.extension_modules import MODULE, compiled
 from wheelfit.checking.checks import CHECKS, DOCUMENT_CHECKS
 from wheelfit.checking.findings import Report, Severity
 from wheelfit.checking.installed import InstalledVariant, judge_installed, report_on
-from wheelfit.checking.profile import Profile
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import support_for

@@ -12,10 +12,10 @@ from hostile.attacks import ATTACKS, NAME
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.profile import Profile
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
 PROFILES = frozenset(Profile)

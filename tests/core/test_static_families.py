@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place
 from wheelfit.core import static_families
 from wheelfit.core.labels import Label

@@ -14,7 +14,7 @@ from hostile.archives import rebuilt
 from hostile.conftest import Site
 
 from wheelfit.checking.findings import Severity
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
 IN_PREFIX = {

@@ -60,7 +60,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ASKED = """
 import json, sys
 from wheelfit.building.provider_guide import guide_to
-from wheelfit.checking.vocabulary import VOCABULARIES
+from wheelfit.checking.documents.document import VOCABULARIES
 from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.phrases import missing, wish
@@ -297,7 +297,7 @@ EXCEPTIONS = {
     # What the name means there is something else.
     "building/ci.py": "names of runners of a CI service",
     "building/publishing/matrix_gaps.py": "macOS's tags for Intel's processors",
-    "checking/platform_claims.py": "macOS's tags for Intel's processors",
+    "checking/wheels/platform_tags.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
     "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
     "core/static_families.py": "an OpenMP run-time library",
@@ -313,9 +313,9 @@ EXCEPTIONS = {
     "operations/new_host.py": "options of `host new` for three families",
     "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
-    "checking/profile.py": "the providers that uv brings",
+    "checking/tool_profiles.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
-    "checking/claims.py": "GPU code in wheels",
+    "checking/wheels/binaries.py": "GPU code in wheels",
     "operations/binary_variants.py": "GPU code in wheels",
     "wheels/binaries/properties.py": "GPU code in wheels",
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",

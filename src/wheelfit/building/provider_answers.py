@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.documents import check_variant_document, speaks_for_vendor
+from wheelfit.checking.documents.document import check_variant_document, speaks_for_vendor
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report

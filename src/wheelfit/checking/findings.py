@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wheelfit_runtime.errors import WheelfitError
 
@@ -238,3 +238,13 @@ class Report:
         """Return whether there are faults among the findings."""
         faults = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
         return self.worst() in faults
+
+
+def first_of(words: Sequence[str], most: int) -> str:
+    """Return a list for people: its first words, and how many more there are.
+
+    >>> first_of("abcd", 3)
+    'a, b, c and 1 more'
+    """
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

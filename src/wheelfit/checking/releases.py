@@ -8,11 +8,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.dependencies import Declared, undeclared_findings
-from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking.documents.document import check_variant_document
+from wheelfit.checking.documents.lines import with_lines
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.lines import with_lines
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
 from wheelfit.core.labels import NULL, Label
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.wheels import WheelFacts
+    from wheelfit.checking.wheels.wheel import WheelFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
     from wheelfit_runtime.errors import IntegrityError

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
 
@@ -122,7 +122,7 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
     :param names: as they are typed.
     :raises UsageError: there is no such profile.
     """
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.errors import UsageError
 
     known = {one.value: one for one in Profile}
@@ -143,7 +143,7 @@ def _check(request: CheckRequest, context: Context) -> Report:
     from pathlib import Path
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.local import check_paths
+    from wheelfit.checking.targets.paths import check_paths
     from wheelfit.operations.executors import each_wheel
     from wheelfit.operations.targets import named_project
 
@@ -187,7 +187,7 @@ def _published(
     from datetime import UTC, datetime
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.remote import check_project, check_url
+    from wheelfit.checking.targets.projects import check_project, check_url
     from wheelfit.operations.indexes import open_indexes, read_settings
 
     settings = read_settings(request, context.environ)

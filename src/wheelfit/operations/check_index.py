@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.indexes import Demands
-    from wheelfit.checking.reach import Machines
+    from wheelfit.checking.indexes.index import Demands
+    from wheelfit.checking.indexes.reach import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
     from wheelfit.resolution.overview import Onlooker
@@ -40,7 +40,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     """
     from contextlib import ExitStack
 
-    from wheelfit.checking.indexes import Demands
+    from wheelfit.checking.indexes.index import Demands
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
 
@@ -76,7 +76,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
 
 
 def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
-    from wheelfit.checking.indexes import check_index_folder
+    from wheelfit.checking.indexes.index import check_index_folder
     from wheelfit.errors import UsageError
     from wheelfit.operations.whole_index import existing_folder
 
@@ -92,7 +92,7 @@ def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> R
 
     from wheelfit.checking import checks
     from wheelfit.checking.findings import Count, Place, Report, Unchecked
-    from wheelfit.checking.indexes import check_index
+    from wheelfit.checking.indexes.index import check_index
     from wheelfit.operations.whole_index import open_whole_index
     from wheelfit.sources.urls import redact
     from wheelfit_runtime.errors import ProjectNotFound, UserError

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wheelfit.building.executors import Workers
     from wheelfit.building.wheel_jobs import Done, WheelJob
     from wheelfit.building.work import Outcome
-    from wheelfit.checking.each_wheel import CheckedWheel, Each, WheelToCheck
+    from wheelfit.checking.targets.each_wheel import CheckedWheel, Each, WheelToCheck
     from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
@@ -53,7 +53,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 
 @contextmanager
 def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
-    """Open the workers of `wheelfit.checking.local.check_paths`; None: threads."""
+    """Open the workers of `wheelfit.checking.targets.paths.check_paths`; None: threads."""
     if not is_executor_named(request):
         yield None
         return
@@ -62,7 +62,7 @@ def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
 
 
 class _Each:
-    """A check of wheels by workers (`wheelfit.checking.each_wheel.Each`)."""
+    """A check of wheels by workers (`wheelfit.checking.targets.each_wheel.Each`)."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

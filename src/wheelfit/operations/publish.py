@@ -172,7 +172,7 @@ def _judged(
     )
     from wheelfit.building.publishing.forecast import forecast
     from wheelfit.checking.findings import Count, Report
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.release_checks import judge, project_in
 
     profiles = named_profiles(request.profile)

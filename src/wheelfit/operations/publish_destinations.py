@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.building.publishing.wire import read_pypirc
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.pip_rules import pip_surroundings

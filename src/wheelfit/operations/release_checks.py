@@ -16,7 +16,7 @@ from wheelfit.building.publishing.refusals import BAD_ATTESTATION
 from wheelfit.building.publishing.wire import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
-from wheelfit.checking.local import check_paths
+from wheelfit.checking.targets.paths import check_paths
 from wheelfit.errors import AttestationProblem, InconsistentDocuments
 from wheelfit.operations.static_publishing import lend
 from wheelfit.server.uploads.rules import check_file
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.publishing.outgoing import Outgoing, Release, Set
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import UploadIndex
     from wheelfit.sources.page import File

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.platform_claims import read_platform
+from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 

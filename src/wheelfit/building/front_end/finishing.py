@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.front_end.above_level import notes_above_level
 from wheelfit.building.variant_wheel import make_variant
 from wheelfit.checking.findings import Severity
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document

@@ -15,8 +15,8 @@ from wheelfit.building.publishing.refusals import (
 )
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.listings import Listed, sort_files
-from wheelfit.checking.profile import is_closed
+from wheelfit.checking.pages import Listed, sort_files
+from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.sizes import size_in_words

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.listings import sort_files
+from wheelfit.checking.pages import sort_files
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import InvalidWheel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
 from wheelfit.building.publishing.outgoing import Kind
-from wheelfit.checking.listings import Listed, sort_files
+from wheelfit.checking.pages import Listed, sort_files
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name
 

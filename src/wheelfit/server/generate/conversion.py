@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.checking.findings import Check, Place, Severity
-from wheelfit.checking.listings import sdist_release
+from wheelfit.checking.pages import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Finding, Place, Severity
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value

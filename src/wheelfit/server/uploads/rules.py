@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from packaging.metadata import InvalidMetadata, Metadata, parse_email
 
 from wheelfit.checking.findings import Severity
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.versions import is_endless
 from wheelfit.server.store.records import NewFile, Violation

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.checks import CHECKS
+from wheelfit.checking.documents.lines import line_numbers, with_lines
 from wheelfit.checking.findings import Place
-from wheelfit.checking.lines import line_numbers, with_lines
 from wheelfit.core.strict_json import path_of
 
 TEXT = b"""{

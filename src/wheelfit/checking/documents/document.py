@@ -6,13 +6,13 @@ import re
 import tomllib
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking import checks, profile
+from wheelfit.checking import checks, tool_profiles
+from wheelfit.checking.documents.lines import with_lines
+from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.checking.findings import Place
-from wheelfit.checking.lines import with_lines
-from wheelfit.checking.spelling import is_slip, resembling, spellings_of, words_of
-from wheelfit.checking.vocabulary import VOCABULARIES
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
@@ -31,19 +31,25 @@ from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.platforms import families
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
     from wheelfit_runtime.errors import Fault
+    from wheelfit_runtime.platforms.vocabulary import Vocabulary
 
+VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
+    {family.namespace: family.module("vocabulary").VOCABULARY for family in families.every()}
+)
+"""By namespace of hardware: which features and values are offered there (P-28)."""
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
@@ -99,7 +105,7 @@ def _look_at(
     if label is not None:
         findings += _label_faults(document, label, place)
     findings += _Sense(document, place, is_index=is_whole and label is None).all()
-    findings += profile.about_document(document, place, profiles)
+    findings += tool_profiles.about_document(document, place, profiles)
     return with_lines(findings, data), document
 
 

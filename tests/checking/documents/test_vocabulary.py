@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.checking.vocabulary import VOCABULARIES
+from wheelfit.checking.documents.document import VOCABULARIES
 from wheelfit_runtime.platforms.families import every, namespaces
 from wheelfit_runtime.platforms.family import Family
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from wheelfit.checking import checks, profile
+from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.findings import Place
-from wheelfit.checking.wheels import filename_findings
+from wheelfit.checking.wheels.wheel import filename_findings
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.urls import redact
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.page import File
 
@@ -89,7 +89,7 @@ def check_listing(
     page = Place(where)
     for note in notes:
         yield page.found(checks.STRANGE_ENTRY, note)
-    yield from profile.about_files(files, page, profiles)
+    yield from tool_profiles.about_files(files, page, profiles)
     for file in files:
         place = Place(called(file))
         if file.filename.endswith(".whl"):
@@ -99,7 +99,7 @@ def check_listing(
                 yield place.found(checks.INVALID_FILENAME, error.message)
                 continue
             yield from filename_findings(name, place)
-            yield from profile.about_wheel(name, file.size, place, profiles)
+            yield from tool_profiles.about_wheel(name, file.size, place, profiles)
         elif parse_index_file_name(file.filename) is not None:
             if file.forbidden:
                 yield place.found(

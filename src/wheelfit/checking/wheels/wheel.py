@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from wheelfit.checking import checks, profile
-from wheelfit.checking.dependencies import abi_findings, check_dependencies
-from wheelfit.checking.documents import check_variant_document
+from wheelfit.checking import checks, tool_profiles
+from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -82,7 +82,7 @@ def check_wheel(
     findings = list(filename_findings(name, place))
     try:
         with WheelArchive(source, name, where=where, lenient=True) as archive:
-            findings += profile.about_wheel(name, archive.size, place, profiles)
+            findings += tool_profiles.about_wheel(name, archive.size, place, profiles)
             findings += _archive_findings(archive, place, full=full)
             findings += _member_findings(archive, place, profiles)
             metadata, document = _texts(archive)
@@ -97,7 +97,7 @@ def check_wheel(
         return findings, WheelFacts(where, name)
     more, facts = check_parts(name, metadata, document, place, profiles)
     if native is not None:
-        from wheelfit.checking.claims import claim_findings  # noqa: PLC0415  # few want it
+        from wheelfit.checking.wheels.binaries import claim_findings  # noqa: PLC0415  # few want it
 
         more += claim_findings(native, name, facts.document, place)
     return findings + more, facts
@@ -220,7 +220,7 @@ def _member_findings(
         if _STARTUP.fullmatch(name):
             yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
     if any(_DECLARATIONS in name for name in archive.names()):
-        from wheelfit.checking.declarations import declaration_findings  # noqa: PLC0415  # few have it
+        from wheelfit.checking.wheels.declarations import declaration_findings  # noqa: PLC0415  # few have it
 
         yield from declaration_findings(archive, place)
     yield from _place_findings(archive, place)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.checking.spelling import is_slip, looks_like, resembling, spellings_of, words_of
+from wheelfit.checking.documents.spelling import (
+    is_slip,
+    looks_like,
+    resembling,
+    spellings_of,
+    words_of,
+)
 from wheelfit.core.properties import PropertySet
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.profile import Profile
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.abi_dependency import abi_namespaces, not_admitted, project_of
 from wheelfit.core.labels import NULL, is_label
 from wheelfit.core.marker_grammar import (

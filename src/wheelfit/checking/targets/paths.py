@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents import check_project_table, check_variant_document
-from wheelfit.checking.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
+from wheelfit.checking.documents.document import check_project_table, check_variant_document
 from wheelfit.checking.findings import Count, Place, Report, Unchecked
-from wheelfit.checking.listings import check_listing, sort_files
-from wheelfit.checking.named_files import DOCUMENT, NamedFiles
+from wheelfit.checking.pages import check_listing, sdist_release, sort_files
 from wheelfit.checking.releases import (
     ReleaseFacts,
     check_index_file,
@@ -22,11 +20,13 @@ from wheelfit.checking.releases import (
     check_snapshots,
     wrong_hash,
 )
-from wheelfit.checking.wheels import WheelFacts
+from wheelfit.checking.targets.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
+from wheelfit.checking.wheels.wheel import WheelFacts
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.hashes import check_bytes
+from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
@@ -35,15 +35,18 @@ from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidPage, Wh
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.checking.each_wheel import Each
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.listings import Release
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.pages import Release
     from wheelfit.checking.releases import IndexFacts
+    from wheelfit.checking.targets.each_wheel import Each
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
+_DOCUMENT = "variant.json"
+_PROJECT = "pyproject.toml"
+_PAGE = "index.html"
 _LARGEST_PAGE = 256 << 20
 _FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
 """Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
@@ -74,7 +77,7 @@ def check_paths(
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """
-    found = NamedFiles()
+    found = _NamedFiles()
     for path in paths:
         found.add(path)
     work = _Work(
@@ -87,6 +90,76 @@ def check_paths(
         each=each,
     )
     return work.report(progress)
+
+
+@dataclass(slots=True)
+class _NamedFiles:
+    """Hold the files to look at; each once, in the order in which they were named."""
+
+    wheels: dict[Path, None] = field(default_factory=dict)
+    index_files: dict[Path, None] = field(default_factory=dict)
+    documents: dict[Path, None] = field(default_factory=dict)
+    projects: dict[Path, None] = field(default_factory=dict)
+    """Files named ``pyproject.toml``; only those that were named themselves."""
+    pages: dict[Path, None] = field(default_factory=dict)
+    sources: dict[Path, Release] = field(default_factory=dict)
+    """Source distributions, which are not looked into."""
+    picked: set[Path] = field(default_factory=set)
+    """Files that were named themselves, so that others of their release may be missing."""
+    unchecked: list[Unchecked] = field(default_factory=list)
+
+    def add(self, path: Path) -> None:
+        """Add a file, or everything in a folder."""
+        if path.is_dir():
+            self._add_folder(path)
+        elif not path.exists():
+            self._skip(path, "there is no such file or folder")
+        elif self._add_file(path):
+            self.picked.add(path)
+        elif path.suffix == ".json":
+            self.documents[path] = None
+            self.picked.add(path)
+        elif path.name == _PROJECT:
+            self.projects[path] = None
+        else:
+            self._skip(path, "it is neither a wheel nor a variant document")
+
+    def _add_file(self, path: Path) -> bool:
+        kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
+        if path.name.endswith(kinds) and path.exists() and not path.is_file():
+            self._skip(path, "it is no ordinary file")  # a pipe may never end
+        elif path.suffix == ".whl":
+            self.wheels[path] = None
+        elif path.name.endswith(VARIANTS_SUFFIX):
+            self.index_files[path] = None
+        elif path.name == _DOCUMENT:
+            self.documents[path] = None
+        elif path.name == _PAGE:
+            self.pages[path] = None
+        else:
+            return False
+        return True
+
+    def _add_folder(self, folder: Path) -> None:
+        count = 0
+        problems: list[OSError] = []
+        for root, folders, names in os.walk(folder, onerror=problems.append):
+            # Hidden folders hold environments and the memory of tools.
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(names):
+                path = Path(root, name)
+                if self._add_file(path):
+                    count += 1
+                elif (release := sdist_release(name)) is not None:
+                    self.sources[path] = release
+        for error in problems:
+            self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
+        if not count and not problems:
+            self._skip(folder, "there is nothing to check in the folder")
+
+    def _skip(self, path: Path, reason: str) -> None:
+        hint = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
+        self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))
 
 
 @dataclass(slots=True)
@@ -117,7 +190,7 @@ class _Work:
 
     def __init__(
         self,
-        found: NamedFiles,
+        found: _NamedFiles,
         profiles: frozenset[Profile],
         *,
         full: bool,
@@ -314,11 +387,11 @@ class _Work:
             data,
             Place(str(path)),
             label=label,
-            is_whole=path.name != DOCUMENT,
+            is_whole=path.name != _DOCUMENT,
             profiles=self._profiles,
         )
         self._findings += findings
-        if document is None or label is not None or path.name != DOCUMENT:
+        if document is None or label is not None or path.name != _DOCUMENT:
             return
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:

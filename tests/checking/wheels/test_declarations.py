@@ -15,7 +15,7 @@ from checking.releases import check, codes, only, rewritten
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wheelfit.checking.wheels import check_wheel
+from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.loader.declarations import FOLDER, scan
 
@@ -237,7 +237,8 @@ def test_other_wheels_pay_nothing(tmp_path: Path) -> None:
     """A wheel that declares nothing brings nothing of the loader with it."""
     path = build_wheel(tmp_path, "spam", "1.0")
     program = (
-        "import sys; from pathlib import Path; from wheelfit.checking.local import check_paths\n"
+        "import sys; from pathlib import Path\n"
+        "from wheelfit.checking.targets.paths import check_paths\n"
         "check_paths([Path(sys.argv[1])]); print('wheelfit_runtime.loader' in sys.modules)"
     )
     command = [sys.executable, "-c", program, os.fspath(path)]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Count, Place, Report, Unchecked
-from wheelfit.checking.listings import Listed, check_listing, sort_files
-from wheelfit.checking.profile import Profile, is_closed
+from wheelfit.checking.pages import Listed, check_listing, sort_files
 from wheelfit.checking.releases import (
     IndexFacts,
     ReleaseFacts,
@@ -22,7 +21,8 @@ from wheelfit.checking.releases import (
     closed_finding,
     wrong_hash,
 )
-from wheelfit.checking.wheels import WheelFacts, check_parts, check_wheel
+from wheelfit.checking.tool_profiles import Profile, is_closed
+from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
-from wheelfit.checking.platform_claims import platform_findings
+from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved

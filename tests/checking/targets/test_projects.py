@@ -13,8 +13,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from wheelfit.checking.findings import Report
-from wheelfit.checking.profile import Profile
-from wheelfit.checking.remote import check_project, check_url
+from wheelfit.checking.targets.projects import check_project, check_url
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.server.messages import Answer, Application, Request
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings

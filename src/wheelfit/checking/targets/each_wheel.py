@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from wheelfit.checking.releases import wrong_hash
-from wheelfit.checking.wheels import WheelFacts, check_wheel
+from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.profile import Profile
+    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
@@ -68,7 +68,7 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
 
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
-    :raises NeedsExtra: see `wheelfit.checking.wheels.check_wheel`.
+    :raises NeedsExtra: see `wheelfit.checking.wheels.wheel.check_wheel`.
     """
     path = asked.path if asked.folder is None else asked.folder / asked.path
     where = str(asked.path)

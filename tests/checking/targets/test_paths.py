@@ -20,7 +20,7 @@ from checking.releases import (
 )
 
 from wheelfit.checking.findings import Report
-from wheelfit.checking.local import check_paths
+from wheelfit.checking.targets.paths import check_paths
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, single_label_document
 
 

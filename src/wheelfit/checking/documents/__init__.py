@@ -1,0 +1,1 @@
+"""Check one variant document: its form, and whether it makes sense."""

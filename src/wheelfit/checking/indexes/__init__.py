@@ -1,0 +1,1 @@
+"""Check everything that an index has."""

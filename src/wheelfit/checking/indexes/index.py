@@ -1,0 +1,247 @@
+"""Check everything that an index has: projects, what their pins need, who takes their variants."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Count, Place, Report, Severity, Unchecked, first_of
+from wheelfit.checking.indexes.reach import reach_findings
+from wheelfit.checking.pages import sort_files
+from wheelfit.checking.targets.paths import check_paths
+from wheelfit.checking.targets.projects import check_project
+from wheelfit.core.index_metadata import combine, contradictions
+from wheelfit.core.requirements import Requirement, parse_requirement
+from wheelfit.errors import InvalidRequirement
+from wheelfit.resolution.version_set import is_pin
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.errors import WheelfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.checking.findings import Finding
+    from wheelfit.checking.indexes.reach import Machines
+    from wheelfit.checking.releases import ReleaseFacts
+    from wheelfit.checking.tool_profiles import Profile
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+
+
+_AT_ONCE = 4
+"""Projects at the same time; each asks for several files at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What is asked of an index."""
+
+    machines: Machines
+    """Yields the machines that differ in what a document asks for."""
+    upstream: Repository | None = None
+    """Where else its packages may come from."""
+    profiles: frozenset[Profile] = frozenset()
+    full: bool = False
+
+
+@dataclass(slots=True)
+class _Collector:
+    """The releases that were checked, from several threads."""
+
+    machines: Machines
+    releases: list[ReleaseFacts] = field(default_factory=list)
+
+    def __call__(self, release: ReleaseFacts) -> Iterator[Finding]:
+        """Add a release, and yield what keeps its variants from everybody."""
+        self.releases.append(release)
+        document = _document_of(release)
+        if document is not None:
+            yield from reach_findings(release, document, self.machines)
+
+
+def _document_of(release: ReleaseFacts) -> VariantDocument | None:
+    """Return what the variants of a release need; None if that cannot be told."""
+    for files in (release.index_files, release.variants):
+        given = [(one.where, one.document) for one in files if one.document is not None]
+        if given:
+            return None if contradictions(given) else combine(given)
+    return None
+
+
+def check_index(
+    repository: Repository,
+    projects: Sequence[NormalizedName],
+    demands: Demands,
+    *,
+    now: datetime,
+    progress: Progress = NO_PROGRESS,
+) -> Report:
+    """Check every release of every project of an index.
+
+    :param now: the time, with a time zone.
+    :param progress: told of projects as they are done.
+    """
+    collector = _Collector(demands.machines)
+    report = Report()
+
+    def check(name: NormalizedName) -> Report:
+        with suppress(WheelfitError):  # that is another matter, which `check_project` reports
+            page = repository.project(name)
+            if page is None:
+                message = f"{name} is in the list of projects, and has no page"
+                lost = Place(repository.name).found(checks.STRANGE_ANSWER, message)
+                return Report.of([lost], (), Count())
+        done = check_project(
+            repository,
+            name,
+            SpecifierSet(),
+            now=now,
+            full=demands.full,
+            profiles=demands.profiles,
+            everything=True,
+            seen=collector,
+        )
+        return done + Report.of(_unhashed(repository, name), (), Count())
+
+    progress.start(len(projects))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for one in pool.map(check, projects):
+            report += one
+            progress.advance(1)
+    progress.done()
+    sources = [repository, *filter(None, [demands.upstream])]
+    return report + _pin_report(collector.releases, sources, {}, demands)
+
+
+def check_index_folder(
+    folder: Path, demands: Demands, *, progress: Progress = NO_PROGRESS
+) -> Report:
+    """Check a folder of wheels, or an index that lies on this machine.
+
+    :param progress: told of bytes as files are done.
+    """
+    collector = _Collector(demands.machines)
+    report = check_paths(
+        [folder], full=demands.full, profiles=demands.profiles, progress=progress, seen=collector
+    )
+    here: dict[NormalizedName, set[Version]] = {}
+    for release in collector.releases:
+        here.setdefault(release.name, set()).add(release.version)
+    sources = [*filter(None, [demands.upstream])]
+    return report + _pin_report(collector.releases, sources, here, demands)
+
+
+def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
+    """Yield which files of a project are listed without a hash."""
+    try:
+        page = repository.project(name)
+    except WheelfitError:
+        return  # `check_project` reports it
+    files = () if page is None else page.files
+    without = sorted(file.filename for file in files if not file.hashes)
+    if page is not None and without:
+        message = f"{len(without)} of {len(files)} files of {name} have no hash: "
+        yield Place(page.source).found(checks.UNHASHED_FILES, message + first_of(without, 3))
+
+
+# --- pins --------------------------------------------------------------------------------
+
+
+def _pin_report(
+    releases: Iterable[ReleaseFacts],
+    sources: Iterable[Repository],
+    here: Mapping[NormalizedName, set[Version]],
+    demands: Demands,
+) -> Report:
+    """Report what wheels require in exact versions and no source has (F-92)."""
+    unsure: dict[NormalizedName, WheelfitError] = {}
+
+    def versions(name: NormalizedName) -> set[Version] | None:
+        """Ask all sources: a pin may be met by any of them; None: none has the project."""
+        found = here.get(name)
+        for source in sources:
+            try:
+                page = source.project(name)
+            except WheelfitError as error:
+                unsure[name] = error
+                continue
+            if page is not None:
+                found = (found or set()) | _versions(page)
+        return found
+
+    pins = _pins_of(releases)
+    names = sorted({pin.name for pin in pins})
+    with ThreadPoolExecutor(_AT_ONCE * 2) as pool:
+        known = dict(zip(names, pool.map(versions, names), strict=True))
+    findings = [
+        Place(where, "METADATA").found(checks.UNMET_PIN, reason, severity=severity)
+        for pin, wheels in pins.items()
+        if pin.name not in unsure
+        for reason, severity in _unmet(pin, known[pin.name], elsewhere=demands.upstream is not None)
+        for where in wheels
+    ]
+    unchecked = [Unchecked.because(error, name) for name, error in unsure.items()]
+    return Report.of(findings, unchecked, Count())
+
+
+def _versions(page: ProjectPage) -> set[Version]:
+    return {
+        version
+        for (owner, version), listed in sort_files(page.files).items()
+        if owner == page.name and (listed.wheels or listed.has_source)
+    }
+
+
+def _pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
+    """Return every requirement of one exact version, with the wheels that have it.
+
+    Markers and extras are left out: they change who needs it, not whether it is there.
+    """
+    wheels_of: dict[str, dict[str, None]] = {}
+    for release in releases:
+        for wheel in release.wheels:
+            for text in () if wheel.core is None else wheel.core.requires_texts:
+                wheels_of.setdefault(text, {})[wheel.where] = None
+    pins: dict[Requirement, dict[str, None]] = {}
+    for text, wheels in wheels_of.items():
+        if (pin := _pin(text)) is not None:
+            pins.setdefault(pin, {}).update(wheels)
+    return {pin: list(wheels) for pin, wheels in pins.items()}
+
+
+def _pin(text: str) -> Requirement | None:
+    try:
+        requirement = parse_requirement(text, allow_variant_markers=True)
+    except InvalidRequirement:
+        return None
+    if requirement.url or not is_pin(requirement.specifier):
+        return None
+    return Requirement(requirement.name, specifier=requirement.specifier)
+
+
+def _unmet(
+    pin: Requirement, versions: set[Version] | None, *, elsewhere: bool
+) -> Iterator[tuple[str, Severity | None]]:
+    """Yield why a pin cannot be met, and how much that matters.
+
+    :param versions: of its project; None: no source has it.
+    :param elsewhere: whether other sources than the index were asked.
+    """
+    if versions is None:
+        severity = None if elsewhere else Severity.WARNING
+        yield f"{pin} is required, and no source that was asked has it", severity
+    elif not any(pin.specifier.contains(one, prereleases=True) for one in versions):
+        nearest = first_of([*map(str, sorted(versions, reverse=True))], 3) or "nothing"
+        yield f"{pin} is required, and there is only {nearest}", None

@@ -1,0 +1,1 @@
+"""Check what a user names: files and folders, projects and URLs."""
