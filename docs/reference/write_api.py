@@ -12,13 +12,12 @@ import re
 import sys
 import textwrap
 from functools import cache
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import wheelfit
-from wheelfit.cli.main import COMMANDS, module_of
+from wheelfit.cli.commands import working_commands
 from wheelfit.operations.requests import Checked
 
 if TYPE_CHECKING:
@@ -181,9 +180,8 @@ def _rows(request: str) -> dict[str, Option]:
     command = request.removesuffix("Request").lower()
     if command == "makevariant":
         command = "wheel make"
-    elif command not in COMMANDS:
-        command = "install"
-    groups = import_module(module_of(command)).OPTIONS
+    commands = working_commands()
+    groups = commands.get(command, commands["install"]).options
     return {option.destination: option for group in groups for option in group.options}
 
 

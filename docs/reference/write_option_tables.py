@@ -6,8 +6,8 @@ With ``--check`` nothing is written; the exit code is 1 if a page is not as it w
 import sys
 from pathlib import Path
 
-from wheelfit.cli.main import commands_with_options
-from wheelfit.cli.options.documentation import fill_page
+from wheelfit.cli.commands import every_command
+from wheelfit.cli.documentation import fill_page
 from wheelfit.cli.options.settings import SETTINGS
 
 FOLDER = Path(__file__).parent
@@ -16,7 +16,7 @@ PAGES = ("commands.md", "configuration.md")
 
 def main() -> int:
     """Write the pages, or check them."""
-    commands = commands_with_options()
+    commands = every_command()
     old = 0
     for name in PAGES:
         path = FOLDER / name

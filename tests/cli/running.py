@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from wheelfit.cli.main import Command, main, make_parser, module_of
+from wheelfit.cli.command import make_parser
+from wheelfit.cli.commands import working_commands
+from wheelfit.cli.main import main
 
 _REPORTING = (
     "build",
@@ -90,8 +91,8 @@ class Runner:
 
 def arguments(command: str, *words: str | Path) -> argparse.Namespace:
     """Parse the words of a command as the program does."""
-    module = cast(Command, importlib.import_module(module_of(command)))
-    return make_parser(command, module).parse_args([str(word) for word in words])
+    parser = make_parser(command, working_commands()[command])
+    return parser.parse_args([str(word) for word in words])
 
 
 def tree(folder: Path) -> dict[str, str]:

@@ -330,10 +330,10 @@ class TestCommand:
 
     def test_list(self, run: Runner) -> None:
         """Every shipped family is listed."""
-        said = run("bridges", "--json").object
+        said = run("bridges", "list", "--json").object
         assert [one["name"] for one in said["families"]] == list(shipped_names())
         validate(said, json.loads((SCHEMAS / "bridges.json").read_text("utf-8")))
-        assert "always" in run("bridges").out
+        assert "always" in run("bridges", "list").out
 
     def test_show(self, run: Runner) -> None:
         """A family is shown with rules and source."""
@@ -346,8 +346,8 @@ class TestCommand:
         ("words", "code", "error", "text"),
         [
             (["show", "cupi"], 1, "user-error", "did you mean cupy"),
-            (["show"], 2, "usage", "names them"),
-            (["list", "cupy"], 2, "usage", "show FAMILY"),
+            (["show"], 2, "usage", "required: FAMILY"),
+            (["list", "cupy"], 2, "usage", "unrecognized arguments: cupy"),
             (["show", "nowhere/x.toml"], 1, "file-problem", "cannot be read"),
         ],
     )

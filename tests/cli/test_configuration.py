@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
 from argparse import Namespace
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from wheelfit.cli.command import make_parser
+from wheelfit.cli.commands import find_command
 from wheelfit.cli.configuration import (
     Configuration,
     complete,
@@ -23,7 +24,6 @@ from wheelfit.cli.configuration import (
     set_aside,
     strays,
 )
-from wheelfit.cli.main import Command, make_parser, module_of
 from wheelfit.cli.options.option import ProjectMay
 from wheelfit.cli.options.settings import SETTINGS
 from wheelfit.core.provider_table import EmulatedPlugin
@@ -114,8 +114,7 @@ class Place:
 
     def parsed(self, command: str, *words: str, **variables: str) -> dict[str, Any]:
         """Parse words as the program does."""
-        module = importlib.import_module(module_of(command))
-        parser = make_parser(command, cast(Command, module))
+        parser = make_parser(command, find_command(command))
         own = set_aside(parser)
         arguments = parser.parse_args(list(words))
         complete(parser, arguments, own, lambda: self.layers(**variables))
@@ -151,8 +150,7 @@ def test_options_add_to_it(place: Place) -> None:
 
 def test_nothing_said(place: Place) -> None:
     """Without settings every argument is what the parser says by itself."""
-    module = cast(Command, importlib.import_module("wheelfit.cli.commands.install"))
-    plain = vars(make_parser("install", module).parse_args(["demo"]))
+    plain = vars(make_parser("install", find_command("install")).parse_args(["demo"]))
     assert place.parsed("install", "demo") == plain
 
 
@@ -294,8 +292,7 @@ def test_the_settings_of_the_current_folder_are_not_read(
 ) -> None:
     """A command that works on no project reads none: an archive decides nothing by lying there."""
     monkeypatch.chdir(place.write(project='prefer = ["p"]').project)
-    module = cast(Command, importlib.import_module("wheelfit.cli.commands.install"))
-    parser = make_parser("install", module)
+    parser = make_parser("install", find_command("install"))
     own = set_aside(parser)
     arguments = parser.parse_args(["demo"])
     complete(parser, arguments, own, lambda: read_layers(arguments, {}, tmp_path / "none"))

@@ -7,13 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.running import Runner
 
-from wheelfit.cli.main import COMMANDS, every_command, main, module_of
+from wheelfit.cli.commands import COMMANDS, find_command, working_commands
+from wheelfit.cli.main import main
 from wheelfit_runtime import __version__
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -31,28 +33,32 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without arguments the commands are listed; each has a module."""
+    """Without arguments the commands are listed; each has a row in the module of its area."""
     assert main([]) == 0
     shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert shown == list(COMMANDS)
-    modules = {path.stem for path in (REPOSITORY / "src/wheelfit/cli/commands").glob("[a-z]*.py")}
-    commands = {*COMMANDS, *every_command()}
-    assert modules == {module_of(name).rpartition(".")[2] for name in commands}
+    areas = {path.stem for path in (REPOSITORY / "src/wheelfit/cli/commands").glob("[a-z]*.py")}
+    assert areas == {area for area, _ in COMMANDS.values()}
+    rows = [
+        name for area in areas for name in import_module(f"wheelfit.cli.commands.{area}").COMMANDS
+    ]
+    assert sorted(rows) == sorted(COMMANDS)
 
 
 def test_a_command_with_subcommands_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     """Without another word each is named with a line; help of one is that of its own parser."""
-    assert main(["index"]) == 0
-    shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
-    assert [f"index {name}" for name in shown] == [
-        name for name in every_command() if name.startswith("index ")
-    ]
+    heads = [pair for name in COMMANDS for pair in find_command(name).heads(name)]
+    assert len(heads) > 5
+    for name, head in heads:
+        assert main(name.split()) == 0
+        shown = re.findall(r"^  ([\w-]+)  +(.+)$", capsys.readouterr().out, re.MULTILINE)
+        assert shown == [(word, one.summary) for word, one in head.subcommands.items()]
     with pytest.raises(SystemExit):
         main(["help", "index", "generate"])
     assert "usage: wheelfit index generate" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", every_command())
+@pytest.mark.parametrize("command", working_commands())
 def test_each_command_has_help(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +78,10 @@ def test_each_command_has_help(
     [
         (["instal"], "there is no command 'instal'", "did you mean 'install'?"),
         (["zzz"], "there is no command 'zzz'", "wheelfit --help lists the commands"),
-        (["index", "generat"], "there is no index generat", "did you mean 'generate'?"),
+        (["index", "generat"], "there is no command 'index generat'", "did you mean 'generate'?"),
+        (["index", "token", "lst"], "no command 'index token lst'", "did you mean 'list'?"),
+        (["help", "cache", "zzz"], "no command 'cache zzz'", "wheelfit cache --help lists"),
+        (["install", "--indx-url", "x"], "arguments: --indx-url", "did you mean '--index-url'?"),
         (["index", "--what"], "no option '--what'", "wheelfit index --help lists the commands"),
         (["--what"], "no option '--what'", "wheelfit --help lists the commands"),
         (["list", "--what"], "unrecognized arguments: --what", "wheelfit list --help"),
@@ -279,12 +288,11 @@ class TestErrors:
     def test_a_fault_of_ours(self) -> None:
         """An error outside the family ends with 70, and says how to report it."""
         program = (
-            "import sys, types\nfrom wheelfit.cli.main import main\n"
-            "command = types.ModuleType('wheelfit.cli.commands.list')\n"
-            "command.configure = lambda parser: None\n"
+            "import sys\nfrom wheelfit.cli.command import Command\n"
+            "from wheelfit.cli.commands.packages import COMMANDS\n"
+            "from wheelfit.cli.main import main\n"
             "def run(*_): raise RuntimeError('https://me:s3cret@host.example is odd')\n"
-            "command.run = run\n"
-            "sys.modules[command.__name__] = command\n"
+            "COMMANDS['list'] = Command('List.', (), run)\n"
             "sys.exit(main(['list', *sys.argv[1:]]))"
         )
         for words in ([], ["--debug"], ["--json"]):

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wheelfit import InstallRequest, operations
-from wheelfit.cli.main import every_command, make_parser, module_of
-from wheelfit.cli.requests import request_of
+from wheelfit.cli.command import Operation, make_parser, request_of
+from wheelfit.cli.commands import working_commands
+from wheelfit.cli.options.table.indexes import SERVER, STORE
+from wheelfit.cli.options.table.installing import PIP_HABITS, UNINSTALL
+from wheelfit.cli.options.table.upkeep import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+COMMANDS = working_commands()
 APART = {"help", "json", "quiet", "verbose", "color", "no_progress", "debug"}
 """Options of the output."""
 OTHERS = {
@@ -40,12 +44,12 @@ OTHERS = {
 
 def requests() -> Iterator[tuple[str, type]]:
     """Yield each command with the request of the operation of its name."""
-    for command in every_command():
+    for command in COMMANDS:
         name = command.replace("-", "_")
         if name in (module.name for module in iter_modules(operations.__path__)):
             module = import_module(f"{operations.__name__}.{name}")
             kind = getattr(module, f"{name.title().replace('_', '')}Request", None)
-            if kind is not None and command != "providers":  # each of its actions has its own
+            if kind is not None:
                 yield command, kind
 
 
@@ -55,7 +59,7 @@ REQUESTS = list(requests())
 @pytest.mark.parametrize(("command", "kind"), REQUESTS, ids=[command for command, _ in REQUESTS])
 def test_defaults(command: str, kind: Any) -> None:
     """A field that is an option has the default of its row."""
-    parser = make_parser(command, import_module(module_of(command)))
+    parser = make_parser(command, COMMANDS[command])
     defaults: dict[str, Any] = {}
     for action in parser._actions:
         defaults.setdefault(action.dest, action.default)
@@ -70,45 +74,67 @@ def test_defaults(command: str, kind: Any) -> None:
 @pytest.mark.parametrize(("command", "kind"), REQUESTS, ids=[command for command, _ in REQUESTS])
 def test_every_option_arrives(command: str, kind: Any) -> None:
     """Each option of a command is a field of its request, or listed as one of others."""
-    parser = make_parser(command, import_module(module_of(command)))
+    parser = make_parser(command, COMMANDS[command])
     options = {action.dest for action in parser._actions} - APART
     assert options - {one.name for one in fields(kind)} == OTHERS.get(command, set())
 
 
 UNREAD = {
-    "index serve": {"STORE", "SERVER"},  # read by their rows
-    "install": {"PIP_HABITS"},
-    "uninstall": {"UNINSTALL"},  # --yes asks nothing
+    "config path": (CONFIG,),  # read where projects are found
+    "config show": (CONFIG,),
+    "index serve": (STORE, SERVER),  # read by their rows
+    "install": (PIP_HABITS,),
+    "uninstall": (UNINSTALL,),  # --yes asks nothing
 }
 """Groups of options of which a command names none."""
 
 
-@pytest.mark.parametrize("command", every_command())
+@pytest.mark.parametrize("command", COMMANDS)
 def test_no_option_is_lost(command: str) -> None:
     """Each option of a command is a field of a request that it makes, or read by itself."""
-    module: Any = import_module(module_of(command))
-    if module_of(command) != getattr(module.run, "__module__", ""):
-        return  # it is another one under a second name
-    source = inspect.getsource(module)
-    taken = set(re.findall(r"arguments\.(\w+)", source))
-    for kind in _kinds(ast.parse(source)):
-        taken |= {one.name for one in fields(kind)}
-    unread = UNREAD.get(command, set())
-    passed = {id(getattr(module, name)) for name in unread}
+    run: Any = COMMANDS[command].run
+    if isinstance(run, Operation):
+        taken = {one.name for one in fields(loaded(run.request))}
+    else:
+        source = inspect.getsource(getattr(run, "func", run))
+        taken = set(re.findall(r"arguments\.(\w+)", source))
+        for kind in _kinds(ast.parse(source)):
+            taken |= {one.name for one in fields(kind)}
     options = {
         option.destination
-        for group in module.OPTIONS
-        if id(group) not in passed
+        for group in COMMANDS[command].options
+        if group not in UNREAD.get(command, ())
         for option in group.options
         if option.is_on_command_line
     }
     assert options <= taken
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_row_names_fits_together(command: str) -> None:
+    """The operation of a row takes its request, and the renderer the report that it returns."""
+    run = COMMANDS[command].run
+    assert run is not None
+    if not isinstance(run, Operation):
+        return
+    operation = inspect.signature(loaded(run.function))
+    show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
+    (request, context), (report, output) = operation.parameters.values(), show.parameters.values()
+    assert (request.annotation, context.annotation) == (run.request.partition(".")[2], "Context")
+    assert (report.annotation, output.annotation) == (operation.return_annotation, "Output")
+    assert show.return_annotation in ("int", "None")
+
+
+def loaded(name: str, package: str = "wheelfit.operations") -> Any:
+    """Return what a row names."""
+    module, _, attribute = name.partition(".")
+    return getattr(import_module(f"{package}.{module}"), attribute)
+
+
 def _kinds(tree: ast.AST) -> Iterator[Any]:
     """Yield the classes of requests that a command makes."""
     homes = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        alias.name: node.module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -116,15 +142,12 @@ def _kinds(tree: ast.AST) -> Iterator[Any]:
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name("request_of"), [ast.Name(name), *_]):
-                home, _, name = homes[name].rpartition(".")
-                yield getattr(import_module(home), name)
-            case ast.Call(ast.Name("request_of"), [ast.Attribute(ast.Name(home), name), *_]):
-                yield getattr(import_module(homes[home]), name)
+                yield getattr(import_module(str(homes[name])), name)
 
 
 def test_arguments_become_a_request() -> None:
     """Lists become tuples, and what a command lacks has its default."""
-    parser = make_parser("install", import_module(module_of("install")))
+    parser = make_parser("install", COMMANDS["install"])
     request = request_of(InstallRequest, parser.parse_args(["spam", "-f", "a", "-f", "b"]))
     assert request.requirements == ("spam",)
     assert request.find_links == ("a", "b")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.checking.findings import Check
-from wheelfit.cli.commands.doctor import EXIT_CODES
+from wheelfit.cli.commands.machines import EXIT_CODES
 from wheelfit.doctor.diagnoses import AREAS, DIAGNOSES, Area
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -1,7 +1,7 @@
 """Dispatch to one command, and turn errors into words and exit codes.
 
-Only the chosen command is imported, and it imports its own needs when it runs: start-up is a
-feature.
+Only the module of the chosen command is imported, and it imports its own needs when it runs:
+start-up is a feature.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
+from wheelfit.cli.commands import COMMANDS, find_command
 from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -23,98 +23,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.cli.options.arguments import OptionParser
-    from wheelfit.cli.options.option import CommandOptions, OptionGroup
+    from wheelfit.cli.command import Command
     from wheelfit.cli.output import Output
-
-COMMANDS: Mapping[str, str] = {
-    "install": "install packages, each in the build that fits",
-    "lock": "write a lock from which every machine takes its own wheels",
-    "sync": "make an environment equal to a lock, each package in the build that fits",
-    "uninstall": "remove packages",
-    "recover": "put an environment right whose change was interrupted",
-    "list": "show what is installed, with variant labels",
-    "explain": "show which wheel would be chosen, and why not the others",
-    "tree": "show what needs what in a lock, for every machine or for one",
-    "bundle": "make a folder from a lock that installs with no network",
-    "export": "write what a machine gets as requirements, SBOM or list of licences",
-    "init": "write the [variant] table of a project, and explain what may stand in it",
-    "build": "build the wheels of a project, as variants and plain, with any build backend",
-    "matrix": "show which wheels a release has, and write that for GitHub Actions and GitLab CI",
-    "wheel": "make variant wheels of wheels that exist, and see what is in them",
-    "abi": "see which versions of a library something works with that was built for it",
-    "check": "find everything that is wrong with wheels, index files and releases",
-    "publish": "check a release as an index would, and publish all of it or nothing",
-    "index": "publish wheels as an index, for every installer",
-    "proxy": "serve an index from which any installer takes the variant that fits",
-    "run": "run a command whose pip, uv or pdm gets the variants that fit",
-    "probe": "show what this machine supports, and how that was found",
-    "host": "list, show, compare and write descriptions of other machines",
-    "providers": "see who says what is supported, and which plugins may be asked",
-    "bridges": "see which distributions can be presented as variants, and by what rule",
-    "check-env": "say which installed variants do not fit this machine any more",
-    "cache": "see what is kept between two runs, and remove some of it",
-    "config": "show which settings are in effect, and who set them",
-    "completion": "print a script that completes commands and options in your shell",
-    "doctor": "find out what is wrong here, and what to do about it",
-    "demo": "see it all work in a throw-away environment",
-}
-"""The commands with one line each; `module_of` says which module implements each."""
-
-
-def module_of(name: str) -> str:
-    """Return which module implements a command.
-
-    :param name: as it is typed; of a subcommand both words.
-    """
-    return f"wheelfit.cli.commands.{name.replace('-', '_').replace(' ', '_')}"
-
-
-def every_command() -> Mapping[str, str]:
-    """Return all commands that do something, with one line each; subcommands by both words."""
-    found: dict[str, str] = {}
-    for name, summary in COMMANDS.items():
-        subcommands = _subcommands(import_module(module_of(name)))
-        if subcommands is None:
-            found[name] = summary
-        else:
-            found |= {f"{name} {word}": line for word, line in subcommands.items()}
-    return found
-
-
-def commands_with_options() -> Mapping[str, CommandOptions]:
-    """Return every command with all its options, and subcommands below theirs."""
-    from wheelfit.cli.options.option import CommandOptions
-    from wheelfit.cli.options.table.output import OUTPUT
-
-    def described(name: str, summary: str) -> CommandOptions:
-        module = import_module(module_of(name))
-        subcommands = _subcommands(module)
-        if subcommands is None:
-            return CommandOptions(summary, (*module.OPTIONS, OUTPUT))
-        below = {word: described(f"{name} {word}", line) for word, line in subcommands.items()}
-        return CommandOptions(summary, subcommands=below)
-
-    return {name: described(name, summary) for name, summary in COMMANDS.items()}
-
-
-def _subcommands(command: object) -> Mapping[str, str] | None:
-    """Return the subcommands of a command with one line each; None if it has none."""
-    return cast("Mapping[str, str] | None", getattr(command, "SUBCOMMANDS", None))
-
-
-class Command(Protocol):
-    """What a module in ``wheelfit.cli.commands`` offers.
-
-    One that has subcommands offers ``SUBCOMMANDS`` instead, with one line for each; their
-    modules are named after both words.
-    """
-
-    OPTIONS: Sequence[OptionGroup]
-    """Its options and positional arguments."""
-
-    def run(self, arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-        """Do the work and return the exit code."""
+    from wheelfit.operations.context import Context
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -183,36 +94,47 @@ def _print(text: str) -> None:
 
 
 def _dispatch(words: list[str]) -> int:
-    name = words[0] if words else "--help"
-    if name in ("-h", "--help", "help"):
-        if len(words) > 1 and words[1] in COMMANDS:
-            return _dispatch([*words[1:], "--help"])
-        _print(_overview())
-        return 0
-    if name in ("-V", "--version"):
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if words[:1] in (["-V"], ["--version"]):
         _print(f"wheelfit {__version__}\n")
         return 0
-    if name not in COMMANDS:
-        raise UsageError(
-            f"there is no command {name!r}" if not name.startswith("-") else f"no option {name!r}",
-            hint=_suggestion(name, COMMANDS),
-        )
-    from wheelfit.cli.configuration import complete, read_layers, set_aside
-
-    _check_working_folder()
-    command = cast(Command, import_module(module_of(name)))
-    subcommands = _subcommands(command)
-    if subcommands is not None:
-        words = words[1:]
-        word = words[0] if words else "--help"
+    names: list[str] = []
+    command = None
+    summaries = {name: summary for name, (_, summary) in COMMANDS.items()}
+    while summaries:
+        word = words[len(names)] if len(words) > len(names) else "--help"
         if word in ("-h", "--help", "help"):
-            _print(_overview_of(name, command, subcommands))
+            _print(_overview(names, command, summaries))
             return 0
-        if word not in subcommands:
-            what = f"no option {word!r}" if word.startswith("-") else f"there is no {name} {word}"
-            raise UsageError(what, hint=_suggestion(word, subcommands, f"wheelfit {name}"))
-        name = f"{name} {word}"
-        command = cast(Command, import_module(module_of(name)))
+        if word not in summaries:
+            raise _unknown(names, word, summaries)
+        if command is None:
+            _check_working_folder()
+        command = find_command(word) if command is None else command.subcommands[word]
+        names.append(word)
+        summaries = {name: below.summary for name, below in command.subcommands.items()}
+    return _run(" ".join(names), cast("Command", command), words[len(names) :])
+
+
+def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> UsageError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1)
+    program = " ".join(["wheelfit", *names])
+    name = " ".join([*names, word])
+    return UsageError(
+        f"no option {word!r}" if word.startswith("-") else f"there is no command {name!r}",
+        hint=f"did you mean {close[0]!r}?" if close else f"{program} --help lists the commands",
+    )
+
+
+def _run(name: str, command: Command, words: list[str]) -> int:
+    """Parse the arguments of a command, and run it."""
+    from wheelfit.cli.command import make_parser
+    from wheelfit.cli.configuration import complete, read_layers, set_aside
+    from wheelfit.operations.context import Context
+
     parser = make_parser(name, command)
     own = set_aside(parser)
     # It is put together anew for every parser that names none, and only help shows it.
@@ -220,11 +142,14 @@ def _dispatch(words: list[str]) -> int:
         parser.usage = parser.prog
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
-    arguments = parse(words[1:])
+    arguments = parse(words)
     complete(parser, arguments, own, lambda: read_layers(arguments, os.environ))
     output = _output(arguments)
+    run = cast("Callable[[Namespace, Output, Context], int]", command.run)
     return _guarded(
-        lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
+        lambda: run(arguments, output, Context(os.environ, output)),
+        lambda: output,
+        debug=arguments.debug,
     )
 
 
@@ -241,19 +166,6 @@ def _check_working_folder() -> None:
         raise FileProblem(
             "the current folder is not there any more", hint="change to another folder"
         ) from None
-
-
-def make_parser(name: str, command: Command) -> OptionParser:
-    """Return the parser of one command.
-
-    :param name: name of the command.
-    :param command: its module.
-    """
-    from wheelfit.cli.options.arguments import OptionParser
-    from wheelfit.cli.options.table.output import OUTPUT
-
-    description = (getattr(command, "__doc__", None) or "").strip()
-    return OptionParser(name, (*command.OPTIONS, OUTPUT), description=description)
 
 
 def _output(arguments: Namespace) -> Output:
@@ -283,49 +195,26 @@ def _lenient_output(words: Sequence[str]) -> Output:
     )
 
 
-def _overview() -> str:
-    return "\n".join(
-        [
-            "Usage: wheelfit COMMAND [OPTIONS]",
-            "",
-            "Install the build that fits the machine.",
-            "",
-            "Commands:",
-            *_table(COMMANDS),
-            "",
-            "wheelfit COMMAND --help shows the options of a command; --version the version.",
+def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[str, str]) -> str:
+    """Return the help of a command with subcommands, or of the whole program."""
+    program = " ".join(["wheelfit", *names])
+    width = max(map(len, summaries))
+    lines = [
+        f"usage: {program} COMMAND [OPTIONS]",
+        "",
+        command.description.strip() if command else "Install the build that fits the machine.",
+        "",
+        "Commands:",
+        *(f"  {name:<{width}}  {summary}" for name, summary in summaries.items()),
+        "",
+        f"{program} COMMAND --help shows the options of a command.",
+    ]
+    if command is None:
+        lines += [
+            "wheelfit --version shows the version.",
             "python -m wheelfit_runtime tells what running programs choose, and what they fetch.",
-            "",
         ]
-    )
-
-
-def _overview_of(name: str, command: object, subcommands: Mapping[str, str]) -> str:
-    return "\n".join(
-        [
-            f"usage: wheelfit {name} COMMAND [OPTIONS]",
-            "",
-            (command.__doc__ or "").strip(),
-            "",
-            "Commands:",
-            *_table(subcommands),
-            "",
-            f"wheelfit {name} COMMAND --help shows the options of a command.",
-            "",
-        ]
-    )
-
-
-def _table(commands: Mapping[str, str]) -> list[str]:
-    width = max(map(len, commands))
-    return [f"  {name:<{width}}  {summary}" for name, summary in commands.items()]
-
-
-def _suggestion(name: str, known: Mapping[str, str], program: str = "wheelfit") -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"{program} --help lists the commands"
+    return "\n".join([*lines, ""])
 
 
 def _in_family(error: BaseException) -> WheelfitError:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
     WHEELS,
@@ -107,7 +108,12 @@ def remove_from_cache(request: RemoveRequest, context: Context) -> Removal:
 
     :raises UserError: a text does not have the form of a name.
     :raises FileProblem: nothing is kept of one of the packages; nothing is removed then.
+    :raises UsageError: neither packages nor ``all`` are given, or both.
     """
+    if bool(request.names) is request.all:
+        raise UsageError(
+            "names or --all, not both" if request.all else "remove needs names, or --all"
+        )
     removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
     inventory = removing.inventory
     if not request.all:

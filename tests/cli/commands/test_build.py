@@ -613,7 +613,7 @@ config-settings = { a = [1], variant-name = "x" }
     def test_another_command(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         """Other commands in that project pass over the table, and the settings show it."""
         monkeypatch.chdir(yard.project(TABLE + "[tool.wheelfit.build]\nflags = true\n"))
-        assert "flags = true" in yard._run("config").out
+        assert "flags = true" in yard._run("config", "show").out
         assert "build" not in yard._run("config", "show", "install").out
 
     def test_of_no_variant(self, yard: Yard) -> None:

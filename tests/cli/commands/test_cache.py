@@ -119,7 +119,7 @@ class TestLooking:
 
     def test_dir(self, run: Runner, ask: Cache, tmp_path: Path) -> None:
         """The folder alone is printed, whether it exists or not."""
-        assert run("cache").out == f"{tmp_path / 'cache'}\n"
+        assert run("cache", "dir").out == f"{tmp_path / 'cache'}\n"
         assert run("cache", "dir", "--cache-dir", tmp_path / "other").out == f"{tmp_path}/other\n"
         assert ask("dir")["folder"] == str(tmp_path / "cache")
         assert not (tmp_path / "cache").exists()

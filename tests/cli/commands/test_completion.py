@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
-from wheelfit.cli.main import COMMANDS, commands_with_options
-from wheelfit.cli.options.completion import completion_script
-from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup
+from wheelfit.cli.command import Command
+from wheelfit.cli.commands import COMMANDS, every_command
+from wheelfit.cli.completion import completion_script
+from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import OneOf
 
 ANSWER = """
@@ -48,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_bash(folder: Path, *lines: list[str]) -> list[str]:
     """Return what bash offers for each line of words, without any other program."""
-    script = completion_script("bash", commands_with_options())
+    script = completion_script("bash", every_command())
     # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
     calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
     done = subprocess.run(
@@ -63,13 +64,11 @@ def in_bash(folder: Path, *lines: list[str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[list[str], CommandOptions]]:
+def each(commands: Mapping[str, Command]) -> Iterator[tuple[list[str], Command]]:
     """Yield every command that has options, with its words."""
-    for name, command in commands.items():
-        for word, below in command.subcommands.items():
-            yield [name, word], below
-        if not command.subcommands:
-            yield [name], command
+    for top, head in commands.items():
+        for name, command in head.leaves(top):
+            yield name.split(), command
 
 
 class TestBash:
@@ -89,7 +88,10 @@ class TestBash:
             (["sync", "--prefix", "wall"], "walls"),
             (["install", "-r", "wall"], "wall paper.toml walls"),
             (["wheel", "show", "wall"], "wall paper.toml walls"),
-            (["config", ""], "show path"),
+            (["config", ""], "show path --help"),
+            (["index", "tok"], "token"),
+            (["index", "token", "r"], "revoke"),
+            (["index", "stage", "open", "--la"], "--lasts"),
             (["cache", "remove", "wall"], ""),
             (["completion", "f"], "fish"),
             (["run", "--", "--no"], ""),
@@ -105,7 +107,7 @@ class TestBash:
         """Every option of every command is offered, and every choice."""
         expected: list[set[str]] = []
         lines: list[list[str]] = []
-        for words, command in each(commands_with_options()):
+        for words, command in each(every_command()):
             shown = [option for option in command.shown() if not option.is_positional]
             lines.append(["wheelfit", *words, "-"])
             expected.append(
@@ -138,6 +140,8 @@ class TestBash:
         ("install -r wa", {"wall paper.toml", "walls/"}),
         ("wheel show wa", {"wall paper.toml", "walls/"}),
         ("config ", {"show", "path"}),
+        ("index token r", {"revoke"}),
+        ("index stage open --la", {"--lasts"}),
         ("install --max-download ", set()),
         ("run -- --no-pl", set()),
     ],
@@ -145,7 +149,7 @@ class TestBash:
 def test_fish(folder: Path, words: str, offered: set[str]) -> None:
     """The script for fish offers the same, with descriptions."""
     script = folder / "wheelfit.fish"
-    script.write_text(completion_script("fish", commands_with_options()))
+    script.write_text(completion_script("fish", every_command()))
     done = subprocess.run(
         [needs("fish"), "--no-config", "-c", f"source {script}; complete -C 'wheelfit {words}'"],
         capture_output=True,
@@ -202,12 +206,14 @@ class Terminal:
         ("wheelfit sync --prefix wa", ["wheelfit sync --prefix walls/"]),
         ("wheelfit install -r wa", [r"wall\ paper.toml", "walls/"]),
         ("wheelfit config ", ["show", "path"]),
+        ("wheelfit index token ", ["create", "list", "revoke"]),
+        ("wheelfit index stage open --la", ["wheelfit index stage open --lasts"]),
     ],
 )
 def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None:
     """The script for zsh offers the same."""
     zsh = needs("zsh")
-    (tmp_path / "_wheelfit").write_text(completion_script("zsh", commands_with_options()))
+    (tmp_path / "_wheelfit").write_text(completion_script("zsh", every_command()))
     (tmp_path / ".zshrc").write_text(
         f"PROMPT='ready> '; fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D\n"
         "LISTMAX=1000\n"
@@ -226,7 +232,7 @@ def test_words_that_shells_could_misread() -> None:
     """Help is quoted: nothing in it is run, and nothing ends a word too early."""
     help_text = 'it\'s 50% [of $HOME], `pwd`: \\ "and" more'
     option = Option("--odd", OneOf("a", "b"), help_text)
-    commands = {"paint": CommandOptions(help_text, (OptionGroup("", (option,)),))}
+    commands = {"paint": Command(help_text, (OptionGroup("", (option,)),))}
     for shell, check in (("bash", ["-n"]), ("zsh", ["-f", "-n"]), ("fish", ["--no-execute"])):
         script = completion_script(shell, commands)
         program = shutil.which(shell)
@@ -245,7 +251,7 @@ def test_words_that_shells_could_misread() -> None:
 def test_the_command(run: Runner) -> None:
     """The script is printed as it is, and nothing else."""
     for shell in ("bash", "zsh", "fish"):
-        script = completion_script(shell, commands_with_options())
+        script = completion_script(shell, every_command())
         assert run("completion", shell).out == script
     assert run("completion", "zsh", "--json").object["script"].startswith("#compdef wheelfit")
     assert "'csh' is none of bash, zsh, fish" in run("completion", "csh", code=2).err

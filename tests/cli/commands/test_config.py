@@ -34,15 +34,15 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_setting(run: Runner, user: Path) -> None:
     """All settings of all commands are shown, as a file would say them."""
     del user
-    shown = tomllib.loads(run("config").out)
-    assert run("config", "show").out == run("config").out
+    shown = tomllib.loads(run("config", "show").out)
+    assert run("config", "show").out == run("config", "show").out
     assert shown["strict"] is True
     assert shown["prefer"] == ["x86_64", "nvidia"]
     assert shown["limit"] == {"labels": 7}
     assert shown["devices"] == "all"
     assert shown["plugin-deadline"] == 10
     unset = set(SETTINGS) - shown.keys()
-    assert all(f"# {key} is not set" in run("config").out for key in unset)
+    assert all(f"# {key} is not set" in run("config", "show").out for key in unset)
 
 
 def test_who_set_it(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,9 +78,11 @@ def test_another_project(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatc
     """``--project`` names the project, by its folder or its file."""
     folder = Path.cwd()
     monkeypatch.chdir(user.parent)
-    assert tomllib.loads(run("config").out)["overrides"] == []
+    assert tomllib.loads(run("config", "show").out)["overrides"] == []
     for path in (folder, folder / "pyproject.toml"):
-        assert tomllib.loads(run("config", "--project", path).out)["overrides"] == ["numpy==2"]
+        assert tomllib.loads(run("config", "show", "--project", path).out)["overrides"] == [
+            "numpy==2"
+        ]
 
 
 def test_as_json(run: Runner, user: Path) -> None:
@@ -117,7 +119,7 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WHEELFIT_STRIKT", "1")
     monkeypatch.setenv("WHEELFIT_XYZZY", "1")
     monkeypatch.setenv("WHEELFIT_DEFAULT_GROUPS", "dev")
-    said = run("config")
+    said = run("config", "show")
     assert "WHEELFIT_STRIKT is no setting; WHEELFIT_STRICT is one" in said.err
     assert "WHEELFIT_XYZZY is no setting\n" in said.err
     assert "WHEELFIT_DEFAULT_GROUPS is no setting; default-groups belongs to a project" in said.err
@@ -126,7 +128,7 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
 def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
     """What cannot be read is the same error as for any command."""
     user.write_text("\nstrikt = true\n")
-    said = run("config", code=1)
+    said = run("config", "show", code=1)
     assert f"where: {user}:2\n" in said.err
     assert "did you mean 'strict'?" in said.err
     assert run("install", "demo", "--no-index", code=1).err == said.err
@@ -136,10 +138,10 @@ def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
     ("words", "hint"),
     [
         (["shwo"], "did you mean 'show'?"),
-        (["zzz"], "actions: show, path"),
+        (["zzz"], "wheelfit config --help lists the commands"),
         (["show", "instal"], "did you mean 'install'?"),
         (["show", "zzz"], "wheelfit --help lists the commands"),
-        (["path", "install"], "wheelfit config path"),
+        (["path", "install"], "wheelfit config path --help"),
     ],
 )
 def test_wrong_usage(run: Runner, words: list[str], hint: str) -> None:
@@ -150,4 +152,4 @@ def test_wrong_usage(run: Runner, words: list[str], hint: str) -> None:
 def test_a_project_that_is_not_there(run: Runner, user: Path) -> None:
     """Whoever names one is told, and does not read the settings of none."""
     del user
-    assert "there is no such project" in run("config", "--project", "none", code=1).err
+    assert "there is no such project" in run("config", "show", "--project", "none", code=1).err

@@ -50,7 +50,7 @@ class TestList:
 
     def test_presets(self, run: Runner) -> None:
         """Each part has a line; the default action is to list."""
-        said = run("host")
+        said = run("host", "list")
         assert "  linux-x86_64" in said.out
         assert "  cuda-M.m-sm90" in said.out
         assert "H100, H200, GH200" in said.out

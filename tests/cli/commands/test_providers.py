@@ -41,7 +41,7 @@ class TestList:
 
     def test_everything(self, run: Runner) -> None:
         """P-18, P-60, P-162: built-in providers, static families, and that nothing is trusted."""
-        said = run("providers")
+        said = run("providers", "list")
         for namespace in (*namespaces(), "blas_lapack", "openmp", "priority", "abi_dependency"):
             assert namespace in said.out
         assert "nvidia-variant-provider" in said.out

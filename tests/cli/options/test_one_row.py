@@ -97,7 +97,9 @@ def test_files_and_variables(copy: Copy) -> None:
     assert f'paint = "blue"  # {user}:1' in shown
     shown = copy.wheelfit("config", "show", "--origin", WHEELFIT_PAINT="blue")
     assert 'paint = "blue"  # WHEELFIT_PAINT' in shown
-    assert "paint: 'green' is none of red, blue" in copy.wheelfit("config", WHEELFIT_PAINT="green")
+    assert "paint: 'green' is none of red, blue" in copy.wheelfit(
+        "config", "show", WHEELFIT_PAINT="green"
+    )
     copy.write("project/pyproject.toml", '[tool.wheelfit]\npaint = "blue"\n')
     assert tomllib.loads(copy.wheelfit("config", "show", "lock"))["paint"] == "blue"
     assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 from argparse import Namespace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from cli.running import arguments
 
+from wheelfit.cli.command import make_parser
+from wheelfit.cli.commands import working_commands
 from wheelfit.cli.configuration import complete, read_layers, set_aside
-from wheelfit.cli.main import Command, every_command, make_parser, module_of
 from wheelfit.cli.options import table
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.settings import SETTINGS, every_group
-from wheelfit.cli.options.table.output import OUTPUT
 from wheelfit.cli.options.values import FLAG, OneOf
 from wheelfit.errors import UsageError
 from wheelfit_runtime.errors import InvalidConfiguration
 
-
-def command_of(name: str) -> Command:
-    """Return the module of a command."""
-    return cast(Command, importlib.import_module(module_of(name)))
+COMMANDS = working_commands()
 
 
 def test_every_area_is_read() -> None:
@@ -36,8 +31,8 @@ def test_every_area_is_read() -> None:
 
 def test_every_group_belongs_to_a_command() -> None:
     """No group is left over."""
-    used = {id(group) for name in every_command() for group in command_of(name).OPTIONS}
-    assert [group for group in every_group() if id(group) not in used and group is not OUTPUT] == []
+    used = {id(group) for command in COMMANDS.values() for group in command.groups}
+    assert [group for group in every_group() if id(group) not in used] == []
 
 
 def test_a_key_has_one_row() -> None:
@@ -50,10 +45,10 @@ def test_a_key_has_one_row() -> None:
                 assert SETTINGS[option.key] == option
 
 
-@pytest.mark.parametrize("name", every_command())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_row_helps(name: str) -> None:
     """Each option has a line of help without a full stop, and names the value that it takes."""
-    for group in (*command_of(name).OPTIONS, OUTPUT):
+    for group in COMMANDS[name].groups:
         for option in group.options:
             if option.is_on_command_line:
                 assert option.help
@@ -65,7 +60,7 @@ def test_every_row_helps(name: str) -> None:
 
 def test_lists_are_not_shared() -> None:
     """What one run adds to a list is not there in the next."""
-    first, second = (make_parser("list", command_of("install")) for _ in range(2))
+    first, second = (make_parser("list", COMMANDS["install"]) for _ in range(2))
     assert first.parse_args(["--prefer", "a", "x"]).prefer == ["a"]
     assert first.parse_args(["x"]).prefer == []
     assert second.parse_args(["x"]).prefer == []
@@ -73,7 +68,7 @@ def test_lists_are_not_shared() -> None:
 
 def parsed(command: str, words: list[str], user: Path) -> Namespace:
     """Parse words as the program does, with a file of the user."""
-    parser = make_parser(command, command_of(command))
+    parser = make_parser(command, COMMANDS[command])
     own = set_aside(parser)
     arguments = parser.parse_args(words)
     variables = {"WHEELFIT_CONFIG_FILE": str(user)}

@@ -1,1 +1,86 @@
-"""One module per command; ``wheelfit.cli.main`` imports only the chosen one."""
+"""Every command: a table of contents, and a module for each area, of which only one is imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.cli.command import Command
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "install": ("packages", "install packages, each in the build that fits"),
+    "lock": ("packages", "write a lock from which every machine takes its own wheels"),
+    "sync": (
+        "packages",
+        "make an environment equal to a lock, each package in the build that fits",
+    ),
+    "uninstall": ("packages", "remove packages"),
+    "recover": ("packages", "put an environment right whose change was interrupted"),
+    "list": ("packages", "show what is installed, with variant labels"),
+    "explain": ("packages", "show which wheel would be chosen, and why not the others"),
+    "tree": ("packages", "show what needs what in a lock, for every machine or for one"),
+    "bundle": ("packages", "make a folder from a lock that installs with no network"),
+    "export": ("packages", "write what a machine gets as requirements, SBOM or list of licences"),
+    "init": (
+        "projects",
+        "write the [variant] table of a project, and explain what may stand in it",
+    ),
+    "build": (
+        "projects",
+        "build the wheels of a project, as variants and plain, with any build backend",
+    ),
+    "matrix": (
+        "projects",
+        "show which wheels a release has, and write that for GitHub Actions and GitLab CI",
+    ),
+    "wheel": ("wheels", "make variant wheels of wheels that exist, and see what is in them"),
+    "abi": (
+        "projects",
+        "see which versions of a library something works with that was built for it",
+    ),
+    "check": ("wheels", "find everything that is wrong with wheels, index files and releases"),
+    "publish": ("indexes", "check a release as an index would, and publish all of it or nothing"),
+    "index": ("indexes", "publish wheels as an index, for every installer"),
+    "proxy": ("indexes", "serve an index from which any installer takes the variant that fits"),
+    "run": ("indexes", "run a command whose pip, uv or pdm gets the variants that fit"),
+    "probe": ("machines", "show what this machine supports, and how that was found"),
+    "host": ("machines", "list, show, compare and write descriptions of other machines"),
+    "providers": ("machines", "see who says what is supported, and which plugins may be asked"),
+    "bridges": (
+        "machines",
+        "see which distributions can be presented as variants, and by what rule",
+    ),
+    "check-env": ("machines", "say which installed variants do not fit this machine any more"),
+    "cache": ("tool", "see what is kept between two runs, and remove some of it"),
+    "config": ("settings", "show which settings are in effect, and who set them"),
+    "completion": ("tool", "print a script that completes commands and options in your shell"),
+    "doctor": ("machines", "find out what is wrong here, and what to do about it"),
+    "demo": ("tool", "see it all work in a throw-away environment"),
+}
+"""The top-level commands in the order of ``--help``: the module of each beside this one, which has
+it in its own ``COMMANDS``, and one line about it."""
+
+
+def find_command(name: str) -> Command:
+    """Return a top-level command.
+
+    :param name: one of ``COMMANDS``.
+    """
+    area, summary = COMMANDS[name]
+    commands: Mapping[str, Command] = import_module(f"{__name__}.{area}").COMMANDS
+    return commands[name]._replace(summary=summary)
+
+
+def every_command() -> Mapping[str, Command]:
+    """Return every top-level command by its name."""
+    return {name: find_command(name) for name in COMMANDS}
+
+
+def working_commands() -> Mapping[str, Command]:
+    """Return every command that does something, by all words of its name."""
+    return {
+        name: command for top, head in every_command().items() for name, command in head.leaves(top)
+    }

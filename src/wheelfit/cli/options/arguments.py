@@ -96,9 +96,18 @@ class OptionParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise the error that the arguments are wrong."""
         hint = f"wheelfit {self._name} --help lists the options"
-        if self._name == "run" and message.startswith("unrecognized"):
-            hint = "options of the command stand after --: wheelfit run -- uv --version"
+        if message.startswith("unrecognized arguments: "):
+            hint = self._meant(message.split()[2]) or hint
         raise UsageError(message, hint=hint)
+
+    def _meant(self, word: str) -> str:
+        """Return which option was likely meant, as a hint; empty if none is like the word."""
+        from difflib import get_close_matches
+
+        if self._name == "run":
+            return "options of the command stand after --: wheelfit run -- uv --version"
+        close = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
+        return f"did you mean {close[0]!r}?" if close and word.startswith("-") else ""
 
 
 def _default(option: Option) -> Any:

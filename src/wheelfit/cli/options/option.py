@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from wheelfit.cli.options.values import Kind
 
@@ -111,22 +111,3 @@ class OptionGroup(NamedTuple):
     def off_command_line(self) -> OptionGroup:
         """Return the group for a command that has its defaults and settings without options."""
         return self._replace(options=tuple(one.off_command_line() for one in self.options))
-
-
-class CommandOptions(NamedTuple):
-    """A command, with all its options."""
-
-    summary: str
-    """One line."""
-    groups: Sequence[OptionGroup] = ()
-    """Its options; empty for a command with subcommands."""
-    subcommands: Mapping[str, CommandOptions] = MappingProxyType({})
-
-    def shown(self) -> Iterator[Option]:
-        """Yield the rows of the command line, once for each name."""
-        names = set()
-        for group in self.groups:
-            for option in group.options:
-                if option.is_on_command_line and option.name not in names:
-                    names.add(option.name)
-                    yield option

@@ -195,16 +195,6 @@ class _Text(Kind):
         return text
 
 
-class Action(Kind):
-    """The first word of a command that can do several things; the command checks it.
-
-    :param words: the actions.
-    """
-
-    def __init__(self, *words: str) -> None:
-        self.choices = words
-
-
 class _Parsed(Kind):
     """A text, or a number, that a function reads.
 

@@ -38,6 +38,9 @@ _LINKS = {
     "copy": "copies",
 }
 
+DAMAGED = 4
+"""The exit code where bytes are not what was promised."""
+
 
 def show_contents(report: CacheContents, output: Output) -> None:
     """Print how much is kept of what."""
@@ -124,8 +127,8 @@ def show_removal(report: Removal, output: Output) -> None:
         output.warn(f"{size_in_words(left)} are left, for the rest is in use")
 
 
-def show_verification(report: Verification, output: Output) -> None:
-    """Print which entries are damaged."""
+def show_verification(report: Verification, output: Output) -> int:
+    """Print which entries are damaged; 4 if any is."""
     output.result_json(report.to_json())
     for row in report.damaged:
         called = f"{row.which.name} {row.which.version}: " if row.which else ""
@@ -133,6 +136,7 @@ def show_verification(report: Verification, output: Output) -> None:
         output.result(f"damaged: {called}{row.entry.path}: {row.reason} ({end})", "bad")
     if not report.damaged:
         output.result(f"{report.entries} entries are sound", "good")
+    return DAMAGED if report.damaged else 0
 
 
 def _called(row: RemovedEntry) -> str:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.recover import RecoverReport
+    from wheelfit.operations.uninstall import UninstallReport
 
 _PLAIN = "plain"
 
@@ -80,3 +82,23 @@ def _show_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
     for entry in planned.keep:
         if output.verbosity > 0:
             output.result(f"kept {entry}")
+
+
+def show_uninstalled(report: UninstallReport, output: Output) -> None:
+    """Print what was removed, and what it breaks."""
+    output.result_json(report.to_json())
+    for note in report.uninstalled.notes:
+        output.note(f"note: {note}")
+    for broken in report.uninstalled.breaks:
+        output.warn(str(broken))
+    verb = "would remove" if report.dry_run else "removed"
+    for package in report.uninstalled.removed:
+        output.result(f"{verb} {package}")
+
+
+def show_recovered(report: RecoverReport, output: Output) -> None:
+    """Print what was undone or finished."""
+    output.result_json(report.to_json())
+    output.result("no change was interrupted" if report.found is None else str(report.found))
+    for note in report.notes:
+        output.note(f"note: {note}")

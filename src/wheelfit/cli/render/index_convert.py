@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.check import show_findings
+from wheelfit.cli.render.check import FAULTS, show_findings
+from wheelfit.cli.render.wheels import LOSSES
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.convert_index import ConvertedIndex
 
 
-def show_converted_index(report: ConvertedIndex, output: Output) -> None:
-    """Print what was read, what was written, and what was lost."""
+def show_converted_index(report: ConvertedIndex, output: Output) -> int:
+    """Print what was read, written and lost; 9 if something was left out, 32 for losses."""
     output.result_json(report.to_json())
     generated = report.generated
     if generated.refused:
@@ -32,3 +33,6 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> None:
         output.result(f"{report.target}/simple/: {what}; {len(generated.written)} written", "good")
     else:
         output.result("nothing is published; --keep-going publishes the rest", "bad")
+    if generated.refused:
+        return FAULTS
+    return LOSSES if report.lost else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.check import show_findings
+from wheelfit.cli.render.check import FAULTS, show_findings
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.generate_index import GeneratedIndex
 
 
-def show_generated_index(report: GeneratedIndex, output: Output) -> None:
-    """Print what was refused, and what was published."""
+def show_generated_index(report: GeneratedIndex, output: Output) -> int:
+    """Print what was refused and what was published; 9 if anything was refused."""
     generated = report.generated
     output.result_json(report.to_json())
     for note in generated.notes:
@@ -22,7 +22,7 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> None:
         show_findings(report.refused, output)
     if not generated.is_published:
         output.result("nothing is published; --keep-going publishes the rest", "bad")
-        return
+        return FAULTS
     there = (
         f"{count_of(generated.files, 'file')} of {count_of(generated.releases, 'release')}, "
         f"{count_of(generated.projects, 'project')}"
@@ -42,3 +42,4 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> None:
             "was so before the last change",
             "dim",
         )
+    return FAULTS if generated.refused else 0

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.index_files import FilesReport
     from wheelfit.operations.index_stages import DroppedStage, OpenedStage, StagesReport
     from wheelfit.operations.index_tokens import CreatedToken, RevokedToken, TokensReport
+    from wheelfit.operations.proxy import ServedProxy
     from wheelfit.operations.serve import ServedIndex
 
 
@@ -83,3 +84,11 @@ def show_revoked_token(report: RevokedToken, output: Output) -> None:
     """Print which token was revoked."""
     output.result_json(report.to_json())
     output.result(f"{report.token} is revoked")
+
+
+def show_served_proxy(report: ServedProxy, output: Output) -> None:
+    """Print the URL of a proxy."""
+    output.result_json(report.to_json())
+    output.result(report.index_url)
+    output.flush()
+    output.say(f"for another machine: {report.base}/for/PRESET/simple/", "dim")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 FAILURES = 9
 """The exit code when some wheels could not be written, and the others were."""
+LOSSES = 32
+"""The exit code when something was lost, with consent (F-56)."""
 
 
 def show_rewrite(report: RewriteReport, output: Output) -> int:
@@ -31,4 +33,6 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
         output.say(f"{left} could not be done; the others are there", "bad")
     if report.dry_run:
         output.say("nothing was written: this was a dry run", "dim")
-    return FAILURES if report.failed else 0
+    if report.failed:
+        return FAILURES
+    return LOSSES if report.lost else 0

@@ -12,7 +12,6 @@ from wheelfit.cli.options.values import (
     FLAG,
     FOLDER,
     TEXT,
-    Action,
 )
 
 PROBE = OptionGroup(
@@ -38,30 +37,27 @@ PROBE = OptionGroup(
     ),
 )
 
-HOST = OptionGroup(
+LISTED_HOSTS = OptionGroup(
+    "", (Option("WORD", ANY_TEXT, "a word to look for", number="*", stored_as="names"),)
+)
+
+_HOST = Option("HOST", ANY_FILE, "a host file, a preset, or this")
+
+HOST = OptionGroup("", (_HOST,))
+
+COMPARED_HOSTS = OptionGroup(
     "",
     (
-        Option(
-            "ACTION",
-            Action("list", "show", "diff", "new"),
-            "list, show, diff or new",
-            default="list",
-            number="?",
-        ),
-        Option(
-            "HOST",
-            ANY_FILE,
-            "a host file, a preset, or this; for list words to look for",
-            number="*",
-            stored_as="names",
-        ),
-        Option("--exit-code", FLAG, "for diff: end with 30 if the machines differ"),
+        _HOST,
+        Option("OTHER", ANY_FILE, "the one to compare it with"),
+        Option("--exit-code", FLAG, "end with 30 if the machines differ"),
     ),
 )
 
 NEW_HOST = OptionGroup(
-    "new",
+    "",
     (
+        Option("PART", ANY_FILE, "presets, or one host file", number="*", stored_as="names"),
         Option(
             "--output", FILE, "write the host file here; -: print it", short="-o", metavar="FILE"
         ),
@@ -90,35 +86,39 @@ NEW_HOST = OptionGroup(
     ),
 )
 
-PROVIDERS = OptionGroup(
+LISTED_PROVIDERS = OptionGroup(
     "",
     (
-        Option(
-            "ACTION",
-            Action("list", "show", "trust", "untrust", "enable", "disable"),
-            "list, show, trust, untrust, enable or disable",
-            default="list",
-            number="?",
-        ),
-        Option(
-            "NAME",
-            ANY_TEXT,
-            "a namespace or a package; for trust a requirement, as 'acme-provider>=1,<2'",
-            number="*",
-            stored_as="names",
-        ),
-        Option(
-            "--python",
-            FILE,
-            "the interpreter that will run the plugin; for list: whose packages are looked at",
-            metavar="PYTHON",
-        ),
+        Option("--python", FILE, "the interpreter whose packages are looked at", metavar="PYTHON"),
+        *CACHE_FOLDER,
+    ),
+)
+
+PROVIDER = OptionGroup("", (Option("NAME", ANY_TEXT, "a namespace or a package"),))
+
+NAMESPACES = OptionGroup(
+    "", (Option("NAMESPACE", ANY_TEXT, "a namespace", number="+", stored_as="names"),)
+)
+
+UNTRUSTED = OptionGroup(
+    "",
+    (
+        Option("PACKAGE", ANY_TEXT, "the package of a plugin", number="+", stored_as="names"),
+        *CACHE_FOLDER,
     ),
 )
 
 TRUST = OptionGroup(
-    "trust",
+    "",
     (
+        Option(
+            "REQUIREMENT",
+            ANY_TEXT,
+            "a plugin, as 'acme-provider>=1,<2'",
+            number="+",
+            stored_as="names",
+        ),
+        Option("--python", FILE, "the interpreter that will run the plugin", metavar="PYTHON"),
         Option("--namespace", ANY_TEXT, "trust it for this namespace only", metavar="NAMESPACE"),
         Option(
             "--plugin-api", ANY_TEXT, "trust it at this endpoint only", metavar="MODULE:ATTRIBUTE"
@@ -138,9 +138,5 @@ TRUST = OptionGroup(
 )
 
 BRIDGES = OptionGroup(
-    "",
-    (
-        Option("ACTION", Action("list", "show"), "list or show", default="list", number="?"),
-        Option("FAMILY", ANY_FILE, "a name, or a FAMILY.toml", number="*", stored_as="names"),
-    ),
+    "", (Option("FAMILY", ANY_FILE, "a name, or a FAMILY.toml", number="+", stored_as="names"),)
 )

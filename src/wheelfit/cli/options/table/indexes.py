@@ -16,7 +16,6 @@ from wheelfit.cli.options.values import (
     PATIENCE,
     TEXT,
     TEXTS,
-    Action,
     OneOf,
 )
 
@@ -311,11 +310,11 @@ SERVER = OptionGroup(
     ),
 )
 
-TOKEN = OptionGroup(
+TOKEN = OptionGroup("", (Option("ID", ANY_TEXT, "what `list` calls it", stored_as="token"),))
+
+NEW_TOKEN = OptionGroup(
     "",
     (
-        Option("ACTION", Action("create", "list", "revoke"), "create, list or revoke"),
-        Option("ID", ANY_TEXT, "what `list` calls it", number="?", stored_as="token"),
         Option("--project", TEXTS, "good for this project only", metavar="NAME"),
         Option(
             "--scope",
@@ -336,11 +335,11 @@ TOKEN = OptionGroup(
     ),
 )
 
-STAGE = OptionGroup(
+STAGE = OptionGroup("", (Option("STAGE", ANY_TEXT, "what `open` called it"),))
+
+NEW_STAGE = OptionGroup(
     "",
     (
-        Option("ACTION", Action("open", "list", "publish", "drop"), "open, list, publish or drop"),
-        Option("STAGE", ANY_TEXT, "what `open` called it", number="?"),
         Option(
             "--lasts",
             TEXT,

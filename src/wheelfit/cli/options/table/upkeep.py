@@ -10,35 +10,34 @@ from wheelfit.cli.options.values import (
     FILE,
     FLAG,
     FOLDER,
-    Action,
     OneOf,
 )
 
 CACHE = OptionGroup(
     "",
-    (
-        Option(
-            "ACTION",
-            Action("dir", "info", "list", "remove", "prune", "verify"),
-            "dir, info, list, remove, prune, verify",
-            default="dir",
-            number="?",
-        ),
-        Option(
-            "NAME",
-            ANY_TEXT,
-            "a package; for remove also NAME==VERSION",
-            number="*",
-            stored_as="names",
-        ),
-        Option("--cache-dir", FOLDER, "this folder instead of the usual one", metavar="DIR"),
-    ),
+    (Option("--cache-dir", FOLDER, "this folder instead of the usual one", metavar="DIR"),),
+)
+
+_DRY_RUN = Option("--dry-run", FLAG, "only say what would be removed")
+
+LISTED_WHEELS = OptionGroup(
+    "", (Option("NAME", ANY_TEXT, "a package (default: all)", number="*", stored_as="names"),)
 )
 
 REMOVED = OptionGroup(
-    "remove and prune",
+    "",
     (
+        Option(
+            "NAME", ANY_TEXT, "a package, or NAME==VERSION of it", number="*", stored_as="names"
+        ),
         Option("--all", FLAG, "everything"),
+        _DRY_RUN,
+    ),
+)
+
+PRUNED = OptionGroup(
+    "",
+    (
         Option(
             "--max-size",
             BYTES_OR_LETTER,
@@ -51,25 +50,27 @@ REMOVED = OptionGroup(
             "what was not used for this long, as 30d, 12h or 2w",
             metavar="TIME",
         ),
-        Option("--dry-run", FLAG, "only say what would be removed"),
+        _DRY_RUN,
     ),
 )
 
-VERIFIED = OptionGroup("verify", (Option("--keep-damaged", FLAG, "only say what is damaged"),))
+VERIFIED = OptionGroup("", (Option("--keep-damaged", FLAG, "only say what is damaged"),))
 
-CONFIG = OptionGroup(
+SETTINGS_SHOWN = OptionGroup(
     "",
     (
-        Option("ACTION", Action("show", "path"), "show or path", default="show", number="?"),
         Option(
             "COMMAND",
             ANY_TEXT,
             "show what concerns this command, and what it falls back on",
-            number="?",
+            number="*",
         ),
         Option("--origin", FLAG, "say of each setting who set it, with the line"),
-        Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),
     ),
+)
+
+CONFIG = OptionGroup(
+    "", (Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),)
 )
 
 COMPLETION = OptionGroup("", (Option("SHELL", OneOf("bash", "zsh", "fish"), "bash, zsh or fish"),))

@@ -1,20 +1,11 @@
-"""Show which settings are in effect, and who set them.
-
-ACTION is one of
-
-  show [COMMAND]  every setting, or those that concern one command (the default)
-  path            the files that are looked at, those that count most first
-
-Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
-shown can be written into a file.
-"""
+"""The command that shows which settings are in effect, and who set them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.options.table.upkeep import CONFIG
-from wheelfit.cli.typed import check_action
+from wheelfit.cli.command import Command, make_parser
+from wheelfit.cli.options.table.upkeep import CONFIG, SETTINGS_SHOWN
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,29 +13,24 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.configuration import Configuration, Effective
     from wheelfit.cli.output import Output, Style
+    from wheelfit.operations.context import Context
 
 
-OPTIONS = (CONFIG,)
-
-
-def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Do what ACTION says."""
-    actions = {"show": _show, "path": _paths}
-    check_action(arguments.action, tuple(actions))
-    return actions[arguments.action](arguments, output, environ)
-
-
-def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+def _show(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show settings, with whoever set them if it is asked for."""
     from wheelfit.cli.configuration import read_layers, strays
     from wheelfit.cli.options.settings import SETTINGS
 
-    defaults, works_on_project = _defaults(arguments.command)
-    configuration = read_layers(_worked_on(arguments, works_on_project=works_on_project), environ)
+    command = " ".join(arguments.command) or None
+    defaults, works_on_project = _defaults(command)
+    configuration = read_layers(
+        _worked_on(arguments, works_on_project=works_on_project), context.environ
+    )
     effective = {key: configuration.of(key) for key in sorted(defaults)}
     output.result_json(
         {
             "version": 1,
-            "command": arguments.command,
+            "command": command,
             "files": _files(configuration),
             "settings": {
                 key: {
@@ -63,10 +49,10 @@ def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
         }
     )
     if not effective:
-        output.result(f"no setting concerns {arguments.command}")
+        output.result(f"no setting concerns {command}")
     for key, found in effective.items():
         _tell(key, found, defaults[key], output, origin=arguments.origin)
-    for name in strays(environ):
+    for name in strays(context.environ):
         output.warn(f"{name} is no setting{_meant(name)}")
     return 0
 
@@ -85,38 +71,34 @@ def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
     return Namespace(project=arguments.project, requirements=[], requirement=[])
 
 
-def _defaults(command: str | None) -> tuple[Mapping[str, Any], bool]:
+def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
     """Return what holds of each setting if nobody says anything, and whether projects count.
 
-    :param command: the command that is asked about; None: all of them.
+    :param name: the command that is asked about, or the first words of several; None: all.
     """
     from difflib import get_close_matches
-    from importlib import import_module
-    from typing import cast
 
-    from wheelfit.cli.main import Command, every_command, make_parser, module_of
+    from wheelfit.cli.commands import working_commands
     from wheelfit.errors import UsageError
 
-    commands = every_command()
-    if command is not None and command not in commands:
-        close = get_close_matches(command, commands, n=1)
+    commands = working_commands()
+    asked = [one for one in commands if name is None or f"{one} ".startswith(f"{name} ")]
+    if not asked:
+        close = get_close_matches(str(name), commands, n=1)
         raise UsageError(
-            f"there is no command {command!r}",
+            f"there is no command {name!r}",
             hint=f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands",
         )
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     works_on_project = False
-    for name in commands if command is None else [command]:
-        module = cast(Command, import_module(module_of(name)))
-        parser = make_parser(name, module)
+    for one in asked:
+        parser = make_parser(one, commands[one])
         works_on_project |= any(
-            option.is_on_command_line and option.destination in ("project", "lock")
-            for group in module.OPTIONS
-            for option in group.options
+            option.destination in ("project", "lock") for option in commands[one].shown()
         )
         for key, option in parser.settings.items():
-            found.setdefault(key, parser.get_default(option.destination))
-    return found, works_on_project
+            defaults.setdefault(key, parser.get_default(option.destination))
+    return defaults, works_on_project
 
 
 def _value(key: str, found: Effective, default: Any) -> object:
@@ -163,18 +145,16 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else f"{value:g}"
 
 
-def _paths(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+def _path(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show the files that set something, those that count most first."""
     from wheelfit.cli.configuration import read_layers
-    from wheelfit.errors import UsageError
 
-    if arguments.command is not None:
-        raise UsageError("path takes no command", hint="wheelfit config path")
-    files = _files(read_layers(_worked_on(arguments, works_on_project=True), environ))
+    files = _files(read_layers(_worked_on(arguments, works_on_project=True), context.environ))
     output.result_json({"version": 1, "files": files})
-    for one in files:
-        missing = "" if one["exists"] else "  (not there)"
+    for file in files:
+        missing = "" if file["exists"] else "  (not there)"
         output.result(
-            f"{one['layer']:<8} {one['path']}{missing}", "plain" if one["exists"] else "dim"
+            f"{file['layer']:<8} {file['path']}{missing}", "plain" if file["exists"] else "dim"
         )
     return 0
 
@@ -202,3 +182,29 @@ def _meant(variable: str) -> str:
     if not close:
         return ""
     return f"; {PREFIX}{close[0].upper().replace('-', '_')} is one"
+
+
+COMMANDS = {
+    "config": Command(
+        "Show which settings are in effect, and who set them.",
+        subcommands={
+            "show": Command(
+                """\
+Show every setting, or those that concern one command, and who set them.
+
+Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
+shown can be written into a file.
+""",
+                (SETTINGS_SHOWN, CONFIG),
+                _show,
+                summary="show every setting, or those that concern one command",
+            ),
+            "path": Command(
+                "Show the files that are looked at, those that count most first.",
+                (CONFIG,),
+                _path,
+                summary="show the files that are looked at",
+            ),
+        },
+    ),
+}

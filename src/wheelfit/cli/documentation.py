@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.cli.options.option import CommandOptions, Option, OptionGroup
+    from wheelfit.cli.command import Command
+    from wheelfit.cli.options.option import Option, OptionGroup
 
 _FILLED = re.compile(
     r"(<!-- (options of wheelfit|group|settings) ?(.*?) -->\n).*?(<!-- end -->)", re.DOTALL
 )
 
 
-def fill_page(
-    page: str, commands: Mapping[str, CommandOptions], settings: Mapping[str, Option]
-) -> str:
+def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str, Option]) -> str:
     """Return a page with its tables made anew.
 
     :param page: the page.
@@ -52,19 +51,16 @@ def fill_page(
     return _FILLED.sub(filled, page)
 
 
-def _each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[str, CommandOptions]]:
+def _each(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
     for name, command in commands.items():
-        if command.subcommands:
-            yield from ((f"{name} {word}", one) for word, one in command.subcommands.items())
-        else:
-            yield name, command
+        yield from command.leaves(name)
 
 
 def _is_named(option: Option) -> bool:
     return option.is_on_command_line and not option.is_positional
 
 
-def _command_tables(command: CommandOptions, on_page: Mapping[str, OptionGroup]) -> Iterator[str]:
+def _command_tables(command: Command, on_page: Mapping[str, OptionGroup]) -> Iterator[str]:
     """Yield the tables of the options of a command, and links to those of groups on the page."""
     own: dict[str, list[Option]] = {"": []}
     links = []

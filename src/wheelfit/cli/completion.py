@@ -14,10 +14,11 @@ from wheelfit.cli.options.values import Flag
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.cli.options.option import CommandOptions, Option
+    from wheelfit.cli.command import Command
+    from wheelfit.cli.options.option import Option
 
 
-def completion_script(shell: str, commands: Mapping[str, CommandOptions]) -> str:
+def completion_script(shell: str, commands: Mapping[str, Command]) -> str:
     """Return the script of a shell.
 
     :param shell: ``bash``, ``zsh`` or ``fish``.
@@ -27,13 +28,21 @@ def completion_script(shell: str, commands: Mapping[str, CommandOptions]) -> str
     return "\n".join(write(commands)) + "\n"
 
 
-def _each(commands: Mapping[str, CommandOptions]) -> Iterator[tuple[str, CommandOptions]]:
-    """Yield every command that has options; of a subcommand both words."""
+def _each(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
+    """Yield every command that has options, with all words of its name."""
     for name, command in commands.items():
-        if not command.subcommands:
-            yield name, command
-        for word, subcommand in command.subcommands.items():
-            yield f"{name} {word}", subcommand
+        yield from command.leaves(name)
+
+
+def _heads(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
+    """Return the commands with subcommands, with all words of their names, level by level."""
+    levels: list[list[tuple[str, Command]]] = []
+    for top, command in commands.items():
+        for name, head in command.heads(top):
+            depth = name.count(" ")
+            levels += [[]] if len(levels) == depth else []
+            levels[depth].append((name, head))
+    return levels
 
 
 def _names(option: Option) -> list[str]:
@@ -70,19 +79,21 @@ _BASH_END = """\
 complete -F _wheelfit wheelfit"""
 
 
-def _bash(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
+def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield _BASH_START
     yield "    if ((COMP_CWORD == 1)); then"
     yield f'        _wheelfit_words "{" ".join([*commands, "--help", "--version"])}"; return'
     yield "    fi"
-    yield "    case $command in"
-    for name, command in commands.items():
-        if command.subcommands:
+    for place, heads in enumerate(_heads(commands), 2):
+        yield "    case $command in"
+        for name, command in heads:
             words = " ".join([*command.subcommands, "--help"])
-            yield f"    {name})"
-            yield f'        if ((COMP_CWORD == 2)); then _wheelfit_words "{words}"; return; fi'
-            yield '        command="$command ${COMP_WORDS[2]}" first=3 ;;'
-    yield "    esac"
+            yield f'    "{name}")'
+            yield f"        if ((COMP_CWORD == {place})); then"
+            yield f'            _wheelfit_words "{words}"; return'
+            yield "        fi"
+            yield f'        command="$command ${{COMP_WORDS[{place}]}}" first={place + 1} ;;'
+        yield "    esac"
     yield "    for ((place = first; place < COMP_CWORD; place++)); do"
     yield "        if [[ ${COMP_WORDS[place]} == -- ]]; then _wheelfit_paths -f; return; fi"
     yield "    done"
@@ -116,10 +127,7 @@ def _bash(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
         if not places:
             continue
         yield f'    "{name}")'
-        if places[0].kind.choices:  # an action, or a word like one, is the first word
-            yield f"        if ((COMP_CWORD == first)); then {_bash_value(places[0])}; return; fi"
-            places = places[1:]
-        yield f"        {_bash_value(places[0]) if places else ':'} ;;"
+        yield f"        {_bash_value(places[0])} ;;"
     yield "    esac"
     yield _BASH_END
 
@@ -136,7 +144,7 @@ def _bash_value(option: Option) -> str:
 # --- zsh ----------------------------------------------------------------------------------------
 
 
-def _zsh(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
+def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "#compdef wheelfit"
     yield '# Completion of wheelfit for zsh; written by "wheelfit completion zsh".'
     yield "_wheelfit() {"
@@ -148,17 +156,17 @@ def _zsh(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
     yield "        _describe -t commands 'command' names; return"
     yield "    fi"
     yield "    command=$words[2]"
-    yield "    case $command in"
-    for name, command in commands.items():
-        if command.subcommands:
-            yield f"    {name})"
+    for heads in _heads(commands):
+        yield "    case $command in"
+        for name, command in heads:
+            yield f"    {_quoted(name)})"
             yield "        if (( CURRENT == 3 )); then"
             yield f"            names=({_zsh_names(command.subcommands)})"
             yield "            _describe -t commands 'command' names; return"
             yield "        fi"
             yield '        command="$command $words[3]"'
             yield "        shift words; (( CURRENT-- )) ;;"
-    yield "    esac"
+        yield "    esac"
     yield "    shift words; (( CURRENT-- ))"
     yield "    case $command in"
     for name, command in _each(commands):
@@ -179,7 +187,7 @@ def _zsh(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
     yield "fi"
 
 
-def _zsh_names(commands: Mapping[str, CommandOptions]) -> str:
+def _zsh_names(commands: Mapping[str, Command]) -> str:
     return " ".join(
         _quoted(f"{name}:{command.summary.replace(':', chr(92) + ':')}")
         for name, command in commands.items()
@@ -215,23 +223,26 @@ def _quoted(text: str) -> str:
 # --- fish ---------------------------------------------------------------------------------------
 
 
-def _fish(commands: Mapping[str, CommandOptions]) -> Iterator[str]:
-    groups = [name for name, command in commands.items() if command.subcommands]
+def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
     yield '# Completion of wheelfit for fish; written by "wheelfit completion fish".'
     yield "function __wheelfit_at"
     yield "    set -l words (commandline -opc)"
     yield "    contains -- '--' $words; and return 1"
     yield "    set -l command $words[2]"
-    yield f'    if contains -- "$command" {" ".join(groups)}'
-    yield '        set command "$command/$words[3]"'
-    yield "    end"
+    for index, heads in enumerate(_heads(commands), 3):
+        groups = " ".join(name.replace(" ", "/") for name, _ in heads)
+        yield f'    if contains -- "$command" {groups}'
+        yield f'        set command "$command/$words[{index}]"'
+        yield "    end"
     yield '    contains -- "$command" $argv'
     yield "end"
     yield "complete -c wheelfit -n 'not contains -- -- (commandline -opc)' -f"
     for name, command in commands.items():
         yield _fish_row("", f"-f -a {name}", command.summary)
-        for word, subcommand in command.subcommands.items():
-            yield _fish_row(f"{name}/", f"-f -a {word}", subcommand.summary)
+        for head, parent in command.heads(name):
+            for word, subcommand in parent.subcommands.items():
+                where = f"{head.replace(' ', '/')}/"
+                yield _fish_row(where, f"-f -a {word}", subcommand.summary)
     rows: dict[Option, list[str]] = {}
     for name, command in _each(commands):
         for option in command.shown():

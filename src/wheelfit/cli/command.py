@@ -1,0 +1,124 @@
+"""Commands as values: the options of each, and what it runs.
+
+`wheelfit.cli.commands` has the table of all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from wheelfit.cli.options.table.output import OUTPUT
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterator, Mapping
+
+    from wheelfit.cli.options.arguments import OptionParser
+    from wheelfit.cli.options.option import Option, OptionGroup
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+
+_Request = TypeVar("_Request")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What most commands run: an operation, whose request the arguments are."""
+
+    function: str
+    """The operation, as ``install.install``, below ``wheelfit.operations``."""
+    request: str
+    """The class of its request, as ``install.InstallRequest``, below the same."""
+    show: str
+    """The function that prints its report, as ``changes.show_change``, below
+    ``wheelfit.cli.render``; it returns the exit code, or None for 0."""
+
+    def __call__(self, arguments: Namespace, output: Output, context: Context) -> int:
+        """Call the operation, show its report, and return the exit code."""
+        operation = _loaded("wheelfit.operations", self.function)
+        request = request_of(_loaded("wheelfit.operations", self.request), arguments)
+        show = _loaded("wheelfit.cli.render", self.show)
+        return show(operation(request, context), output) or 0
+
+
+def _loaded(package: str, name: str) -> Any:
+    module, _, attribute = name.partition(".")
+    return getattr(import_module(f"{package}.{module}"), attribute)
+
+
+class Command(NamedTuple):
+    """A command, or the head of several subcommands."""
+
+    description: str
+    """The text of ``--help`` above the options."""
+    options: tuple[OptionGroup, ...] = ()
+    """Its options and positional arguments."""
+    run: Callable[[Namespace, Output, Context], int] | None = None
+    """Does the work and returns the exit code; None for the head of subcommands."""
+    subcommands: Mapping[str, Command] = MappingProxyType({})
+    summary: str = ""
+    """One line, for lists of commands; that of a top-level command stands in ``COMMANDS``."""
+
+    @property
+    def groups(self) -> tuple[OptionGroup, ...]:
+        """All its options, those of the output among them."""
+        return (*self.options, OUTPUT)
+
+    def leaves(self, name: str) -> Iterator[tuple[str, Command]]:
+        """Yield the commands that do something, with all words of their names.
+
+        :param name: its own name, with the words before it.
+        """
+        if not self.subcommands:
+            yield name, self
+        for word, command in self.subcommands.items():
+            yield from command.leaves(f"{name} {word}")
+
+    def heads(self, name: str) -> Iterator[tuple[str, Command]]:
+        """Yield the commands that have subcommands, with all words of their names.
+
+        :param name: its own name, with the words before it.
+        """
+        if self.subcommands:
+            yield name, self
+        for word, command in self.subcommands.items():
+            yield from command.heads(f"{name} {word}")
+
+    def shown(self) -> Iterator[Option]:
+        """Yield the rows of the command line, once for each name."""
+        names = set()
+        for group in self.groups:
+            for option in group.options:
+                if option.is_on_command_line and option.name not in names:
+                    names.add(option.name)
+                    yield option
+
+
+def make_parser(name: str, command: Command) -> OptionParser:
+    """Return the parser of one command.
+
+    :param name: all words of its name.
+    """
+    from wheelfit.cli.options.arguments import OptionParser
+
+    return OptionParser(name, command.groups, description=command.description.strip())
+
+
+def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Request:
+    """Return a request whose fields have the values of the arguments of the same name.
+
+    :param kind: the class of the request, a dataclass.
+    :param arguments: parsed and completed with the settings; what they lack has its default.
+    :param more: values of further fields.
+    """
+    given = vars(arguments)
+    values = {one.name: _frozen(given[one.name]) for one in fields(kind) if one.name in given}  # type: ignore[arg-type]
+    values = {name: value for name, value in values.items() if value is not None}
+    return kind(**values | more)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

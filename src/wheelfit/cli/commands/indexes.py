@@ -1,0 +1,334 @@
+"""Commands that publish wheels, and serve them to installers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.checking import REPORTING
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.indexes import (
+    CHECK_INDEX,
+    CONVERT_INDEX,
+    DELETE,
+    FILES_OF_INDEX,
+    GENERATE,
+    NEW_STAGE,
+    NEW_TOKEN,
+    PLACE,
+    PUBLISH,
+    SERVE,
+    SERVER,
+    STAGE,
+    STORE,
+    TOKEN,
+    UPLOAD_CHECKS,
+    UPLOAD_NETWORK,
+    YANK,
+)
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.proxying import PROXIED, PROXY, RUN
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+
+
+def _publish(arguments: Namespace, output: Output, context: Context) -> int:
+    """Check and publish; 9 for faults, 10 if something was left unchecked."""
+    from wheelfit.cli.render.publish import publish_exit_code, show_publish
+    from wheelfit.operations.publish import PublishRequest, publish
+
+    report = publish(request_of(PublishRequest, arguments), context)
+    show_publish(report, output)
+    return publish_exit_code(report, strict=arguments.strict)
+
+
+def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
+    """Check an index; 9 for faults, 10 if something was left unchecked."""
+    from wheelfit.cli.render.check import check_forms, exit_code, show_check
+    from wheelfit.operations.check_index import CheckIndexRequest, check_index
+
+    check_forms(sarif=arguments.sarif, output=output)
+    report = check_index(request_of(CheckIndexRequest, arguments), context)
+    show_check(report, output, sarif=arguments.sarif, file=arguments.output)
+    return exit_code(report.found, strict=arguments.strict)
+
+
+def _serve(arguments: Namespace, output: Output, context: Context) -> int:
+    """Serve until asked to end."""
+    import sys
+
+    from wheelfit.cli.render.live_index import show_served_index
+    from wheelfit.operations.serve import ServeRequest, serve
+
+    given: dict[str, str | None] = {"folder": arguments.folder}
+    for option in (*STORE.options, *SERVER.options):
+        value = getattr(arguments, option.destination)
+        given[option.key] = " ".join(value) if isinstance(value, list) else value
+    serve(
+        ServeRequest(options=given, settings=arguments.settings),
+        context,
+        started=lambda index: show_served_index(index, output),
+        log_to=sys.stderr,
+    )
+    return 0
+
+
+def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
+    """Serve until interrupted."""
+    from wheelfit.cli.render.live_index import show_served_proxy
+    from wheelfit.operations.proxy import ProxyRequest, proxy
+
+    request = request_of(ProxyRequest, arguments)
+    proxy(request, context, started=lambda served: show_served_proxy(served, output))
+    output.say("stopped", "dim")
+    return 0
+
+
+def _run(arguments: Namespace, output: Output, context: Context) -> int:
+    """Run the command; its exit code is that of this one."""
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.run import RunRequest, run
+
+    if arguments.command and output.json:
+        raise UsageError("--json cannot be used here: what is printed is the command's")
+    return run(request_of(RunRequest, arguments), context)
+
+
+COMMANDS = {
+    "publish": Command(
+        """\
+Check a release as an index would, and publish it: all of it or nothing.
+
+PATH is a wheel, a source distribution, or a folder of them. --to names where they go: the URL of an
+index (of one of wheelfit's own, or any that twine uploads to), a name of .pypirc, or for a static
+index its folder or the URL of its object store.
+
+An index of wheelfit's own, and a static one, show all files in one moment. Elsewhere wheels for
+everybody go first, then variants, and the -variants.json last. After an interruption the same
+command goes on where it stopped. Exit code 9 says that something is wrong with the files, and
+nothing was sent, or that the index does not list what it was sent.
+""",
+        (PUBLISH, UPLOAD_CHECKS, UPLOAD_NETWORK),
+        _publish,
+    ),
+    "index": Command(
+        "Publish wheels as an index.",
+        subcommands={
+            "generate": Command(
+                """\
+Make a static index of a folder of wheels, which any web server or object store can offer.
+
+All wheels and source distributions in DIR and the folders in it are listed, in HTML and JSON, with
+hashes, sizes, upload times and the metadata of each wheel; for each release with variants its
+-variants.json is combined from the wheels. Without --to the pages go into DIR/simple and the
+files stay where they are.
+
+FILE.yanked beside a file, or NAME-VERSION.yanked, yanks it for the reason that is written in it;
+FILE.provenance is passed on. What no index would take is refused with all reasons, and nothing is
+published then unless --keep-going is given.
+""",
+                (GENERATE,),
+                Operation(
+                    "generate_index.generate_index",
+                    "generate_index.GenerateIndexRequest",
+                    "index_generate.show_generated_index",
+                ),
+                summary="make a static index of a folder of wheels, there or on an object store",
+            ),
+            "check": Command(
+                """\
+Find what is wrong with everything that an index has.
+
+All releases of all projects are looked at as `wheelfit check` looks at one: documents, wheels by a
+few ranges of bytes, hashes, metadata. Besides, INDEX is asked which variants nobody can ever take,
+which are always below another one, and which versions that wheels pin are not to be had, from it or
+from the indexes that are named with --index-url.
+
+INDEX is a URL, or a folder with the pages or the wheels.
+""",
+                (CHECK_INDEX, REPORTING, SOURCES, INTERPRETER),
+                _check_index,
+                summary="find what is wrong with everything that an index has",
+            ),
+            "convert": Command(
+                """\
+Write an index of an old layout anew in the current one.
+
+Every -variants.json of SOURCE, whatever published layout it has, is written as the current layout
+has it, and new pages list it beside the same files. What lies on this machine is copied along; what
+lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-wheels is given.
+""",
+                (CONVERT_INDEX, SOURCES),
+                Operation(
+                    "convert_index.convert_index",
+                    "convert_index.ConvertIndexRequest",
+                    "index_convert.show_converted_index",
+                ),
+                summary="write an index of an old layout anew in the current one",
+            ),
+            "serve": Command(
+                """\
+Serve a live index: installers read it, publishing tools upload to it.
+
+All it keeps is in DIR: a SQLite database, and the files. Nothing has to be set up; with the first
+start comes a token for uploads. Several machines share one index when each is given the same
+--database and --storage.
+
+Every option can be set by a variable, as WHEELFIT_SERVER_PUBLIC_URL, and by a file; flags
+count most. It runs until it is asked to end (SIGTERM), and then finishes what is under way.
+""",
+                (SERVE, STORE, SERVER),
+                _serve,
+                summary="serve a live index that publishing tools upload to",
+            ),
+            "token": Command(
+                "Create, list and revoke tokens for uploads, or for reading a private index.",
+                subcommands={
+                    "create": Command(
+                        "Create a token, and show it once; nobody can look it up afterwards.",
+                        (NEW_TOKEN, PLACE, STORE),
+                        Operation(
+                            "index_tokens.create_token",
+                            "index_tokens.CreateTokenRequest",
+                            "live_index.show_created_token",
+                        ),
+                        summary="create a token",
+                    ),
+                    "list": Command(
+                        "Show the tokens of an index, and what each is for.",
+                        (PLACE, STORE),
+                        Operation(
+                            "index_tokens.list_tokens",
+                            "live_index.LiveIndexRequest",
+                            "live_index.show_tokens",
+                        ),
+                        summary="show the tokens, and what each is for",
+                    ),
+                    "revoke": Command(
+                        "Forget a token: nothing can be uploaded with it any more.",
+                        (TOKEN, PLACE, STORE),
+                        Operation(
+                            "index_tokens.revoke_token",
+                            "index_tokens.TokenRequest",
+                            "live_index.show_revoked_token",
+                        ),
+                        summary="forget a token",
+                    ),
+                },
+                summary="create, list and revoke the tokens that allow uploads",
+            ),
+            "stage": Command(
+                "Upload a release out of sight, look at it, and publish all of it at once.",
+                subcommands={
+                    "open": Command(
+                        """\
+Make a stage, and show where to upload to and which index URL shows it.
+
+Only the server has the URLs of a stage: --at names it.
+""",
+                        (NEW_STAGE, PLACE, STORE),
+                        Operation(
+                            "index_stages.open_stage",
+                            "index_stages.OpenStageRequest",
+                            "live_index.show_opened_stage",
+                        ),
+                        summary="make a stage",
+                    ),
+                    "list": Command(
+                        "Show the stages that are open.",
+                        (PLACE, STORE),
+                        Operation(
+                            "index_stages.list_stages",
+                            "live_index.LiveIndexRequest",
+                            "live_index.show_stages",
+                        ),
+                        summary="show the stages that are open",
+                    ),
+                    "publish": Command(
+                        "Show all files of a stage in one moment, or none if anything is wrong.",
+                        (STAGE, PLACE, STORE),
+                        Operation(
+                            "index_stages.publish_stage",
+                            "index_stages.StageRequest",
+                            "live_index.show_files",
+                        ),
+                        summary="show all files of a stage to everybody",
+                    ),
+                    "drop": Command(
+                        "Forget a stage and its files.",
+                        (STAGE, PLACE, STORE),
+                        Operation(
+                            "index_stages.drop_stage",
+                            "index_stages.StageRequest",
+                            "live_index.show_dropped_stage",
+                        ),
+                        summary="forget a stage and its files",
+                    ),
+                },
+                summary="upload a release out of sight, and publish all of it at once",
+            ),
+            "yank": Command(
+                "Yank files of a live index: installers take them only if they are pinned.",
+                (FILES_OF_INDEX, YANK, PLACE, STORE),
+                Operation("index_files.yank", "index_files.YankRequest", "live_index.show_files"),
+                summary="keep installers from files of a live index, except where they are pinned",
+            ),
+            "unyank": Command(
+                "Take back that files of a live index were yanked.",
+                (FILES_OF_INDEX, PLACE, STORE),
+                Operation(
+                    "index_files.unyank", "index_files.FilesRequest", "live_index.show_files"
+                ),
+                summary="take back that files were yanked",
+            ),
+            "delete": Command(
+                """\
+Delete files of a live index for ever: no file of these names can be uploaded again.
+
+To keep installers from a release, yank it instead; whoever has it in a lock still gets it then.
+""",
+                (FILES_OF_INDEX, DELETE, PLACE, STORE),
+                Operation(
+                    "index_files.delete", "index_files.DeleteRequest", "live_index.show_files"
+                ),
+                summary="delete files of a live index for ever",
+            ),
+        },
+    ),
+    "proxy": Command(
+        """\
+Serve an index from which any installer takes the variant that fits.
+
+The proxy stands in front of the indexes that are configured. It lists variants under names that
+installers understand, each in the build that fits this machine, or the one that the URL names:
+/simple/ is for this machine, /for/cuda-12.8-sm90/simple/ for another one. It runs until it is
+interrupted.
+
+By default it knows projects with variants only, and is named beside the usual index. Whoever sets
+WHEELFIT_PROXY_SECRET has a secret in the path, before everything else.
+
+To listen at another address than one of this machine it needs the extra `server`.
+""",
+        (PROXY, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS),
+        _proxy,
+    ),
+    "run": Command(
+        """\
+Run a command whose pip, uv or pdm gets the right variants.
+
+A proxy is started on this machine, for this command only, in front of the indexes that are
+configured; variables tell pip, uv and pdm of it. Projects with variants come from there, each
+in the build that fits; all others come from where they always do.
+
+Everything after -- is the command: wheelfit run -- uv pip install torch
+""",
+        (RUN, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS),
+        _run,
+    ),
+}

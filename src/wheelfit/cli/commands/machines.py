@@ -1,0 +1,392 @@
+"""Commands about machines, and the providers that say what they support."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.checking import DOCTOR
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.hardware import (
+    BRIDGES,
+    COMPARED_HOSTS,
+    HOST,
+    LISTED_HOSTS,
+    LISTED_PROVIDERS,
+    NAMESPACES,
+    NEW_HOST,
+    PROBE,
+    PROVIDER,
+    TRUST,
+    UNTRUSTED,
+)
+from wheelfit.cli.options.table.installing import CHECK_ENV
+from wheelfit.cli.options.table.machine import MACHINE, PROVIDER_SETTINGS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.trust import TrustPlan
+
+
+MISFIT = 13
+"""The exit code where something does not fit; `doctor` has the same for packages."""
+EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
+"""The exit code of `doctor` for a fault in each area; with several, the first one counts."""
+DIFFERENT = 30
+"""The exit code of ``host diff --exit-code`` for machines that differ."""
+
+
+def _probe(arguments: Namespace, output: Output, context: Context) -> int:
+    """Probe the machine, and show or write what it supports."""
+    from wheelfit.cli.render.probe import show_host_file, show_probe
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.probe import ProbeRequest, probe
+
+    _check_stdout(arguments)
+    if arguments.output and arguments.replay:
+        raise UsageError(
+            "a record does not hold the interpreter that -o writes down",
+            hint="have probe -o run on the recorded machine",
+        )
+    report = probe(request_of(ProbeRequest, arguments), context)
+    if arguments.output == "-":
+        show_host_file(report, output)
+        return 0
+    if arguments.output:
+        from wheelfit.operations.files import write_atomically
+
+        # Before anything is printed: one object, and it is the error if there is one.
+        write_atomically(arguments.output, report.host_file().encode())
+    show_probe(report, output)
+    if arguments.output:
+        output.say(
+            f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
+            f"{arguments.output} …"
+        )
+    return 0
+
+
+def _check_stdout(arguments: Namespace) -> None:
+    if arguments.output == "-" and arguments.json:
+        from wheelfit.errors import UsageError
+
+        raise UsageError(
+            "-o - and --json cannot both have standard output", hint="name a file after -o"
+        )
+
+
+def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.hosts import show_host_list
+    from wheelfit.operations.host_descriptions import list_hosts
+
+    show_host_list(list_hosts(arguments.names, context), output, arguments.names)
+    return 0
+
+
+def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.hosts import show_host_report
+    from wheelfit.operations.host_descriptions import show_host
+
+    show_host_report(show_host(arguments.host, context), output)
+    return 0
+
+
+def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show what differs; 30 with ``--exit-code`` if anything does."""
+    from wheelfit.cli.render.hosts import show_comparison
+    from wheelfit.operations.host_descriptions import compare_hosts
+
+    comparison = compare_hosts(arguments.host, arguments.other, context)
+    show_comparison(comparison, output)
+    return DIFFERENT if comparison.differences and arguments.exit_code else 0
+
+
+def _new_host(arguments: Namespace, output: Output, context: Context) -> int:
+    """Write or print the host file of a machine."""
+    from wheelfit.cli.render.hosts import show_new_host
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.hosts import host_text
+    from wheelfit.operations.new_host import NewHostRequest, describe_host, write_host
+
+    if bool(arguments.output) == bool(arguments.save):
+        raise UsageError("`wheelfit host new` needs either -o FILE or --save NAME")
+    _check_stdout(arguments)
+    request = request_of(NewHostRequest, arguments)
+    if arguments.output == "-":
+        output.result(host_text(describe_host(request, context).file).rstrip("\n"))
+    else:
+        show_new_host(write_host(request, context), output)
+    return 0
+
+
+def _show_provider(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.providers import show_provider_facts
+    from wheelfit.operations.providers import ProvidersRequest, show_provider
+
+    request = request_of(ProvidersRequest, arguments)
+    show_provider_facts(show_provider(arguments.name, request, context), output)
+    return 0
+
+
+def _trust(arguments: Namespace, output: Output, context: Context) -> int:
+    """Trust a plugin, with consent."""
+    from wheelfit.cli.render.trust import show_trust
+    from wheelfit.operations.trust import TrustRequest, trust
+
+    consent = _consent_given if arguments.yes else partial(_ask_consent, output)
+    report = trust(request_of(TrustRequest, arguments), context, consent)
+    show_trust(report, output, with_plan=arguments.yes)
+    return 0
+
+
+def _consent_given(plan: TrustPlan) -> None:
+    """Agree to what would be trusted."""
+
+
+def _ask_consent(output: Output, plan: TrustPlan) -> None:
+    """Show what would be trusted, and ask for consent.
+
+    :raises PolicyRefusal: ``no-consent``; the user does not agree, or no terminal is there.
+    """
+    import sys
+    from dataclasses import replace
+
+    from wheelfit.cli.render.trust import plan_lines
+    from wheelfit_runtime.errors import PolicyRefusal
+
+    package, lines = plan.entry.package, plan_lines(plan)
+    if output.json or sys.stdin is None or not sys.stdin.isatty():
+        raise PolicyRefusal(
+            f"nobody is there who could agree to trust {package}",
+            code="no-consent",
+            note="\n".join(lines),
+            hint="nothing was installed, run or written; if you agree, give --yes",
+        )
+    speaker = replace(output, verbosity=max(output.verbosity, 0))  # even with --quiet
+    for line in lines:
+        speaker.say(line)
+    speaker.say("Code in these files will run on this machine, confined as far as the system can.")
+    sys.stderr.write("Trust exactly these files? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise PolicyRefusal(
+            f"you did not agree to trust {package}",
+            code="no-consent",
+            note="nothing was installed, run or written",
+        )
+
+
+def _switch(arguments: Namespace, output: Output, context: Context, *, on: bool) -> int:
+    """Switch providers on or off."""
+    from wheelfit.cli.render.trust import show_switch
+    from wheelfit.operations.trust import SwitchRequest, switch_providers
+
+    request = request_of(SwitchRequest, arguments, on=on)
+    show_switch(switch_providers(request, context), output)
+    return 0
+
+
+def _list_bridges(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.bridges import show_bridge_table
+    from wheelfit.operations.bridges import list_bridges
+
+    del arguments, context
+    show_bridge_table(list_bridges(), output)
+    return 0
+
+
+def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.bridges import show_bridge_members
+    from wheelfit.operations.bridges import show_bridges
+
+    del context
+    show_bridge_members(show_bridges(arguments.names), output)
+    return 0
+
+
+def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
+    """Judge what is installed; 13 if something does not fit."""
+    from wheelfit.cli.render.fitness import show_fitness
+    from wheelfit.operations.check_environment import check_environment
+    from wheelfit.operations.findings import ExaminationRequest, faults_among
+
+    report = check_environment(request_of(ExaminationRequest, arguments), context)
+    show_fitness(report, output)
+    return MISFIT if faults_among(report.findings, strict=arguments.strict) else 0
+
+
+def _doctor(arguments: Namespace, output: Output, context: Context) -> int:
+    """Examine, show the findings, and return the exit code of the first area with a fault."""
+    from wheelfit.cli.render.diagnosis import show_diagnosis
+    from wheelfit.operations.doctor import DoctorRequest, diagnose
+
+    report = diagnose(request_of(DoctorRequest, arguments), context)
+    show_diagnosis(report, output)
+    areas = report.faulty_areas(strict=arguments.strict)
+    return min((EXIT_CODES[area] for area in areas), default=0)
+
+
+COMMANDS = {
+    "probe": Command(
+        """\
+Show what a machine supports, from which evidence, most preferred first.
+
+`-o FILE` also writes it down: the host file that `--for` takes on any other machine. `-o -` prints
+that file, and nothing else, to standard output.
+
+`--record DIR` keeps everything that was looked at, and what drivers answered, for a bug report:
+serial numbers, identifiers and names of hosts, users and folders are taken out, and other variables
+than those that concern detection are left out. `--replay DIR` shows what such a record says.
+
+Drivers are always asked anew; what they answer is remembered for the commands that choose.
+""",
+        (PROBE, MACHINE),
+        _probe,
+    ),
+    "host": Command(
+        "List, show, compare and write descriptions of machines, for `--for` of any command.",
+        subcommands={
+            "list": Command(
+                "List your own host files, and the parts of presets.",
+                (LISTED_HOSTS,),
+                _list_hosts,
+                summary="list your own host files, and the parts of presets",
+            ),
+            "show": Command(
+                """\
+Show everything that is known of a machine.
+
+HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
+`this` for this machine.
+""",
+                (HOST,),
+                _show_host,
+                summary="show everything that is known of a machine",
+            ),
+            "diff": Command(
+                """\
+Show what differs between two machines.
+
+HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
+`this` for this machine.
+""",
+                (COMPARED_HOSTS,),
+                _compare_hosts,
+                summary="show what differs between two machines",
+            ),
+            "new": Command(
+                "Write a host file for a machine that cannot be probed.",
+                (NEW_HOST,),
+                _new_host,
+                summary="write a host file for a machine that cannot be probed",
+            ),
+        },
+    ),
+    "providers": Command(
+        """\
+See who says what a machine supports, and decide which plugins may be installed and run.
+
+Nothing is trusted by default, and nothing is installed or run by `trust` unless --try is given.
+""",
+        subcommands={
+            "list": Command(
+                "Show known providers and trusted plugins.",
+                (LISTED_PROVIDERS, PROVIDER_SETTINGS),
+                Operation(
+                    "providers.list_providers",
+                    "providers.ProvidersRequest",
+                    "providers.show_provider_list",
+                ),
+                summary="show known providers and trusted plugins",
+            ),
+            "show": Command(
+                "Show everything about one namespace or one package.",
+                (PROVIDER, LISTED_PROVIDERS, PROVIDER_SETTINGS),
+                _show_provider,
+                summary="show everything about one namespace or one package",
+            ),
+            "trust": Command(
+                """\
+Look up a plugin, show its files, and trust exactly those.
+
+Nothing is installed or run unless --try is given.
+""",
+                (TRUST, SOURCES, PROVIDER_SETTINGS),
+                _trust,
+                summary="look up a plugin, show its files, trust exactly those",
+            ),
+            "untrust": Command(
+                "Take trust in plugins back, and remove where they were installed.",
+                (UNTRUSTED,),
+                Operation("trust.untrust", "trust.UntrustRequest", "trust.show_untrust"),
+                summary="take trust back, and remove where the plugin was installed",
+            ),
+            "enable": Command(
+                "Use optional providers; switch on what was switched off.",
+                (NAMESPACES, PROVIDER_SETTINGS),
+                partial(_switch, on=True),
+                summary="use an optional provider; switch on what was switched off",
+            ),
+            "disable": Command(
+                "Treat namespaces as unsupported.",
+                (NAMESPACES, PROVIDER_SETTINGS),
+                partial(_switch, on=False),
+                summary="treat a namespace as unsupported",
+            ),
+        },
+    ),
+    "bridges": Command(
+        "See which families of distributions can be presented as variants, and by what rule.",
+        subcommands={
+            "list": Command(
+                "Show every family that wheelfit knows.",
+                (),
+                _list_bridges,
+                summary="show every family that wheelfit knows",
+            ),
+            "show": Command(
+                """\
+Show the members of families, best first, with what a machine must support.
+
+FAMILY is a name, or the path of a FAMILY.toml of your own, which is checked that way.
+""",
+                (BRIDGES,),
+                _show_bridges,
+                summary="show the members of a family",
+            ),
+        },
+    ),
+    "check-env": Command(
+        """\
+Say which installed variants do not fit any more, after a driver or a GPU was changed.
+
+Looks at what installed variants need and what the machine supports now, at packages that do not
+go together, and at needs that are not met. Drivers are asked anew. Nothing is changed, and no
+network is used; wheelfit install --refit exchanges what does not fit.
+""",
+        (CHECK_ENV, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
+        _check_env,
+    ),
+    "doctor": Command(
+        """\
+Find out what is wrong here, and what to do about it.
+
+Looks at the machine with all its probes, at environment variables and tools, and at everything
+that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
+running process instead. Nothing that is installed is imported, and without --repair nothing is
+changed and no network is used. The report is made to be sent: host names, serial numbers and
+credentials are left out.
+
+It reports packages that wheelfit itself depends on and that are missing, damaged or of an
+unsuitable version; --repair installs them.
+""",
+        (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
+        _doctor,
+    ),
+}

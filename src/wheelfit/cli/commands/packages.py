@@ -1,0 +1,228 @@
+"""Commands that choose packages, and put them into environments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.environment import (
+    ATTESTATIONS,
+    BOUNDS,
+    BOUNDS_WITHOUT_DOWNLOADS,
+    CONSENT,
+    ENVIRONMENT,
+    INTERPRETER,
+)
+from wheelfit.cli.options.table.installing import (
+    EXPLAIN,
+    INSTALLATION,
+    LIST,
+    PIP_HABITS,
+    RECOVER,
+    SYNC,
+    UNINSTALL,
+)
+from wheelfit.cli.options.table.locking import BUNDLE, EXPORT, LOCKING, TREE
+from wheelfit.cli.options.table.machine import MACHINE, MACHINES
+from wheelfit.cli.options.table.requirements import (
+    DEPENDENCY_GROUPS,
+    LOCK_FILE,
+    PROJECT,
+    REQUIREMENTS,
+    SOURCE_BUILDS,
+)
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+
+
+def _explain(arguments: Namespace, output: Output, context: Context) -> int:
+    """Explain what was named; 3 if something has no wheel that fits."""
+    from wheelfit.operations.explain import ExplainRequest, explain, overview
+    from wheelfit_runtime.errors import CODES
+
+    request = request_of(ExplainRequest, arguments)
+    if request.all:
+        from wheelfit.cli.render.overviews import show_overviews
+
+        show_overviews(overview(request, context), output)
+        return 0
+    from wheelfit.cli.render.explanations import show_explanations
+
+    report = explain(request, context)
+    show_explanations(report, output)
+    return CODES["no-compatible-wheel"].exit_code if report.refused else 0
+
+
+def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
+    """Make a bundle, or check one."""
+    from wheelfit.cli.render.bundles import show_bundle, show_verified
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.bundle import BundleRequest, VerifyRequest, bundle, verify
+
+    if arguments.verify:
+        if arguments.output or arguments.hosts or arguments.all or arguments.lock != "pylock.toml":
+            raise UsageError(
+                "--verify checks a bundle, and takes no lock and neither -o, --for nor --all"
+            )
+        show_verified(verify(request_of(VerifyRequest, arguments), context), output)
+        return 0
+    if not arguments.output:
+        raise UsageError("nothing says where the bundle goes", hint="give -o DIR")
+    show_bundle(bundle(request_of(BundleRequest, arguments), context), output)
+    return 0
+
+
+def _export(arguments: Namespace, output: Output, context: Context) -> int:
+    """Write an export for each machine."""
+    from wheelfit.operations.export import ExportRequest, export, several_in_one_file
+
+    request = request_of(ExportRequest, arguments)
+    if len(request.hosts) > 1 and request.output is None and not output.json:
+        raise several_in_one_file(None)
+    report = export(request, context)
+    for one in report.exports:
+        if one.path is not None:
+            output.say(f"{one.contents.target.name}: {one.path}")
+    output.result_json(report.to_json())
+    for one in report.exports:
+        if one.path is None:
+            for line in one.text.removesuffix("\n").split("\n"):
+                output.result(line)
+    return 0
+
+
+COMMANDS = {
+    "install": Command(
+        """\
+Install packages, each in the build that fits the machine.
+
+What is installed already and will do is kept. Everything is checked before the environment is
+touched; if anything fails, it is as it was.
+""",
+        (
+            REQUIREMENTS,
+            DEPENDENCY_GROUPS,
+            INSTALLATION,
+            BOUNDS,
+            SOURCE_BUILDS,
+            CONSENT,
+            ATTESTATIONS,
+            ENVIRONMENT,
+            SOURCES,
+            MACHINE,
+            VARIANTS,
+            PIP_HABITS,
+        ),
+        Operation("install.install", "install.InstallRequest", "changes.show_change"),
+    ),
+    "lock": Command(
+        """\
+Write a lock: versions and files for every machine, from which each takes its own wheels.
+
+Nothing is looked at on this machine but its Python's version, and only if no other is named. With
+--for the lock is for the machines that are named, with their wheels and no others.
+
+What an older lock has stays as long as it will do; --upgrade starts anew.
+""",
+        (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, MACHINES, VARIANTS),
+        Operation("lock.lock", "lock.LockRequest", "locks.show_lock"),
+    ),
+    "sync": Command(
+        """\
+Make an environment equal to a lock, each package in the build that fits the machine.
+
+Nothing is resolved and no index is asked: only the files that the lock names are fetched, and
+each must have the hash that it promises. Of each package the best build that is listed is taken
+for this machine, or for that of --for; an installed build that is listed and fits stays. What the
+lock does not name is removed, except pip, setuptools, wheel, wheelfit with what it needs, and what
+points to a source tree.
+""",
+        (LOCK_FILE, SYNC, BOUNDS, CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, MACHINE, VARIANTS),
+        Operation("sync.sync", "sync.SyncRequest", "changes.show_change"),
+    ),
+    "uninstall": Command(
+        "Remove packages from an environment; their dependencies stay.",
+        (UNINSTALL, ENVIRONMENT),
+        Operation("uninstall.uninstall", "uninstall.UninstallRequest", "changes.show_uninstalled"),
+    ),
+    "recover": Command(
+        """\
+Put an environment right whose change was interrupted, as by a power cut.
+
+Every command that changes an environment does so first; this one does nothing else. What was
+decided already is finished, anything else is undone. It also runs if packages that wheelfit
+depends on are broken or missing, as that change may have broken them.
+""",
+        (RECOVER, ENVIRONMENT),
+        Operation("recover.recover", "recover.RecoverRequest", "changes.show_recovered"),
+    ),
+    "list": Command(
+        "Show what is installed in an environment, with the label of each variant.",
+        (LIST, ENVIRONMENT),
+        Operation("installed.list_installed", "installed.ListRequest", "installed.show_installed"),
+    ),
+    "explain": Command(
+        """\
+Show which wheel would be chosen, and why not the others.
+
+Each project named is looked at by itself: the newest release that fits the requirement and has a
+wheel that fits the machine. With --with-deps everything is resolved together, as install would
+where nothing is installed, and every package that comes in variants is explained.
+
+With --all no machine decides: every label of the newest release that fits the requirement is shown,
+with what it asks of a machine, what there is of it, and which presets and host files of your own
+would take it.
+""",
+        (
+            REQUIREMENTS,
+            DEPENDENCY_GROUPS,
+            EXPLAIN,
+            BOUNDS_WITHOUT_DOWNLOADS,
+            SOURCE_BUILDS,
+            ENVIRONMENT,
+            SOURCES,
+            MACHINE,
+            VARIANTS,
+        ),
+        _explain,
+    ),
+    "tree": Command(
+        """\
+Show what needs what in a lock: for every machine, or for one.
+
+Without --for and --here everything is shown that any machine could get, with the labels, markers,
+extras and groups on which it depends. With them it is exactly what that machine gets, and why. What
+several packages need is told once; further down it says (above).
+""",
+        (LOCK_FILE, TREE, ENVIRONMENT, SOURCES, MACHINE, VARIANTS),
+        Operation("tree.tree", "tree.TreeRequest", "trees.show_tree"),
+    ),
+    "bundle": Command(
+        """\
+Make a folder from a lock that installs with no network.
+
+It has exactly the wheels that the machines named with --for need, each once, with a lock, an index
+and the host files. It is read back before it gets its name, so it is complete or not there at all.
+`--verify DIR` checks one later: whether something is missing, changed or extra.
+""",
+        (LOCK_FILE, BUNDLE, INTERPRETER, SOURCES, MACHINES, BOUNDS, VARIANTS),
+        _bundle,
+    ),
+    "export": Command(
+        """\
+Write what a machine gets from a lock: as requirements, bill of materials or list of licences.
+
+Each machine has an export of its own; several --for write several files, never one for all. Without
+--for it is this machine, and the export says so. FORMAT is `requirements` (with hashes, for pip and
+uv), `cyclonedx` (CycloneDX 1.6 in JSON) or `licenses` (a table; with --json as data).
+""",
+        (LOCK_FILE, EXPORT, ENVIRONMENT, SOURCES, MACHINES, VARIANTS),
+        _export,
+    ),
+}

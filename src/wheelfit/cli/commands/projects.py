@@ -1,0 +1,188 @@
+"""Commands for projects that build wheels."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.building import (
+    ABI_BOUNDS,
+    BUILD,
+    BUILD_WAYS,
+    BUILT_MATRIX,
+    BUILT_WHEELS,
+    INIT,
+    INIT_TABLE,
+    MATRIX,
+)
+from wheelfit.cli.options.table.environment import INTERPRETER
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.variants import VARIANTS
+from wheelfit.cli.options.table.workers import WORKERS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.init import InitRequest
+
+
+def _init(arguments: Namespace, output: Output, context: Context) -> int:
+    """Edit the table of a project."""
+    from wheelfit.cli.render.project_table import show_diff, show_edits, show_guides
+    from wheelfit.operations.init import InitRequest, explain_namespaces, init
+
+    if arguments.explain:
+        show_guides(explain_namespaces(), output)
+        return 0
+    request = request_of(InitRequest, arguments)
+    if request.has_edits:
+        show_edits(init(request, context), output)
+        return 0
+    request = _ask(request, output)
+    report = init(replace(request, dry_run=True), context)
+    asks = report.is_changed and not request.dry_run
+    if asks:
+        show_diff(report.diff, output)
+        if _answer("Write it? [y/N] ").lower() in ("y", "yes"):
+            report = init(request, context)
+    show_edits(report, output, is_diff_shown=asks)
+    return 0
+
+
+def _ask(request: InitRequest, output: Output) -> InitRequest:
+    """Ask for the edits, and return the request with them.
+
+    :raises UsageError: standard input is not a terminal.
+    """
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.init import check_providers, explain_namespaces, read_table
+
+    table = read_table(request)
+    if output.json or sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(
+            "nothing says what to write, and nobody is there to be asked",
+            hint="as wheelfit init --provider x86_64 --variant 'v3=x86_64 :: level :: v3'",
+        )
+    if table is not None:
+        output.result(f"the table has {', '.join(table.priorities)}")
+        output.result(f"and the variants {', '.join(sorted(table.variants)) or '(none)'}")
+    guides = {one.namespace: one for one in explain_namespaces()}
+    for guide in guides.values():
+        output.result(f"  {guide.namespace:<14}  {guide.purpose}")
+    names = _answer("Which of these do variants depend on? (several with blanks) ").split()
+    for name in names:
+        for line in guides[name].lines() if name in guides else ():
+            output.result(line)
+    request = replace(request, provider=tuple(names))
+    check_providers(request, table)  # before more is asked
+    variants = []
+    while label := _answer("Label of a variant (empty: no more): "):
+        properties = _answer(f"What does {label} need? (as x86_64 :: level :: v3, …) ")
+        variants.append(f"{label}={properties}")
+    return replace(request, variant=tuple(variants))
+
+
+def _answer(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
+    """Read the matrix, and write it."""
+    from wheelfit.cli.render.matrix import show_matrix
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.matrix import MatrixRequest, matrix
+
+    if arguments.service is not None and arguments.json:
+        raise UsageError("--for and --json are two forms of one result", hint="choose one")
+    if arguments.template is not None and arguments.service != "gitlab":
+        raise UsageError("--template goes with --for gitlab", hint="leave it out")
+    if arguments.by is not None and arguments.service is None:
+        raise UsageError("--by goes with --for", hint="leave it out, or name the service")
+    report = matrix(request_of(MatrixRequest, arguments), context)
+    by_target = arguments.by == "target"
+    if arguments.service == "github":
+        output.result(report.for_github(by_target=by_target))
+    elif arguments.service == "gitlab":
+        text = report.for_gitlab(by_target=by_target, template=arguments.template)
+        output.result(text.removesuffix("\n"))
+    else:
+        show_matrix(report, output)
+    return 0
+
+
+COMMANDS = {
+    "init": Command(
+        """\
+Write the [variant] table of a project: who knows of machines, and which variants there are.
+
+Without options, at a terminal, it asks. What the table has already stays; comments, order and line
+endings of pyproject.toml too. --explain tells what can be known of machines, and writes nothing.
+""",
+        (INIT, INIT_TABLE),
+        _init,
+    ),
+    "build": Command(
+        """\
+Build wheels of a project, as variants and plain, with whatever build backend it has.
+
+What the variants are stands in the [variant] table of its pyproject.toml. A backend that knows
+variants is asked for them; of any other one a plain wheel is built and converted.
+""",
+        (
+            BUILD,
+            BUILT_WHEELS,
+            BUILD_WAYS,
+            BUILT_MATRIX,
+            WORKERS,
+            INTERPRETER,
+            SOURCES,
+            *(
+                group.off_command_line()
+                for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)
+            ),
+        ),
+        Operation("build.build", "build_request.BuildRequest", "builds.show_build"),
+    ),
+    "matrix": Command(
+        """\
+Show which wheels a release has, and write that for services that build them.
+
+The matrix stands under [tool.wheelfit.matrix] of pyproject.toml: labels, Pythons, platforms, and
+what is excluded or included. --for writes it as GitHub Actions or GitLab CI read it; each job there
+carries the words for wheelfit build.
+""",
+        (MATRIX,),
+        _matrix,
+    ),
+    "abi": Command(
+        "See which versions of a library something works with that was built for it.",
+        subcommands={
+            "bounds": Command(
+                """\
+Derive from symbols which releases of a library something works with.
+
+The symbols that CONSUMER wants are looked for in each release of the library: from the first that
+has all of them to the one that drops one, or calls itself otherwise. What comes out are values
+of abi_dependency for the [variant] table, and a requirement. With abicompat and debug
+information types are compared too; without them changes of types and layouts cannot be seen.
+
+--against names the library: a project of an index, `torch>=2.5`, whose wheels are fetched one by
+one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`.
+""",
+                (ABI_BOUNDS, SOURCES),
+                Operation(
+                    "abi_bounds.abi_bounds", "abi_bounds.AbiBoundsRequest", "abi_bounds.show_bounds"
+                ),
+                summary="derive from symbols which releases of a library something works with",
+            )
+        },
+    ),
+}

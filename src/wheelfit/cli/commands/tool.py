@@ -1,0 +1,148 @@
+"""Commands about wheelfit itself: its cache, its completion, a demonstration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.upkeep import (
+    CACHE,
+    COMPLETION,
+    LISTED_WHEELS,
+    PRUNED,
+    REMOVED,
+    VERIFIED,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+
+
+def _cache_folder(arguments: Namespace, output: Output, context: Context) -> int:
+    """Print the folder; scripts ask for it, and need nothing else."""
+    from wheelfit.operations.cache_folder import cache_folder
+
+    folder = str(cache_folder(arguments.cache_dir, context.environ).absolute())
+    output.result_json({"version": 1, "action": "dir", "folder": folder})
+    output.result(folder)
+    return 0
+
+
+def _list_cached(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.cache import show_wheels
+    from wheelfit.operations.cache import ListRequest, list_cached_wheels
+
+    request = request_of(ListRequest, arguments)
+    show_wheels(list_cached_wheels(request, context), output, of_names=bool(request.names))
+    return 0
+
+
+def _completion(arguments: Namespace, output: Output, context: Context) -> int:
+    """Print the script of a shell."""
+    from wheelfit.cli.commands import every_command
+    from wheelfit.cli.completion import completion_script
+
+    del context
+    script = completion_script(arguments.shell, every_command())
+    output.result_json({"version": 1, "shell": arguments.shell, "script": script})
+    output.result(script.rstrip("\n"))
+    return 0
+
+
+def _demo(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show each step of the demonstration when it is done."""
+    from wheelfit.cli.render.demo import show_step
+    from wheelfit.operations.demo import DemoReport, DemoRequest, demonstrate
+
+    for step in demonstrate(request_of(DemoRequest, arguments), context):
+        if isinstance(step, DemoReport):
+            output.result_json(step.to_json())
+        elif not output.json:
+            show_step(step, output)
+    return 0
+
+
+COMMANDS = {
+    "cache": Command(
+        """\
+See what is kept between two runs, and remove some of it.
+
+Other processes may use the cache meanwhile. A wheel that one of them is installing is left alone.
+""",
+        subcommands={
+            "dir": Command(
+                "Print the folder of the cache, and nothing else.",
+                (CACHE,),
+                _cache_folder,
+                summary="print the folder, and nothing else",
+            ),
+            "info": Command(
+                "Show how much is kept of what, and whether it is linked.",
+                (CACHE,),
+                Operation("cache.inspect_cache", "requests.CacheOptions", "cache.show_contents"),
+                summary="show how much is kept of what",
+            ),
+            "list": Command(
+                "Show the wheels that are kept, packed and unpacked.",
+                (LISTED_WHEELS, CACHE),
+                _list_cached,
+                summary="show the wheels that are kept",
+            ),
+            "remove": Command(
+                """\
+Remove the wheels of packages, or with --all everything.
+
+A wheel that another process is installing is left alone.
+""",
+                (REMOVED, CACHE),
+                Operation("cache.remove_from_cache", "cache.RemoveRequest", "cache.show_removal"),
+                summary="remove the wheels of packages, or everything",
+            ),
+            "prune": Command(
+                "Remove what was used least recently, and leftovers.",
+                (PRUNED, CACHE),
+                Operation("cache.prune_cache", "cache.PruneRequest", "cache.show_removal"),
+                summary="remove what was used least recently, and leftovers",
+            ),
+            "verify": Command(
+                "Read everything again, and remove what is damaged; 4 if anything is.",
+                (VERIFIED, CACHE),
+                Operation("cache.verify_cache", "cache.VerifyRequest", "cache.show_verification"),
+                summary="read everything again, and remove what is damaged",
+            ),
+        },
+    ),
+    "completion": Command(
+        """\
+Print the script that completes commands and options in a shell.
+
+The shell answers from the script alone: completing never starts wheelfit. Print it again after an
+update, for it has the options of the version that printed it.
+
+  bash  wheelfit completion bash
+        > ~/.local/share/bash-completion/completions/wheelfit
+
+  zsh   wheelfit completion zsh > ~/.zfunc/_wheelfit  (a folder of fpath)
+
+  fish  wheelfit completion fish > ~/.config/fish/completions/wheelfit.fish
+""",
+        (COMPLETION,),
+        _completion,
+    ),
+    "demo": Command(
+        """\
+See it all work, without touching anything of yours.
+
+Takes a real wheel from the package registry (numpy), makes a variant of it for every level of this
+kind of processor, serves them from a small index on this machine, explains the choice for this
+machine and three simulated ones, installs into a throw-away environment, imports the result, and
+cleans up. Without a network it uses a wheel it builds itself, and says so.
+""",
+        (SOURCES,),
+        _demo,
+    ),
+}

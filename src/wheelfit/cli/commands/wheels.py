@@ -1,0 +1,187 @@
+"""Commands that make, show and check wheels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.options.table.checking import CHECK, REPORTING
+from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.wheels import (
+    CONVERT,
+    DOCUMENT,
+    EDITS,
+    FROM_BINARY,
+    INSPECT,
+    RELABEL,
+    REPACK,
+    RESOLVING,
+    RESULTS,
+    SHOW,
+    UNMAKE,
+    VARIANT,
+    WHEELS,
+)
+from wheelfit.cli.options.table.workers import WORKERS, WORKERS_WITH_THREADS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.context import Context
+
+
+def _show(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show wheels, or a part of what is in them."""
+    from wheelfit.cli.render.wheel_contents import show_dependencies, show_metadata, show_wheels
+    from wheelfit.operations.show import ShowRequest, show
+
+    report = show(request_of(ShowRequest, arguments), context)
+    if arguments.metadata:
+        show_metadata(report, output)
+    elif arguments.dependencies:
+        show_dependencies(report, output)
+    else:
+        show_wheels(report, output)
+    return 0
+
+
+def _inspect(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show the binaries of each wheel as soon as they are read."""
+    from wheelfit.cli.render.wheel_contents import show_inspected
+    from wheelfit.operations.inspection import InspectReport, InspectRequest, inspect
+
+    files = []
+    for file in inspect(request_of(InspectRequest, arguments), context):
+        show_inspected(file, output)
+        files.append(file)
+    output.result_json(InspectReport(tuple(files)).to_json())
+    return 0
+
+
+def _check(arguments: Namespace, output: Output, context: Context) -> int:
+    """Check the targets; 9 for faults, 10 if something was left unchecked."""
+    from wheelfit.cli.render.check import check_forms, exit_code, show_check
+    from wheelfit.operations.check import CheckRequest, check
+
+    check_forms(sarif=arguments.sarif, output=output)
+    report = check(request_of(CheckRequest, arguments), context)
+    show_check(report, output, sarif=arguments.sarif, file=arguments.output)
+    return exit_code(report.found, strict=arguments.strict)
+
+
+COMMANDS = {
+    "wheel": Command(
+        "Make variant wheels of wheels that exist, and see what is in them.",
+        subcommands={
+            "make": Command(
+                """\
+Make variant wheels of wheels that exist.
+
+A plain wheel becomes a variant wheel; of a variant wheel label and document are replaced. The
+variant is said by --property and --label, by --label alone where the table of a project or a
+document lists it, or by --null. What is in the wheel is copied as it is: only variant.json and
+RECORD are written.
+""",
+                (WHEELS, VARIANT, FROM_BINARY, DOCUMENT, RESOLVING, RESULTS, WORKERS),
+                Operation(
+                    "wheels.make_variant", "wheels.MakeVariantRequest", "wheels.show_rewrite"
+                ),
+                summary="make variant wheels of wheels, or other variants of variant wheels",
+            ),
+            "relabel": Command(
+                """\
+Call variant wheels by another label; their properties stay.
+
+A document of an old layout is written as the current one has it. The old wheel stays, unless it has
+the same name.
+""",
+                (WHEELS, RELABEL, RESULTS, WORKERS),
+                Operation("wheels.relabel", "wheels.RelabelRequest", "wheels.show_rewrite"),
+                summary="call variant wheels otherwise; their properties stay",
+            ),
+            "unmake": Command(
+                """\
+Make plain wheels of variant wheels.
+
+Label and variant.json go, and variant markers of dependencies are resolved as for any plain wheel:
+what they ask about is not declared.
+""",
+                (WHEELS, UNMAKE, RESULTS, WORKERS),
+                Operation("wheels.unmake", "wheels.UnmakeRequest", "wheels.show_rewrite"),
+                summary="make plain wheels of variant wheels",
+            ),
+            "convert": Command(
+                """\
+Write the current layout into variant wheels of old ones.
+
+Wheels that are plain or have the current layout are left alone; with --output they are copied, so
+that everything is there. The null variant gets its name of today. Index files are not looked at:
+`wheelfit index generate` writes them anew, and `wheelfit index convert` converts a whole index.
+""",
+                (WHEELS, CONVERT, RESULTS, WORKERS),
+                Operation("wheels.convert", "wheels.ConvertRequest", "wheels.show_rewrite"),
+                summary="write the current layout into variant wheels of old ones",
+            ),
+            "repack": Command(
+                """\
+Edit name, version and dependencies of wheels, and make variants of them.
+
+A SOURCE is a wheel, a folder of wheels, or a release of an index: `torch==2.10.0` means all its
+wheels, which are fetched. What is edited say options, or a file (--config) of our own shape or of
+variant-repack's, whose parts have names. Everything else stays as it is, byte by byte: METADATA is
+edited line by line, dependencies are found by their exact names, and top-level packages are never
+renamed.
+""",
+                (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES),
+                Operation("repack.repack", "repack.RepackRequest", "wheels.show_rewrite"),
+                summary="edit name, version and dependencies of wheels, and make variants of them",
+            ),
+            "show": Command(
+                """\
+Show what wheels say of themselves: label, properties, providers, sizes and markers.
+
+A WHEEL is a file, a folder of them, or a URL, of which a few ranges of bytes are read.
+""",
+                (SHOW, SOURCES),
+                _show,
+                summary="show label, properties and providers of wheels, here or at a URL",
+            ),
+            "inspect": Command(
+                """\
+Show what the binaries in wheels are made for.
+
+For each library: machine, GPUs (code in CUDA fat binaries, PTX), the libraries it needs and in
+which versions, and the x86-64 level that the loader asks for; and which properties the wheel may
+claim by that. What a binary does not say is left out, what cannot be read is called unknown.
+""",
+                (INSPECT,),
+                _inspect,
+                summary="show what the binaries in wheels are made for",
+            ),
+            "check": Command(
+                "Find everything that is wrong with wheels: `wheelfit check` by another name.",
+                (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
+                _check,
+                summary="find everything that is wrong with wheels",
+            ),
+        },
+    ),
+    "check": Command(
+        """\
+Check wheels, index files, folders of them, and what is published.
+
+Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
+wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
+such a file, a pyproject.toml, whose [variant] table is checked, or a project of an index:
+`project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url, --extra-index-url,
+--find-links), `torch` is a project too, unless a file or folder of that name exists, or it is a
+usual name of a folder. Any other word is a path. --environment looks at what is installed instead,
+or as well.
+""",
+        (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
+        _check,
+    ),
+}
