@@ -281,7 +281,7 @@ class TestErrors:
         self, words: list[str], run: Runner, tmp_path: Path
     ) -> None:
         """Short options may be joined, as in every program; quiet counts most."""
-        said = run("probe", "blas", "-o", tmp_path / "host.toml", *words)
+        said = run("probe", "openmp", "-o", tmp_path / "host.toml", *words)
         assert said.err == ""
         assert said.out
 

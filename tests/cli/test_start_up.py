@@ -131,19 +131,19 @@ def counted(names: set[str]) -> int:
     return sum(name.startswith("wheelfit") for name in names)
 
 
-MOST = 187
+MOST = 188
 """Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
     "version": (["--version"], LITTLE, 12),
     "help": (["--help"], LITTLE, 12),
-    "help of install": (["install", "--help"], LITTLE, 30),
+    "help of install": (["install", "--help"], LITTLE, 31),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 28),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 65),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 66),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
-        183,
+        184,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | {"wheelfit_runtime.platforms.families.nvidia.provider"},
-        202,
+        203,
     ),
 }
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import wheelfit.operations
-from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check, resolve
+from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check
 from wheelfit.errors import UsageError
+from wheelfit.operations.ranges import NOT_NEGATIVE, POSITIVE, RANGES
 from wheelfit.operations.requests import Checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BARE = {"ServeRequest"}
 """Requests without several values and words."""
@@ -54,6 +60,40 @@ def test_unknown_profile() -> None:
 def test_limit_is_a_pair() -> None:
     """A limit has a name and a number."""
     limit: Any = ("lookups=1",)
-    request = ResolveRequest(requirements=("spam",), no_index=True, limit=limit)
     with pytest.raises(TypeError, match="limit takes pairs"):
-        resolve(request, Context({}))
+        ResolveRequest(requirements=("spam",), limit=limit)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"connections": 0}, {"connections": 65}, {"retries": -1}, {"timeout": 0.0},
+        {"timeout": float("nan")}, {"plugin_deadline": -1.0}, {"max_download": -1},
+        {"limit": (("size", 1),)}, {"limit": (("sise", 100),)},
+    ],
+)  # fmt: skip
+def test_numbers_that_mean_nothing(given: dict[str, Any]) -> None:
+    """A number is refused where the option of its name refuses it."""
+    with pytest.raises(UsageError, match=next(iter(given))):
+        InstallRequest(**given)
+
+
+def test_every_number_has_a_range() -> None:
+    """A field of a request that is a number stands in the table of ranges, and no other does."""
+    for module in iter_modules(wheelfit.operations.__path__, "wheelfit.operations."):
+        import_module(module.name)
+    numbers = {
+        field.name
+        for kind in _below(Checked)
+        if is_dataclass(kind)
+        for field in fields(kind)
+        if re.match("(int|float)\\b", str(field.type))
+    }
+    assert numbers == {*RANGES, *POSITIVE, *NOT_NEGATIVE}
+
+
+def _below(kind: type[Any]) -> Iterator[type[Any]]:
+    """Yield the classes below a class."""
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from _below(derived)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings, parse_connections
+from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 
 
 def test_options_change_settings_as_in_pip() -> None:
@@ -34,16 +32,3 @@ def test_no_index() -> None:
     """Without index there is none, extra ones included."""
     assert SourceSettings().index_urls == (DEFAULT_INDEX,)
     assert SourceSettings(extra_index_urls=("https://x/",), no_index=True).index_urls == ()
-
-
-@pytest.mark.parametrize(("text", "number"), [("1", 1), ("64", 64)])
-def test_connections(text: str, number: int) -> None:
-    """As many connections as are polite may be asked for."""
-    assert parse_connections(text) == number
-
-
-@pytest.mark.parametrize("text", ["0", "65", "-1", "4.0", "four", "", "9" * 30, "²"])
-def test_wrong_connections(text: str) -> None:
-    """Anything else is refused."""
-    with pytest.raises(ValueError, match="is not a number from 1 to 64"):
-        parse_connections(text)

@@ -232,7 +232,11 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
             f"the folder cannot be read: {error.strerror}", where=request.verify
         ) from None
     if not is_folder:
-        raise FileProblem("there is no such folder", where=request.verify)
+        raise FileProblem(
+            "there is no such folder",
+            where=request.verify,
+            hint="name the folder of a bundle, as `wheelfit bundle -o DIR` made it",
+        )
     manifest = load_manifest(folder)
     target = open_environment_of(request, context.environ).target()
     recorded = _recorded(request, manifest, folder)

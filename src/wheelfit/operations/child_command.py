@@ -39,6 +39,7 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
         raise FileProblem(
             f"the command cannot be started: {error.strerror or type(error).__name__}",
             where=command[0],
+            hint="name a program on PATH, or by its path",
         ) from None
     try:
         with _passing_on(process):

@@ -96,12 +96,7 @@ def choice_policy(
 
 def _metadata_policy(request: VariantOptions) -> MetadataPolicy:
     """Return the policy by which metadata of variants is judged."""
-    try:
-        bounds = dict(request.limit)
-    except ValueError:
-        raise TypeError(
-            f"limit takes pairs of a name and a number, not {request.limit!r}"
-        ) from None
+    bounds = dict(request.limit)
     lookups = bounds.pop("lookups", None)
     policy = MetadataPolicy(
         strict=request.strict,

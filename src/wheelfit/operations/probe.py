@@ -81,6 +81,7 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     :param context: the surroundings.
     :raises UsageError: the request names several machines.
     :raises FileProblem: a record cannot be written, or is none.
+    :raises UserError: nothing is known of a namespace that is named.
     """
     _check_one_machine(request)
     environment = open_environment(request.python, environ=context.environ)
@@ -94,7 +95,7 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     named = (entry.namespace for entry in rules.entries)
     namespaces = request.namespaces or [*machine.namespaces, *filter(None, named)]
     with plugins_by_themselves(rules, environment, request, machine.context) as plugins:
-        detections = tuple(_detect(namespaces, machine, plugins))
+        detections = tuple(_detect(namespaces, request, machine, plugins))
     if request.record:
         from wheelfit.operations.machine_records import write_record
 
@@ -113,7 +114,7 @@ def _check_one_machine(request: ProbeRequest) -> None:
 
 
 def _detect(
-    namespaces: Iterable[str], machine: ChosenMachine, plugins: Plugins
+    namespaces: Iterable[str], request: ProbeRequest, machine: ChosenMachine, plugins: Plugins
 ) -> Iterable[Detection]:
     for text in dict.fromkeys(namespaces):
         namespace = parse_namespace(text)
@@ -121,8 +122,25 @@ def _detect(
             machine.switched_off(namespace)
             or machine.detect(namespace)
             or _ask_plugin(namespace, machine, plugins)
-            or Detection(namespace, source="no provider that wheelfit may ask")
+            or _undetected(namespace, request, machine)
         )
+
+
+def _undetected(namespace: str, request: ProbeRequest, machine: ChosenMachine) -> Detection:
+    """Return that nobody can be asked about a namespace that is known, as a static one is.
+
+    :raises UserError: nothing is known of it.
+    """
+    from wheelfit.operations.providers import ProvidersRequest, check_namespaces
+
+    known = ProvidersRequest(
+        python=request.python,
+        cache_dir=request.cache_dir,
+        no_cache_dir=request.no_cache_dir,
+        provider_table=request.provider_table,
+    )
+    check_namespaces([namespace], known, machine.context)
+    return Detection(namespace, source="no provider that wheelfit may ask")
 
 
 def _ask_plugin(namespace: str, machine: ChosenMachine, plugins: Plugins) -> Detection | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.provider_table import EMULATED_PLUGINS
@@ -22,6 +23,7 @@ from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms import families
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from wheelfit.core.provider_table import EmulatedPlugin
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""
+
+
+_LISTED = "wheelfit providers list names every provider that is known"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,9 +248,30 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
     if about is None:
         raise UserError(
             f"nothing is known of {name!r}",
-            hint="wheelfit providers list names every provider that is known",
+            hint=_LISTED,
         )
     return about
+
+
+def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: Context) -> None:
+    """Refuse namespaces of which nothing is known, which are likely misspelt.
+
+    :param names: the namespaces.
+    :param request: the environment to look into.
+    :param context: the surroundings.
+    :raises UserError: there is one.
+    """
+    known = list_providers(request, context)
+    if any(entry.namespace is None for entry in known.rules.entries):
+        return  # a plugin that is trusted for whatever it says
+    stood_in_for = {row.namespace for row in request.provider_table}
+    for name in names:
+        if name not in stood_in_for and known.about(name) is None:
+            close = get_close_matches(name, families.namespaces(), n=1)
+            raise UserError(
+                f"nothing is known of {name!r}",
+                hint=f"did you mean {close[0]!r}?" if close else _LISTED,
+            )
 
 
 def _vocabulary(family: Family) -> list[dict[str, Any]]:

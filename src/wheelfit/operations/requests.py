@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from wheelfit.operations.ranges import check_limits, check_number
+
 if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.provider_table import EmulatedPlugin
@@ -22,14 +24,18 @@ class Checked:
     """A dataclass that refuses what the command line would refuse as well."""
 
     def __post_init__(self) -> None:
-        """Refuse one text where several belong, and words that mean nothing.
+        """Refuse one text where several belong, and words and numbers that mean nothing.
 
         :raises TypeError: a text stands where a tuple belongs; its letters would be taken.
-        :raises UsageError: a word is none of those that a field may have.
+        :raises UsageError: a word or a number is none of those that a field may have.
         """
         values: Any = self
         for one in fields(values):
             value = getattr(self, one.name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                check_number(one.name, value)
+            if one.name == "limit":
+                check_limits(value)
             if not isinstance(value, str):
                 continue
             kind = str(one.type)

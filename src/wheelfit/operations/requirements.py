@@ -269,7 +269,7 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
         if place.suffix == ".whl" and not place.is_dir():
             if not place.is_file():
-                raise FileProblem("there is no such wheel", where=str(place), note=_named(line))
+                raise _missing("there is no such wheel", place, line)
             url = place.resolve().as_uri()
             promised = _met(place, line.hashes)
             return given_wheel(url, extras=extras, hashes=promised, where=line.where)
@@ -316,8 +316,18 @@ def _editable(line: RequirementLine) -> GivenSource:
 def _place(path: Path, line: RequirementLine) -> str:
     """Return the URL of a folder or archive that was named by its path."""
     if not path.exists():
-        raise FileProblem("there is nothing of that name", where=str(path), note=_named(line))
+        raise _missing("there is nothing of that name", path, line)
     return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100  # links stay as named
+
+
+def _missing(message: str, path: Path, line: RequirementLine) -> FileProblem:
+    return FileProblem(
+        message,
+        where=str(path),
+        note=_named(line),
+        hint="name a wheel, a source archive or the folder of a project; without slashes and dots "
+        "at its start it is a package of an index",
+    )
 
 
 def _named(line: RequirementLine) -> str | None:

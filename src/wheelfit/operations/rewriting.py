@@ -93,7 +93,9 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
                     hint="name *.whl files or folders that exist",
                 )
             if not path.is_file():
-                raise FileProblem("there is no such wheel", where=name)
+                raise FileProblem(
+                    "there is no such wheel", where=name, hint="name files or folders that exist"
+                )
             found[path] = None
             continue
         inside: dict[Path, None] = {}

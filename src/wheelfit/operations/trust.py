@@ -27,7 +27,7 @@ from wheelfit.installation.plugins.tree import resolve_plugin
 from wheelfit.operations.detections import detection_json
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
-from wheelfit.operations.providers import ProvidersRequest
+from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 from wheelfit.operations.requests import MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
@@ -297,6 +297,7 @@ def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
     :param request: the namespaces.
     :param context: the surroundings; warned of what stays off.
     :raises PolicyRefusal: a policy switches one of them off.
+    :raises UserError: nothing is known of one that is switched on.
     """
     names = frozenset(parse_namespace(name) for name in request.names)
     policy = read_policies(context.environ)
@@ -307,6 +308,7 @@ def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
                 where=policy.disabled[name],
                 note="it is in its disable-provider",
             )
+        check_namespaces(sorted(names), request, context)
     path = trust_file(context.environ, sys.platform, home())
     after = change_trust(
         path,

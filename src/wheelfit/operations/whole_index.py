@@ -30,7 +30,9 @@ def existing_folder(index: str) -> Path:
 
     folder = Path(file_path(index) if index.startswith("file:") else index)
     if not folder.is_dir():
-        raise FileProblem("there is no such folder", where=index)
+        raise FileProblem(
+            "there is no such folder", where=index, hint="name a folder, or a URL with its scheme"
+        )
     return folder
 
 

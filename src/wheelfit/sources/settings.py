@@ -19,17 +19,6 @@ KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
 """How keyring may be asked for passwords, in pip's words."""
 
 
-def parse_connections(text: str) -> int:
-    """Return how many connections to one server may carry wheels.
-
-    :param text: a number from 1 to 64.
-    :raises ValueError: it is none.
-    """
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= 64):
-        raise ValueError(f"{text[:40]!r} is not a number from 1 to 64")
-    return int(text)
-
-
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """Hold every setting of this folder; the names are pip's.

@@ -129,12 +129,12 @@ def test_verbose_cuts_nothing(host: Path, run: Runner) -> None:
 
 def test_chosen_namespaces(host: Path, run: Runner) -> None:
     """Only what is named is looked at, each once, in that order; unknown ones have an answer."""
-    found = run("probe", "--json", "--for", host, "x86_64", "blas", "x86_64").object["namespaces"]
-    assert list(found) == ["x86_64", "blas"]
-    assert found["blas"]["status"] == "unknown"
-    here = run("probe", "--json", "blas").object["namespaces"]
-    assert here["blas"]["status"] == "unknown"
-    assert here["blas"]["source"] == "no provider that wheelfit may ask"
+    found = run("probe", "--json", "--for", host, "x86_64", "openmp", "x86_64").object["namespaces"]
+    assert list(found) == ["x86_64", "openmp"]
+    assert found["openmp"]["status"] == "unknown"
+    here = run("probe", "--json", "openmp").object["namespaces"]
+    assert here["openmp"]["status"] == "unknown"
+    assert here["openmp"]["source"] == "no provider that wheelfit may ask"
 
 
 def test_disabled(run: Runner) -> None:
@@ -247,3 +247,11 @@ def test_round_trip(run: Runner, tmp_path: Path) -> None:
         assert there[namespace]["features"] == entry["features"]
         assert there[namespace]["status"] == entry["status"]
         assert there[namespace]["source"] == f"host file {host}"
+
+
+def test_a_namespace_that_nobody_knows(run: Runner) -> None:
+    """A misspelt namespace is an error, and one that is only static is not."""
+    error = run("probe", "nvidai", "--json", code=1).error
+    assert error["message"] == "nothing is known of 'nvidai'"
+    assert error["hint"] == "did you mean 'nvidia'?"
+    assert run("probe", "openmp", "--json").object["namespaces"]["openmp"]["status"] == "unknown"

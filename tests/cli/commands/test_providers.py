@@ -174,6 +174,7 @@ class TestTrust:
             (["list", "a"], 2),
             (["show", "a", "b"], 2),
             (["enable", "A-B"], 1),
+            (["enable", "nvidai"], 1),
             (["untrust", "a"], 1),
         ],
     )

@@ -153,6 +153,7 @@ def test_a_group_without_options_has_the_settings() -> None:
         ["--timeout", "soon"],
         ["--retries", "-1"],
         ["--retries", "1.5"],
+        *(["--connections", word] for word in ("0", "65", "-1", "4.0", "four", "9" * 30, "²")),
     ],
 )
 def test_numbers_that_mean_nothing(words: list[str]) -> None:

@@ -96,7 +96,11 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
         inside = Path(mkdtemp(prefix="project-", dir=scratch))
         folder = unpack_archive(project, inside, project.name, where=str(project))
     else:
-        raise FileProblem("there is nothing of that name", where=str(project))
+        raise FileProblem(
+            "there is nothing of that name",
+            where=str(project),
+            hint="name the folder of a project, or its source distribution",
+        )
     if not is_project(folder):
         raise FileProblem(
             "there is no project in it, neither a pyproject.toml nor a setup.py",

@@ -11,19 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from wheelfit.operations.ranges import LIMIT_RANGES, RANGES
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
-    "size": (2, 1 << 30),
-    "depth": (1, 200),
-    "labels": (1, 100_000_000),
-    "values": (1, 100_000_000),
-    "lookups": (0, 100_000),
-}
-"""The limits of ``--limit``, with the smallest and the largest value of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,21 +387,20 @@ def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConf
 # --- how some values are read; each imports what it needs when there is something to read -------
 
 
-def _whole(
-    what: str, smallest: int, largest: int, same: Mapping[str, int] | None = None
-) -> Callable[[str], int]:
-    """Return a function that reads a whole number in a range.
+def _whole(field: str, same: Mapping[str, int] | None = None) -> Callable[[str], int]:
+    """Return a function that reads a whole number in the range of a field of requests.
 
-    :param what: the end of the sentence about a word that is none.
     :param same: words that stand for numbers.
     """
+    smallest, largest = RANGES[field]
 
     def read(text: str) -> int:
         if same and text in same:
             return same[text]
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(largest))
         if not is_number or not smallest <= int(text) <= largest:
-            raise ValueError(f"{text[:40]!r} is {what}")
+            words = "".join(f", or {word}" for word in same or ())
+            raise ValueError(f"{text[:40]!r} is not a number from {smallest} to {largest}{words}")
         return int(text)
 
     return read
@@ -433,12 +424,6 @@ def _age(text: str) -> float:
     from wheelfit.core.durations import parse_duration
 
     return parse_duration(text)
-
-
-def _connections(text: str) -> int:
-    from wheelfit.sources.settings import parse_connections
-
-    return parse_connections(text)
 
 
 def _bytes(text: str) -> int:
@@ -529,15 +514,13 @@ FLAG, OFF_FLAG = Flag(), Flag(stores=False)
 TEXT, ANY_TEXT = _Text(), _Text(may_be_empty=True)
 FILE, ANY_FILE, FOLDER = _Text("files"), _Text("files", may_be_empty=True), _Text("folders")
 TEXTS, ANY_TEXTS, FILES = Several(TEXT), Several(ANY_TEXT), Several(FILE)
-COUNT = _Parsed("a number", _whole("not a number", 0, 10**19))
-STEPS = _Parsed("a number", _whole("not a number", 0, 10**9 - 1))
-RELEASES = _Parsed("a number", _whole("no number of releases", 0, 10**9 - 1))
-PROCESSES = _Parsed("a number", _whole("no number of processes", 1, 4096))
-PROCESS = _Parsed(
-    "a number", _whole("neither the number of a process nor self", 1, (1 << 31) - 1, {"self": 0})
-)
-PORT = _Parsed("a number", _whole("no port", 0, (1 << 16) - 1))
-CONNECTIONS = _Parsed("a number", _connections)
+COUNT = _Parsed("a number", _whole("retries"))
+STEPS = _Parsed("a number", _whole("depth"))
+RELEASES = _Parsed("a number", _whole("newest"))
+PROCESSES = _Parsed("a number", _whole("jobs"))
+PROCESS = _Parsed("a number", _whole("runtime", {"self": 0}))
+PORT = _Parsed("a number", _whole("port"))
+CONNECTIONS = _Parsed("a number", _whole("connections"))
 SECONDS = _Parsed("a number of seconds", _seconds, is_number=True)
 PATIENCE = _Parsed("a number of seconds", _seconds_or_none, is_number=True)
 AGE = _Parsed("a time", _age)
