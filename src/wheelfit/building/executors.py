@@ -111,7 +111,7 @@ def open_workers(
     if url is None or url == "processes":
         # What this process may use, not what the machine has: a container gets less.
         count = jobs or (1 if url is None else len(os.sched_getaffinity(0)) if _LINUX else _CORES)
-        with _ended_with(_Here() if count == 1 else _Processes(count)) as executor:
+        with _Here() if count == 1 else _Processes(count) as executor:
             words = "this process" if count == 1 else f"{count} processes"
             yield Workers(executor, lambda: count, words)
         return
@@ -146,14 +146,13 @@ class _Here(Executor):
             future.set_exception(error)
         return future
 
-    def end(self) -> None:
-        """Nothing is under way."""
-
 
 class _Processes(Executor):
-    """Do the work in processes of this machine; when they break, others take their place.
+    """Processes of this machine; when they break, others take their place.
 
-    Their interpreters are started anew, as threads of ours may hold anything at any time.
+    Their interpreters are started anew, as threads of ours may hold anything at any time. The
+    futures of the pool stay here: it ends its thread with an error when it breaks after somebody
+    else has cancelled one of them (Python 3.11).
     """
 
     def __init__(self, count: int) -> None:
@@ -161,44 +160,46 @@ class _Processes(Executor):
         self._pool: ProcessPoolExecutor | None = None
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        if self._pool is None:
-            self._pool = self._new()
         try:
-            return self._pool.submit(_called, fn, args, kwargs)
+            task = self._running().submit(_called, fn, args, kwargs)
         except BrokenExecutor:
-            self._pool.shutdown(wait=True)
-            self._pool = self._new()
-            return self._pool.submit(_called, fn, args, kwargs)
+            self.shutdown()
+            self._pool = None
+            task = self._running().submit(_called, fn, args, kwargs)
+        future: Future[Result] = Future()
+        task.add_done_callback(lambda task: _pass_on(task, future))
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as its base has it
         if self._pool is not None:
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
-    def end(self) -> None:
-        """End what is under way; what was begun is undone."""
-        if self._pool is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for what is under way; after an error end it, so that what was begun is undone."""
+        if kind is not None and self._pool is not None:
             # There is a public way from Python 3.14 on.
             for process in list((self._pool._processes or {}).values()):  # noqa: SLF001
                 process.terminate()
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        self.shutdown(cancel_futures=kind is not None)
 
-    def _new(self) -> ProcessPoolExecutor:
-        import multiprocessing  # noqa: PLC0415 - start-up
-        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+    def _running(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            import multiprocessing  # noqa: PLC0415 - start-up
+            from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initializer=_begin_process)
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._count, context, initializer=_begin_process)
+        return self._pool
 
 
-@contextmanager
-def _ended_with(executor: _Here | _Processes) -> Iterator[Executor]:
-    """Close an executor after the block; what is under way is ended if that fails."""
+def _pass_on(task: Future[Result], future: Future[Result]) -> None:
+    """Give a future what came of another one."""
+    if not future.set_running_or_notify_cancel():
+        return
     try:
-        yield executor
-    except BaseException:
-        executor.end()
-        raise
-    executor.shutdown()
+        future.set_result(task.result())
+    except BaseException as error:  # noqa: BLE001 - whoever waits for the result must get one
+        future.set_exception(error)
 
 
 class _Ended(BaseException):
@@ -349,7 +350,7 @@ class _Dask(Executor):
 
         def pass_on(task: Task[Result]) -> None:
             if future.set_running_or_notify_cancel():
-                _pass_on(task, future)
+                _pass_on_from_dask(task, future)
 
         task.add_done_callback(pass_on)
         return future
@@ -362,7 +363,7 @@ class _Dask(Executor):
             task.release()
 
 
-def _pass_on(task: Task[Result], future: Future[Result]) -> None:
+def _pass_on_from_dask(task: Task[Result], future: Future[Result]) -> None:
     try:
         if task.status == "cancelled":
             raise CancelledError  # noqa: TRY301 - who waits for the result gets it
