@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DaskCluster", "until"]
 
+_SETTINGS = {
+    "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "2",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+}
 _QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
 
 
@@ -56,16 +60,22 @@ class DaskCluster:
         """How wheelfit names it."""
         return self.address.replace("tcp://", "dask://")
 
-    def add_worker(self, *, before: str = "", flags: tuple[str, ...] = ()) -> None:
-        """Start a worker, and wait until the scheduler knows it.
+    def add_workers(self, count: int, *, before: str = "", flags: tuple[str, ...] = ()) -> None:
+        """Start workers, and wait until the scheduler knows them.
 
         :param before: Python code that is run first.
-        :param flags: of its Python.
+        :param flags: of their Python.
         """
         options = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self._folder)]
-        worker = self._start("worker", [self.address, *options, *_QUIET], before, flags)
-        self.workers.append(worker)
-        log = self._folder / f"{len(self.workers)}.log"
+        first = len(self.workers)
+        for _ in range(count):
+            worker = self._start("worker", [self.address, *options, *_QUIET], before, flags)
+            self.workers.append(worker)
+        for number, worker in enumerate(self.workers[first:], first + 1):
+            self._until_registered(self._folder / f"{number}.log", worker)
+
+    @staticmethod
+    def _until_registered(log: Path, worker: subprocess.Popen[bytes]) -> None:
         until(lambda: "Registered to" in log.read_text() or worker.poll() is not None)
         assert worker.poll() is None, log.read_text()
 
@@ -73,7 +83,7 @@ class DaskCluster:
         self, what: str, options: list[str], before: str = "", flags: tuple[str, ...] = ()
     ) -> subprocess.Popen[bytes]:
         program = f"{before}\nfrom distributed.cli.dask_{what} import main\nmain()"
-        environ = {**os.environ, "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "2"}
+        environ = {**os.environ, **_SETTINGS}
         name = "scheduler" if what == "scheduler" else str(len(self.workers) + 1)
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(

@@ -36,8 +36,7 @@ pytest.importorskip("distributed")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
     """Start a scheduler with two workers, each a process."""
     with DaskCluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        cluster.add_worker()
-        cluster.add_worker()
+        cluster.add_workers(2)
         yield cluster
 
 
@@ -98,12 +97,12 @@ def _minor(path: Path) -> int:
     return int(path.name.split("-")[1].split(".")[1])
 
 
+@pytest.mark.integration
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     """The work goes on with the other worker, and all of it is done."""
     errands = [Errand(n, tmp_path, seconds=0.02) for n in range(60)]
     with DaskCluster(tmp_path / "cluster") as cluster:
-        cluster.add_worker()
-        cluster.add_worker()
+        cluster.add_workers(2)
         done = 0
 
         def kill(_: object) -> None:
@@ -118,11 +117,12 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     assert last == {cluster.workers[1].pid}
 
 
+@pytest.mark.integration
 def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
     """Without its scheduler the work ends with one error, soon."""
     errands = [Errand(n, tmp_path, seconds=0.02) for n in range(200)]
     with DaskCluster(tmp_path / "cluster") as cluster:
-        cluster.add_worker()
+        cluster.add_workers(1)
         killer = threading.Timer(0.0, cluster.scheduler.kill)
 
         def kill(_: object) -> None:
@@ -133,12 +133,12 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
             carried_out(cluster, errands, done=kill)
 
 
+@pytest.mark.integration
 def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
     """What Dask gives up for the deaths of its workers is the fault of one item."""
     errands = [Errand(n, tmp_path, "killed" if n == 1 else "") for n in range(4)]
     with DaskCluster(tmp_path / "cluster") as cluster:
-        for _ in range(6):
-            cluster.add_worker()
+        cluster.add_workers(3)
         outcomes = carried_out(cluster, errands, attempts=1)
     assert isinstance(outcomes[1].error, WorkerLost)
     assert [n for n, one in enumerate(outcomes) if one.error is None] == [0, 2, 3]
@@ -165,6 +165,7 @@ def test_no_workers(tmp_path: Path) -> None:
         pytest.fail("it was opened")
 
 
+@pytest.mark.integration
 def test_worker_without_wheelfit(tmp_path: Path) -> None:
     """A worker whose Python has no wheelfit is named."""
     packages = tmp_path / "packages"
@@ -175,13 +176,14 @@ def test_worker_without_wheelfit(tmp_path: Path) -> None:
                 if "wheelfit" not in one.name and not (packages / one.name).exists():
                     (packages / one.name).symlink_to(one)
     with DaskCluster(tmp_path / "cluster") as cluster:
-        cluster.add_worker(
-            before=f"import sys; sys.path.append({str(packages)!r})", flags=("-S", "-E")
+        cluster.add_workers(
+            1, before=f"import sys; sys.path.append({str(packages)!r})", flags=("-S", "-E")
         )
         with raises_code("unfit-workers", match="it has no wheelfit"), open_workers(cluster.url):
             pytest.fail("it was opened")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("before", "words"),
     [
@@ -199,7 +201,7 @@ def test_other_worker(tmp_path: Path, before: str, words: str) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wheelfit\nVersion: 99.9\n")
     with DaskCluster(tmp_path / "cluster") as cluster:
-        cluster.add_worker(before=before.format(folder=str(tmp_path)))
+        cluster.add_workers(1, before=before.format(folder=str(tmp_path)))
         with raises_code("unfit-workers", match=words) as caught, open_workers(cluster.url):
             pytest.fail("it was opened")
     assert (caught.value.where or "").startswith("tcp://127.0.0.1:")

@@ -27,8 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
     """Start a scheduler with two workers."""
     pytest.importorskip("distributed")
     with DaskCluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        cluster.add_worker()
-        cluster.add_worker()
+        cluster.add_workers(2)
         yield cluster
 
 

@@ -14,9 +14,7 @@ from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
 from wheelfit.building.abi.bounds import Offer, consumer_of, derive, offer_of
-from wheelfit.building.abi.choosing import choose_wheels
-from wheelfit.building.abi.looking import FoundBounds, Release, look
-from wheelfit.building.abi.types import find_program
+from wheelfit.building.abi.looking import FoundBounds, Release, choose_wheels, find_program, look
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
 from wheelfit.core.filename import parse_wheel_filename
@@ -86,6 +84,7 @@ class TestCompiled:
         assert all(one.fits for one in result.bounds.releases)
         assert "changes of types and layouts cannot be seen" in result.notes[0]
 
+    @pytest.mark.integration
     def test_types(self, workshop: Workshop, tmp_path: Path) -> None:
         """B-61: with debug information and abicompat a structure that grows is found."""
         try:
