@@ -12,7 +12,7 @@ from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.support import Support, support_for
 from wheelfit.doctor.environment import about_contents, examine_environment
-from wheelfit.doctor.hardware import Hardware
+from wheelfit.doctor.machine import Hardware
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel

@@ -8,7 +8,7 @@ import pytest
 from doctor.patient import Patient
 
 from wheelfit.doctor.environment import examine_environment
-from wheelfit.doctor.hardware import Hardware
+from wheelfit.doctor.machine import Hardware
 from wheelfit.doctor.packages import about_hardware
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability

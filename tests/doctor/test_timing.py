@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from wheelfit.doctor.timing import Asked, TimedProcesses
+from wheelfit.doctor.machine import Asked, TimedProcesses
 from wheelfit_runtime.platforms.children import Answer, Ending, Question, RealProcesses
 
 

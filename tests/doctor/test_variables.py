@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.doctor.variables import Mask, read_mask, variables_in
+from wheelfit.doctor.settings import Mask, read_mask, variables_in
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,9 @@ from wheelfit.core.phrases import missing, wish
 from wheelfit.core.properties import Feature
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.shorthands import NAMES, find_shorthand
-from wheelfit.doctor.hardware import Hardware
+from wheelfit.doctor.machine import Hardware
 from wheelfit.doctor.settings import read_settings
-from wheelfit.doctor.variables import variables_in
+from wheelfit.doctor.settings import variables_in
 from wheelfit_runtime.platforms import families
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.discovery import Machine
@@ -296,7 +296,7 @@ NAMED = re.compile(
 EXCEPTIONS = {
     # What the name means there is something else.
     "building/ci.py": "names of runners of a CI service",
-    "building/publishing/matrix_gaps.py": "macOS's tags for Intel's processors",
+    "building/publishing/completeness.py": "macOS's tags for Intel's processors",
     "checking/wheels/platform_tags.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
     "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
@@ -322,8 +322,7 @@ EXCEPTIONS = {
     "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "doctor/diagnoses.py": "diagnoses of NVIDIA's driver",
     "doctor/families.py": "versions of CUDA and ROCm of installed packages",
-    "doctor/hardware.py": "versions of NVIDIA's driver and GPUs",
-    "doctor/machine.py": "diagnoses of NVIDIA's driver",
+    "doctor/machine.py": "diagnoses of NVIDIA's driver, and versions of it and its GPUs",
     "doctor/packages.py": "versions of CUDA and ROCm of installed packages",
     "doctor/process.py": "versions of CUDA and ROCm of installed packages",
     "doctor/settings.py": "diagnoses of NVIDIA's tools",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.families import Build, OwnedLibrary
-    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Broken
 

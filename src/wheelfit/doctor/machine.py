@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
+from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms.children import Ending
 from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.override_names import strays_in
 from wheelfit_runtime.platforms.probes import sysctl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
+    from wheelfit_runtime.platforms.children import Answer, Processes, Question
     from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -136,3 +142,124 @@ def is_translated(surroundings: Surroundings) -> bool:
         return False
     name = sysctl.TRANSLATED
     return any(sysctl.read(surroundings, (name,)).get(name, b""))
+
+
+ACCELERATORS: Mapping[str, str] = {
+    family.namespace: family.presence for family in families.accelerators() if family.presence
+}
+"""Namespaces of accelerators, and the feature whose values tell that a device is there."""
+
+_REAL = re.compile(r"([0-9]+)([0-9])_real")
+_VERSION = re.compile(r"([0-9]+)\.([0-9]+)")
+_LOOKED = (Status.SUPPORTED, Status.NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Hold what packages depend on."""
+
+    looked: frozenset[str] = frozenset()
+    """Namespaces of which it is known what they support, even if that is nothing."""
+    present: frozenset[str] = frozenset()
+    """Namespaces with a device that can be used."""
+    cuda: Capability | None = None
+    """The CUDA version of the driver, as 12.8; None when there is none."""
+    capabilities: tuple[Capability, ...] = ()
+    """The compute capabilities of the GPUs, the highest first, each once."""
+    windows: bool = False
+    """Whether the drivers are those for Windows, which are numbered in their own way."""
+
+    @classmethod
+    def of(cls, detections: Iterable[Detection], *, windows: bool = False) -> Hardware:
+        """Read the numbers out of detections.
+
+        :param windows: whether they are of a machine with Windows.
+        """
+        found = {detection.namespace: detection for detection in detections}
+        looked = {name for name, detection in found.items() if detection.status in _LOOKED}
+        present = {
+            namespace
+            for namespace, feature in ACCELERATORS.items()
+            if namespace in looked and _values(found[namespace], feature)
+        }
+        nvidia = found.get("nvidia")
+        if nvidia is None or "nvidia" not in looked:
+            return cls(frozenset(looked), frozenset(present), windows=windows)
+        return cls(
+            frozenset(looked),
+            frozenset(present),
+            _highest(_values(nvidia, "cuda_version_lower_bound"), _VERSION),
+            _capabilities(nvidia),
+            windows,
+        )
+
+
+def _values(detection: Detection, feature: str) -> tuple[str, ...]:
+    return next((one.values for one in detection.features if one.name == feature), ())
+
+
+def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
+    devices = [one.values for one in nvidia.devices if one.feature == "sm_arch"]
+    groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
+    found = {highest for group in groups if (highest := _highest(group, _REAL)) is not None}
+    return tuple(sorted(found, reverse=True))
+
+
+def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | None:
+    numbers = [
+        Capability(int(match[1]), int(match[2]))
+        for value in values
+        if (match := pattern.fullmatch(value))
+    ]
+    return max(numbers, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Say how one child process went."""
+
+    name: str
+    """What was asked, as ``nvidia-smi -q``."""
+    seconds: float
+    """How long it took."""
+    ending: Ending
+    code: int
+    """Exit status, or the number of the signal that ended it."""
+
+    def __str__(self) -> str:
+        words = {
+            Ending.EXITED: f"exit status {self.code}",
+            Ending.KILLED: f"crashed with signal {self.code}",
+            Ending.LATE: "no answer within its time; ended",
+            Ending.FLOODED: "wrote too much; ended",
+            Ending.NOT_STARTED: "could not be started",
+        }
+        return words.get(self.ending, str(self.ending))
+
+
+class TimedProcesses:
+    """Pass questions on, and keep how long each took (it implements ``Processes``).
+
+    :param processes: who answers.
+    :param clock: returns seconds.
+    """
+
+    def __init__(
+        self, processes: Processes, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._processes = processes
+        self._clock = clock
+        self._asked: list[Asked] = []
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """What was asked so far, in the order in which it was answered."""
+        return tuple(self._asked)
+
+    def ask(self, question: Question) -> Answer:
+        """Ask, and keep the time."""
+        started = self._clock()
+        answer = self._processes.ask(question)
+        seconds = self._clock() - started
+        self._asked.append(Asked(question.name, seconds, answer.ending, answer.code))
+        return answer

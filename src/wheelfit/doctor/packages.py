@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.contents import Change, OwnedFile, Package
     from wheelfit.doctor.families import Build, OwnedLibrary
-    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.installed import Installed
     from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 

@@ -99,8 +99,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from wheelfit.building.abi.looking import look
-    from wheelfit.building.abi.types import find_program
+    from wheelfit.building.abi.looking import find_program, look
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
@@ -269,7 +268,7 @@ class _Releases:
     def _published(self, requirement: Requirement) -> Iterator[Release]:
         from packaging.utils import canonicalize_name
 
-        from wheelfit.building.abi.choosing import choose_wheels
+        from wheelfit.building.abi.looking import choose_wheels
         from wheelfit.core.filename import parse_wheel_filename
         from wheelfit.operations.indexes import open_indexes, read_settings
         from wheelfit_runtime.errors import ProjectNotFound

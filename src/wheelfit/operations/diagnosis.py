@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
-from wheelfit.doctor.variables import variables_in
+from wheelfit.doctor.settings import variables_in
 from wheelfit.operations.findings import faults_among, finding_json, summary_json
 from wheelfit_runtime import __version__
 
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import Contents
+    from wheelfit.doctor.machine import Asked
     from wheelfit.doctor.process import Process
-    from wheelfit.doctor.settings import Settings
-    from wheelfit.doctor.timing import Asked
-    from wheelfit.doctor.variables import Variable
+    from wheelfit.doctor.settings import Settings, Variable
     from wheelfit.installation.environment import Environment
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.scrubbing import Scrubber

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
+    from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.doctor.own_requirements import UnmetRequirement
-    from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -117,7 +117,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     from wheelfit.core.agreements import binding
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
-    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.doctor.machine import Hardware
     from wheelfit.doctor.settings import about_settings, read_settings
 
     environment, unusable = _open_environment(request, context.environ)
@@ -207,7 +207,7 @@ def _open_machine(
 
     Drivers are asked anew, so that a remembered answer never hides what is wrong.
     """
-    from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.operations.machine import choose_machine, options_in_effect
 
     chosen = choose_machine(request, current, context, recall=False)

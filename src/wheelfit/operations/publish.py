@@ -244,7 +244,7 @@ def _confirmed(
     """Look at the index again: a file is published when it is listed."""
     from dataclasses import replace
 
-    from wheelfit.building.publishing.confirming import confirm
+    from wheelfit.building.publishing.acts import confirm
     from wheelfit.building.publishing.refusals import NOT_LISTED
     from wheelfit.checking.findings import Count, Place, Report, Unchecked
 

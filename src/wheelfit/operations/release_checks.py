@@ -155,7 +155,7 @@ def documents_of(
     :param there: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.
     """
-    from wheelfit.building.publishing.index_files import index_files_of
+    from wheelfit.building.publishing.outgoing import index_files_of
 
     with closing(index.sources(context)) as sources:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.building.front_end.cargo import with_rust_flags
+from wheelfit.building.front_end.flags import with_rust_flags
 
 FLAG = "-Ctarget-cpu=x86-64-v3"
 BUILD = '[build]\nrustflags = ["--cfg", "own"]\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from wheelfit.building.publishing.confirming import confirm
+from wheelfit.building.publishing.acts import confirm
 from wheelfit.building.publishing.outgoing import collect
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel

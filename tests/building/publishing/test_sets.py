@@ -16,11 +16,10 @@ from wheelfit.building.publishing.completeness import (
     closed_findings,
     compare,
     completeness_findings,
+    does,
 )
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, Limits, forecast
-from wheelfit.building.publishing.index_files import index_files_of
-from wheelfit.building.publishing.matrix_gaps import does
-from wheelfit.building.publishing.outgoing import Kind, collect
+from wheelfit.building.publishing.outgoing import Kind, collect, index_files_of
 from wheelfit.checking.findings import Severity
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+import subprocess
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
-from wheelfit.building.abi.reading import read_libraries
-from wheelfit.building.abi.types import changed_types
+from wheelfit.checking.wheels.platform_tags import read_platform
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.elf import MAGIC
+from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
+from wheelfit.wheels.binaries.window import Unreadable
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
+    from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import Bounds, Offer
-    from wheelfit.building.abi.reading import Libraries
     from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.sources.page import File
+    from wheelfit.wheels.binaries.elf import Symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +191,161 @@ def _has_debug(offers: Sequence[Offer], version: Version) -> bool:
     return any(one.has_debug for one in offers if one.version == version)
 
 
-_SHOWN = 3
-
-
 def _few(items: Sequence[str], rest: str = "") -> str:
     if len(items) <= _SHOWN:
         return ", ".join(items)
     return f"{', '.join(items[:_SHOWN])} {rest}" if rest else f"{items[0]} to {items[-1]}"
+
+
+_FAILED, _CHANGED = 1 | 2, 4 | 8
+_LONGEST = 300.0
+"""Seconds; a library of some hundred megabytes of debug information may take minutes."""
+_SHOWN = 3
+
+
+def find_program() -> str | None:
+    """Return the program, if it is installed."""
+    return shutil.which("abicompat")
+
+
+def changed_types(program: str, consumer: Path, before: Path, after: Path) -> str | None:
+    """Say how the types that a consumer uses differ between two versions of a library.
+
+    :return: empty if they are alike, a sentence if not; None if that cannot be found out.
+    """
+    try:
+        done = subprocess.run(
+            [program, consumer, before, after],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LONGEST,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode < 0 or done.returncode & _FAILED:
+        return None
+    if not done.returncode & _CHANGED:
+        return ""
+    changes = [
+        line.strip().removeprefix("[C] ").rstrip(":")
+        for line in done.stdout.splitlines()
+        if line.lstrip().startswith("[")
+    ]
+    more = f" (and {len(changes) - _SHOWN} more)" if len(changes) > _SHOWN else ""
+    return ("; ".join(changes[:_SHOWN]) or "its interface changed") + more
+
+
+@dataclass(slots=True)
+class Libraries:
+    """Collect the libraries of one file."""
+
+    symbols: dict[str, Symbols] = field(default_factory=dict)
+    """By file name."""
+    faults: list[str] = field(default_factory=list)
+    """What could not be read, with the reason."""
+    kept: dict[str, Path] = field(default_factory=dict)
+    """Copies of those that have debug information, by file name."""
+
+    def add(self, name: str, file: BinaryIO, keep: Path | None, *, every: bool = False) -> None:
+        """Read one library.
+
+        :raises NeedsExtra: what reads such files is not installed.
+        """
+        file.seek(0)
+        if file.read(len(MAGIC)) != MAGIC:
+            return
+        short = name.rpartition("/")[2]
+        try:
+            found = symbols_in(file)
+        except Unreadable as error:
+            self.faults.append(f"{name}: {error}")
+            return
+        self.symbols.setdefault(short, found)
+        if keep is not None and (every or found.has_debug) and short not in self.kept:
+            keep.mkdir(exist_ok=True)
+            target = keep / short
+            file.seek(0)
+            with target.open("wb") as copy:
+                shutil.copyfileobj(file, copy, 1 << 20)
+            self.kept[short] = target
+
+
+def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:
+    """Return the ELF files of a wheel, or the one that a path leads to.
+
+    :raises FileProblem: it cannot be read.
+    :raises InvalidWheel: the wheel is not sound.
+    :raises NeedsExtra: what reads such files is not installed.
+    """
+    libraries = Libraries()
+    if path.suffix == ".whl":
+        with WheelArchive(path) as archive:
+            for member, file in unpacked_binaries(archive):
+                libraries.add(member.name, file, keep, every=every)
+        return libraries
+    try:
+        with path.open("rb") as file:
+            libraries.add(path.name, file, keep, every=every)
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    if not libraries.symbols and not libraries.faults:
+        raise FileProblem("it is neither a wheel nor an ELF file", where=str(path))
+    return libraries
+
+
+def choose_wheels(
+    files: Iterable[File],
+    machines: frozenset[str],
+    consumer: WheelFilename | None,
+    *,
+    specifier: SpecifierSet,
+    label: Label | None,
+    newest: int,
+) -> list[tuple[Version, File]]:
+    """Return one wheel of each release, the oldest release first.
+
+    :param consumer: its file name; None: a library by itself, which fits any Python.
+    :param specifier: which versions count; pre-releases only if it names some.
+    :param label: which builds count; None: plain wheels, and where there are none, any.
+    :param newest: how many releases at most; 0: all.
+    """
+    best: dict[Version, tuple[tuple[bool, bool, str], File]] = {}
+    for file in files:
+        try:
+            name = parse_wheel_filename(file.filename)
+        except InvalidFilename:
+            continue
+        if file.yanked is not None or not _is_asked(specifier, name.version):
+            continue
+        if not _fits(name, machines) or (label is not None and name.label != label):
+            continue
+        rank = (not _same_python(name, consumer), name.is_variant, file.filename)
+        if name.version not in best or rank < best[name.version][0]:
+            best[name.version] = (rank, file)
+    chosen = [(version, best[version][1]) for version in sorted(best)]
+    return chosen[-newest:] if newest else chosen
+
+
+def _fits(name: WheelFilename, machines: frozenset[str]) -> bool:
+    claims = [read_platform(tag.platform) for tag in name.tags]
+    return any(
+        claim is not None
+        and claim.format.value == "elf"
+        and not claim.machines.isdisjoint(machines)
+        for claim in claims
+    )
+
+
+def _same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
+    if consumer is None:
+        return True
+    pythons = {tag.interpreter for tag in name.tags}
+    return not pythons.isdisjoint(tag.interpreter for tag in consumer.tags)
+
+
+def _is_asked(specifier: SpecifierSet, version: Version) -> bool:
+    return specifier.contains(version, prereleases=bool(specifier.prereleases))

@@ -15,18 +15,17 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.building.front_end.afresh import afresh
-from wheelfit.building.front_end.cargo import with_rust_flags
-from wheelfit.building.front_end.dialects import DIALECTS, dialect_of, handed_to_meson
+from wheelfit.building.front_end.dialects import DIALECTS, afresh, dialect_of, handed_to_meson
 from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.building.front_end.flags import (
     base_flags,
     flags_of,
     level_mark,
+    marks_level,
     rust_flags_of,
     with_flags,
+    with_rust_flags,
 )
-from wheelfit.building.front_end.linker import marks_level
 from wheelfit.building.front_end.looking import look_at
 from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.building.front_end.source import open_source

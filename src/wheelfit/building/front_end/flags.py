@@ -12,14 +12,20 @@ combines ``CFLAGS`` with flags of its own decides what has to stand there:
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms.children import run
 from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.building.front_end.looking import Compiler
     from wheelfit.core.properties import PropertySet
@@ -154,3 +160,110 @@ def _check(namespace: str, machine: Mapping[str, str]) -> None:
             hint="leave out --flags; [tool.wheelfit.build.variants.LABEL] may set what your "
             "compiler reads",
         )
+
+
+_DEADLINE = 60.0
+
+
+def marks_level(
+    level: str, option: str, command: str, environ: Mapping[str, str], folder: Path
+) -> bool:
+    """Link a library with an option, and return whether it then says which level it needs.
+
+    Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
+
+    :param level: as ``v3``.
+    :param option: as ``-Wl,-z,x86-64-v3``.
+    :param command: of the compiler where ``CC`` names none.
+    :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` count.
+    :param folder: for files; an empty one.
+    :raises NeedsExtra: what reads libraries is not installed.
+    """
+    words = _words(environ.get("CC") or command)
+    path = environ.get("PATH")
+    if not words or shutil.which(words[0], path=path) is None:
+        words = ["cc"]
+    program = shutil.which(words[0], path=path)
+    if program is None:
+        return False
+    source, library = folder / "empty.c", folder / "empty.so"
+    source.write_text("int wheelfit_empty;\n")
+    command_line = [program, *words[1:], "-shared", "-fPIC", str(source), "-o", str(library)]
+    command_line += [*_words(environ.get("LDFLAGS", "")), option]
+    if not run(command_line, environ=environ, deadline=_DEADLINE).succeeded:
+        return False
+    try:
+        with library.open("rb") as file:
+            binary = read_binary(file, library.name)
+    except OSError:
+        return False
+    return binary is not None and binary.levels.needed == level
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+_TARGETS = ("UNKNOWN_LINUX_GNU", "UNKNOWN_LINUX_MUSL", "APPLE_DARWIN")
+
+
+def with_rust_flags(
+    environ: Mapping[str, str], flags: Sequence[str], machine: str, project: Path
+) -> Mapping[str, str]:
+    """Return an environment in which cargo gives flags to the compiler, behind those it has.
+
+    ``RUSTFLAGS`` replaces what configuration files say, so it is only used where it is set
+    already. Otherwise the flags go where cargo joins them with those of the files: into
+    ``build.rustflags``, or into those of a target, which count instead where there are any.
+
+    :param machine: the first part of the target's name, as ``x86_64``.
+    """
+    if not flags:
+        return environ
+    if "CARGO_ENCODED_RUSTFLAGS" in environ:
+        return {**environ, **_appended(environ, "CARGO_ENCODED_RUSTFLAGS", flags, "\x1f")}
+    if "RUSTFLAGS" in environ:
+        return {**environ, **_appended(environ, "RUSTFLAGS", flags)}
+    changed = _appended(environ, "CARGO_BUILD_RUSTFLAGS", flags)
+    names = {
+        name for name in environ if name.startswith("CARGO_TARGET_") and name.endswith("_RUSTFLAGS")
+    }
+    if names or any(map(_has_target_flags, _configurations(environ, project))):
+        names |= {f"CARGO_TARGET_{machine.upper()}_{one}_RUSTFLAGS" for one in _TARGETS}
+    for name in names:
+        changed |= _appended(environ, name, flags)
+    return {**environ, **changed}
+
+
+def _appended(
+    environ: Mapping[str, str], name: str, flags: Sequence[str], between: str = " "
+) -> dict[str, str]:
+    return {name: between.join(filter(None, [environ.get(name, ""), *flags]))}
+
+
+def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
+    """Yield where cargo looks for its configuration when it builds a project."""
+    project = project.absolute()
+    for folder in (project, *project.parents):
+        yield folder / ".cargo"
+    home = environ.get("HOME")
+    if own := environ.get("CARGO_HOME") or (home and str(Path(home, ".cargo"))):
+        yield Path(own)
+
+
+def _has_target_flags(folder: Path) -> bool:
+    """Return whether a configuration has flags for a target."""
+    for name in ("config", "config.toml"):
+        try:
+            found = tomllib.loads((folder / name).read_text("utf-8"))
+        except (OSError, ValueError):  # cargo itself says what is wrong with it
+            continue
+        targets = found.get("target", {})
+        if isinstance(targets, dict) and any(
+            isinstance(one, dict) and "rustflags" in one for one in targets.values()
+        ):
+            return True
+    return False

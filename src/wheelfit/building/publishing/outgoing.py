@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.building.index_file import combined_index_file, read_wheel_document
+from wheelfit.checking.pages import Listed, sort_files
+from wheelfit.core import index_metadata
+from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File
 
 _ATTESTATION = ".publish.attestation"
 """Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""
@@ -205,3 +213,44 @@ def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
     except OSError as error:
         raise FileProblem(f"it cannot be read: {error.strerror}", where=str(path)) from error
     return digest.hexdigest(), size
+
+
+def index_files_of(
+    outgoing: Set,
+    there: Mapping[NormalizedName, Sequence[File]],
+    read: Callable[[File], bytes | None],
+) -> dict[Release, bytes]:
+    """Combine the documents of all variant wheels of each release (B-50).
+
+    :param there: by project: what the index has.
+    :return: by release; without releases that have no variants, or whose file is there already.
+    :raises InconsistentDocuments: wheels contradict each other.
+    :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together
+        cannot be written.
+    """
+    found = {}
+    for release in outgoing.releases:
+        mine = [one for one in outgoing.of(release) if one.kind is Kind.VARIANT]
+        listed = sort_files(there.get(release[0], ())).get(release, Listed())
+        names = {one.filename for one in mine}
+        documents = [(one.filename, read_wheel_document(one.path)) for one in mine]
+        for file, wheel in listed.wheels:
+            if wheel.label is not None and file.filename not in names:
+                data = read(file)
+                where = file.filename
+                documents.append(
+                    (where, index_metadata.read_wheel_document(data, wheel.label, where=where))
+                )
+        if not documents:
+            continue
+        data = combined_index_file(documents)
+        name = index_file_name(*release)
+        if not any(_has(file, name, data) for file in listed.index_files):
+            found[release] = data
+    return found
+
+
+def _has(file: File, name: str, data: bytes) -> bool:
+    import hashlib  # noqa: PLC0415 - start-up
+
+    return file.filename == name and file.hashes.get("sha256") == hashlib.sha256(data).hexdigest()

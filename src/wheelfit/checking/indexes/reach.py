@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity, first_of
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
@@ -62,18 +62,17 @@ def reach_findings(
             others = ", ".join(list(reached.fitting[label])[:_NAMED])
             yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
     if asked_for:
-        named = ", ".join(asked_for[:_NAMED])
-        more = f" and {len(asked_for) - _NAMED} more" if len(asked_for) > _NAMED else ""
         yield Place(release.where).found(
             checks.SHADOWED_VARIANT,
-            f"{release.name} {release.version}: only who asks for {named}{more} gets that",
+            f"{release.name} {release.version}: only who asks for "
+            f"{first_of(asked_for, _NAMED)} gets that",
             remedy="nothing has to be done if that is meant: a wish decides, and no machine",
             severity=Severity.NOTE,
         )
 
 
 class _Reached(NamedTuple):
-    """Hold who gets what of a release."""
+    """Who gets what of a release."""
 
     fitting: dict[Label, dict[Label, None]]
     """Labels that fit some machine, with those that stand above wherever they do."""

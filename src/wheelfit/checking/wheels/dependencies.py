@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
+from wheelfit.checking.findings import first_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.abi_dependency import abi_namespaces, not_admitted, project_of
 from wheelfit.core.labels import NULL, is_label
@@ -30,47 +31,36 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Feature, Property
+    from wheelfit.core.properties import Feature
     from wheelfit.core.requirements import Requirement
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Hold everything that the variants of a release declare together."""
+    """Everything that the variants of a release declare together."""
 
     labels: frozenset[str]
-    namespaces: frozenset[str]
-    features: frozenset[tuple[str, str]]
-    properties: frozenset[tuple[str, str, str]]
+    paths: frozenset[tuple[str, ...]]
+    """Namespaces; namespaces with a feature; and these with a value."""
 
     @classmethod
     def by(cls, documents: Iterable[VariantDocument]) -> Declared:
         """Return what some documents declare."""
         labels: set[str] = {NULL}
-        items: set[Property] = set()
+        paths: set[tuple[str, ...]] = set()
         for document in documents:
             labels.update(document.variants, document.unusable)
             for properties in document.variants.values():
-                items.update(properties)
-        return cls(
-            frozenset(labels),
-            frozenset(item.namespace for item in items),
-            frozenset((item.namespace, item.feature) for item in items),
-            frozenset((item.namespace, item.feature, item.value) for item in items),
-        )
+                for item in properties:
+                    path = (item.namespace, item.feature, item.value)
+                    paths.update((path[:1], path[:2], path))
+        return cls(frozenset(labels), frozenset(paths))
 
     def has(self, variable: str, literal: str) -> bool:
-        """Say whether any variant has what a marker asks for."""
+        """Return whether any variant has what a marker asks for."""
         if variable == VARIANT_LABEL:
             return literal in self.labels
-        parts = _parts(literal)
-        match len(parts):
-            case 1:
-                return parts[0] in self.namespaces
-            case 2:
-                return (parts[0], parts[1]) in self.features
-            case _:
-                return (parts[0], parts[1], parts[2]) in self.properties
+        return tuple(_parts(literal)) in self.paths
 
 
 def check_dependencies(
@@ -90,19 +80,18 @@ def check_dependencies(
             continue
         if requirement.marker is None or not requirement.marker.uses_variants:
             continue
-        with_markers.append(text)
+        quoted = repr(shortened(text, _LONGEST))
+        with_markers.append(quoted)
         for comparison in comparisons(requirement.marker.expression):
             reason = _hopeless(comparison)
             if reason is not None:
-                yield place.found(
-                    checks.MARKER_NEVER_MATCHES, f"{shortened(text, _LONGEST)!r}: {reason}"
-                )
+                yield place.found(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
     if with_markers and label is None:
-        yield place.found(
-            checks.VARIANT_MARKER_IN_PLAIN_WHEEL, _listed("a plain wheel has", with_markers)
-        )
+        message = f"a plain wheel has {first_of(with_markers, 1)}"
+        yield place.found(checks.VARIANT_MARKER_IN_PLAIN_WHEEL, message)
     if with_markers and Profile.UV in profiles:
-        yield place.found(checks.UV_MARKERS, _listed("METADATA has", with_markers))
+        message = f"METADATA has {first_of(with_markers, 1)}"
+        yield place.found(checks.UV_MARKERS, message)
 
 
 def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) -> Iterator[Finding]:
@@ -196,10 +185,10 @@ def _hopeless(comparison: Comparison) -> str | None:
 
 
 def _literal(comparison: Comparison) -> str | None:
-    sides = (comparison.left, comparison.right)
-    if not any(isinstance(side, Variable) for side in sides):
-        return None
-    return next((side.value for side in sides if isinstance(side, Literal)), None)
+    match comparison.left, comparison.right:
+        case (Literal(value), Variable()) | (Variable(), Literal(value)):
+            return value
+    return None
 
 
 def _parts(literal: str) -> list[str]:
@@ -207,8 +196,3 @@ def _parts(literal: str) -> list[str]:
 
 
 _LONGEST = 120
-
-
-def _listed(head: str, texts: list[str]) -> str:
-    more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
-    return f"{head} {shortened(texts[0], _LONGEST)!r}{more}"
