@@ -253,6 +253,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "signed-record": lambda f: rewritten(
         plain(f), additions={"fast-1.0.dist-info/RECORD.jws": b"{}"}
     ),
+    "unportable-name": lambda f: plain(f, files={"license./MIT": ""}),
     "missing-document": lambda f: build_wheel(f, "fast", "1.0", label="mkl"),
     "document-in-plain-wheel": lambda f: plain(f, document=DOCUMENT),
     "wrong-metadata": lambda f: rewritten(plain(f), {"METADATA": b"Name: fast\nVersion: 2\n"}),
@@ -415,6 +416,26 @@ def test_folders(tmp_path: Path, code: str) -> None:
 
 
 # --- elsewhere ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tag", "severity"),
+    [
+        ("py3-none-any", Severity.WARNING),
+        ("py3-none-manylinux_2_28_x86_64", Severity.WARNING),
+        ("py3-none-any.win_amd64", Severity.WARNING),
+        ("py3-none-win_amd64", Severity.ERROR),
+        ("py3-none-win32.win_amd64", Severity.ERROR),
+    ],
+)
+def test_unportable_names(tmp_path: Path, tag: str, severity: Severity) -> None:
+    """B-34: names that Windows cannot have are wrong in wheels for Windows alone."""
+    files = {"fast/aux.py": "", "fast/a.py": "", "fast/A.py": ""}
+    path = plain(tmp_path, tag=tag, files=files)
+    findings, _ = check_wheel(path, path.name, where=path.name)
+    unportable = [one for one in findings if one.code == "unportable-name"]
+    assert [one.severity for one in unportable] == [severity, severity]
+    assert not [one for one in findings if one.code == "unsound-archive"]
 
 
 def test_long_filename() -> None:

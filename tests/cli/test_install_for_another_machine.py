@@ -74,3 +74,64 @@ def test_not_into_an_environment(
         assert "--target" in said.err
     assert run(index, "--for", host, "--dry-run", "--target", tmp_path / "there", "some") == 0
     assert sorted(environment.rglob("*")) == before
+
+
+WINDOWS = HOST.replace('machine = "aarch64"', 'tags = ["win_amd64"]').replace('glibc = "2.39"', "")
+MACOS = HOST.replace("aarch64", "arm64").replace('glibc = "2.39"', 'macos = "14.0"')
+
+
+class TestNamesOfOtherSystems:
+    """B-34: names that only some systems refuse count where such a system is the target."""
+
+    @pytest.mark.parametrize("name", ["license./MIT", "odd/aux.py", "odd/a:b.py", "odd/X.py"])
+    def test_on_this_system(
+        self, index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+    ) -> None:
+        """On Linux the newest release is installed, with all of its files, without a word."""
+        environment = tmp_path / "environment"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        build_wheel(Path(index), "odd", "1.0")
+        build_wheel(Path(index), "odd", "2.0", files={name: "1", "odd/x.py": "2"})
+        assert run(index, "--python", environment, "odd") == 0
+        (library,) = environment.glob("lib/python*/site-packages")
+        assert (library / "odd-2.0.dist-info").is_dir()
+        assert (library / name).read_text() == "1"
+        assert (library / "odd/x.py").read_text() == "2"
+        assert name not in capsys.readouterr().err
+        assert main(["uninstall", "--yes", "--python", str(environment), "odd"]) == 0
+        assert not (library / name).exists()
+
+    @pytest.mark.parametrize(
+        ("host", "name", "reason"),
+        [
+            (WINDOWS, "license./MIT", "ends with a dot"),
+            (WINDOWS, "odd/aux.py", "name of a device on Windows"),
+            (WINDOWS, "odd/a:b.py", "contains a colon"),
+            (WINDOWS, "odd/X.py", "one file on systems that ignore case"),
+            (MACOS, "odd/X.py", "one file on systems that ignore case"),
+        ],
+    )
+    def test_where_the_target_refuses(
+        self,
+        index: str,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        host: str,
+        name: str,
+        reason: str,
+    ) -> None:
+        """For such a machine nothing is installed, and the name is said."""
+        (tmp_path / "host.toml").write_text(host)
+        build_wheel(Path(index), "odd", "1.0", files={name: "", "odd/x.py": ""})
+        target = tmp_path / "there"
+        assert run(index, "--for", tmp_path / "host.toml", "--target", target, "odd") == 4
+        assert reason in capsys.readouterr().err
+        assert not target.exists()
+
+    def test_macos_has_the_names_of_devices(self, index: str, tmp_path: Path) -> None:
+        """Only Windows refuses them."""
+        (tmp_path / "host.toml").write_text(MACOS)
+        build_wheel(Path(index), "odd", "1.0", files={"odd/aux.py": ""})
+        target = tmp_path / "there"
+        assert run(index, "--for", tmp_path / "host.toml", "--target", target, "odd") == 0
+        assert (target / "odd" / "aux.py").is_file()

@@ -43,7 +43,16 @@ def test_launchers(platform: str, launcher: str, tmp_path: Path) -> None:
     assert taken.interpreter == environment.interpreter
 
 
-@pytest.mark.parametrize("platform", ["manylinux_2_28_x86_64", "macosx_11_0_arm64", "any"])
+def test_names_on_macos(tmp_path: Path) -> None:
+    """What is taken to macOS may lie on a file system that ignores case."""
+    environment = open_environment(None, environ={}, target=tmp_path)
+    taken = environment.to_be_taken_to(target("macosx_11_0_arm64"))
+    assert taken.goes_to_macos
+    assert not taken.is_windows
+    assert taken.commands == environment.commands
+
+
+@pytest.mark.parametrize("platform", ["manylinux_2_28_x86_64", "any"])
 def test_no_launchers(platform: str, tmp_path: Path) -> None:
     """Everywhere else commands are scripts, as here."""
     environment = open_environment(None, environ={}, target=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.testing.file_systems import IgnoringCase
 from wheelfit.testing.wheels import add_member, build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
@@ -58,6 +60,35 @@ def extracted(path: Path) -> dict[str, bytes]:
     """Return every file of an archive as the standard library reads it."""
     with zipfile.ZipFile(path) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+class TestNamesOfOtherSystems:
+    """Names count by what the system of the folder can have (B-34)."""
+
+    @pytest.mark.parametrize("name", ["license./MIT", "demo/aux.py", "demo/a:b", "demo/LARGE.SO"])
+    def test_elsewhere(self, tmp_path: Path, name: str) -> None:
+        """Windows has no such names; a disk that ignores case has one of two."""
+        path = build_wheel(tmp_path, "demo", "1", files={"demo/large.so": b"", name: b"1"})
+        with WheelArchive(path) as archive:
+            here = unpack(archive, empty(tmp_path / "here"), sha256="")
+            assert here.path_of(name).read_bytes() == b"1"
+            with pytest.raises(InvalidWheel, match=re.escape(name.rsplit("/", maxsplit=1)[-1])):
+                unpack(archive, empty(tmp_path / "windows"), sha256="", is_windows=True)
+            assert not list((tmp_path / "windows").iterdir())
+
+    def test_case(self, tmp_path: Path) -> None:
+        """Two names that differ in case are refused where the disk ignores it."""
+        path = build_wheel(tmp_path, "demo", "1", files={"demo/a.py": b"", "demo/A.py": b"1"})
+        with WheelArchive(path) as archive:
+            with pytest.raises(InvalidWheel, match="ignore case"):
+                unpack(archive, empty(tmp_path / "case"), sha256="", files=IgnoringCase())
+            assert not list((tmp_path / "case").iterdir())
+
+
+def empty(folder: Path) -> Path:
+    """Return a new folder."""
+    folder.mkdir()
+    return folder
 
 
 class TestSound:

@@ -290,6 +290,12 @@ UNSOUND_ARCHIVE = CHECKS.error(
     "the file is no ZIP archive that every reader sees alike, or no wheel",
     "build the wheel again; do not edit wheels with general ZIP tools",
 )
+UNPORTABLE_NAME = CHECKS.warning(
+    "unportable-name",
+    "B-34",
+    "a member has a name that Windows cannot have, or that is another one where case is ignored",
+    "rename it; only wheels for Windows alone are refused for that",
+)
 DAMAGED_CONTENT = CHECKS.error(
     "damaged-content",
     "B-38",

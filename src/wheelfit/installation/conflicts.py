@@ -15,13 +15,16 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.looking import Looking
 from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.record import encode_digest, row_for
+from wheelfit.wheels.zip_archive import unsound
 from wheelfit_runtime.errors import IntegrityError, InvalidWheel, PolicyRefusal
 
 if TYPE_CHECKING:
@@ -94,11 +97,11 @@ def lay_out(
     :raises IntegrityError: ``file-conflict``; something would be overwritten; all conflicts of a
         wheel are named.
     :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
-    :raises InvalidWheel: a member would leave the environment through a link, or is something
-        that no distribution may own.
+    :raises InvalidWheel: a member would leave the environment through a link, is something
+        that no distribution may own, or has a name that its system cannot have (B-34).
     """
     real = RealPaths() if real is None else real
-    library = environment.schemes.purelib
+    library = nearest_existing(environment.schemes.purelib)
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
     look = Looking() if look is None else look
     ground = _Ground(leaving, staying, real, look, replace=replace, ignores_case=ignores_case)
@@ -108,6 +111,13 @@ def lay_out(
     for wheel in wheels:
         folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
         where = wheel.pin.filename.text
+        faults = target_faults(
+            wheel.unpacked.names(),
+            is_windows=environment.is_windows,
+            ignores_case=ignores_case or environment.goes_to_macos,
+        )
+        if faults:
+            raise unsound(faults, where)
         bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info, real)
         present = set()
         conflicts = []

@@ -74,6 +74,8 @@ class Environment:
     """Signs what is written down about a change, for who finds it interrupted."""
     foreign: Commands | None = None
     """How commands are started where the folder will be taken; None: as here."""
+    goes_to_macos: bool = False
+    """Whether the folder will be taken to macOS, which usually ignores case."""
     _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -81,6 +83,11 @@ class Environment:
         """How the commands of wheels are started."""
         interpreter = self.interpreter
         return self.foreign or Commands(interpreter.launcher, str(interpreter.executable))
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether the files will lie on Windows."""
+        return self.commands.launcher in _LAUNCHERS.values()
 
     def to_be_taken_to(self, target: Target) -> Environment:
         """Return the same with commands that a target can start.
@@ -92,6 +99,8 @@ class Environment:
         """
         platforms = {tag.platform for tag in target.tags}
         launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
+        if any(name.startswith("macosx_") for name in platforms):
+            return replace(self, goes_to_macos=True)
         if launcher is None or launcher == self.interpreter.launcher:
             return self
         return replace(self, foreign=Commands(launcher, "python.exe"))

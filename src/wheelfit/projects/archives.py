@@ -25,7 +25,8 @@ from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.names import ENDINGS
-from wheelfit.wheels.paths import collision_faults, path_fault
+from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.paths import collision_faults, path_fault, target_faults
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
@@ -105,7 +106,7 @@ _SECOND_NAME = -1
 """The kind of a member that has the content of an earlier one."""
 
 
-def _check(entries: Sequence[_Entry], where: str, limits: Limits) -> str:
+def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: Limits) -> str:
     """Return the name of the one folder that holds everything."""
     sizes = {entry.name: entry.size for entry in entries}
     # A second name costs a few bytes there, and all of the file here.
@@ -117,7 +118,12 @@ def _check(entries: Sequence[_Entry], where: str, limits: Limits) -> str:
     if not faults:
         # Folders may be listed or not, and some tools list them twice.
         named = dict.fromkeys(f"{entry.name}/" for entry in entries if entry.kind == stat.S_IFDIR)
-        faults += collision_faults([*named, *(e.name for e in entries if e.kind != stat.S_IFDIR)])
+        members = [*named, *(e.name for e in entries if e.kind != stat.S_IFDIR)]
+        faults += collision_faults(members) or target_faults(
+            members,
+            is_windows=os.name == "nt",
+            ignores_case=not NATIVE.is_case_sensitive(folder),
+        )
     if faults:
         shown = [fault.replace("out of the wheel", "out of the archive") for fault in faults]
         raise InvalidSource(shown[0], where=where, note="\n".join(shown[1:20]) or None)
@@ -233,7 +239,7 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
         file.left = inf  # content is read in pieces
         _check_end(plain, archive.offset, where)
         entries = [_tar_entry(member, where) for member in members]
-        top = _check(entries, where, limits)
+        top = _check(entries, folder, where, limits)
 
         def open_member(number: int) -> BinaryIO:
             stream = archive.extractfile(members[number])
@@ -325,7 +331,7 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: Limits) -> str:
         else _Entry(_simple(member.name), stat.S_IFREG, member.size, member.is_executable)
         for member in members
     ]
-    top = _check(entries, where, limits)
+    top = _check(entries, folder, where, limits)
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()

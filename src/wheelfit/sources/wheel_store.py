@@ -238,6 +238,7 @@ class WheelStore:
                 known=None if self._by_content else known,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
+                files=self._files,
             )
             entry = self._entry(sha256)
             if entry is not None:

@@ -1,7 +1,8 @@
-"""Which names of archive members are safe on every system.
+"""Which names of archive members are refused everywhere, and which on some systems only.
 
-A name that escapes, that two systems read differently, or that falls together
-with another one is refused before anything is read through it.
+A name that escapes, that readers understand differently, or that stands twice is refused before
+anything is read through it. What only Windows cannot have, or only a file system that ignores
+case, is no fault elsewhere: it is refused where such a system is the target.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 # No part of which could be a device; most names are like this.
 _PLAIN = pattern(
     r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII
 )
-_DRIVE = pattern(r"[A-Za-z]:")
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
 # With or without an extension; the superscript digits count as digits.
 _DEVICE = pattern(
@@ -34,11 +34,11 @@ _LONGEST_PATH = 1024
 
 
 def path_fault(name: str) -> str | None:
-    """Say why a member may not have this name; None if it may.
+    """Return why no system may have a member of this name; None if some can.
 
     >>> path_fault("package/../../evil.py")
     "'package/../../evil.py' leads out of the wheel"
-    >>> path_fault("package/module.py") is None
+    >>> path_fault("package/aux.py") is None
     True
 
     :param name: as the archive spells it; a folder ends with ``/``.
@@ -53,7 +53,7 @@ def path_fault(name: str) -> str | None:
         return f"{name!a} contains a character that is not shown"
     if "\\" in name:
         return f"{name!r} contains a backslash"
-    if name.startswith("/") or _DRIVE.match(name):
+    if name.startswith("/"):
         return f"{name!r} is an absolute path"
     parts = name.removesuffix("/").split("/")
     if ".." in parts:
@@ -64,6 +64,19 @@ def path_fault(name: str) -> str | None:
         _LONGEST_PATH
     ):
         return f"{name[:80]!r}… is longer than some file systems allow"
+    return None
+
+
+def windows_fault(name: str) -> str | None:
+    """Return why Windows cannot have a member of this name; None if it can.
+
+    >>> windows_fault("package/aux.py")
+    "'package/aux.py' has the name of a device on Windows"
+
+    :param name: one without `path_fault`.
+    """
+    if _PLAIN.fullmatch(name):
+        return None
     if ":" in name:
         return f"{name!r} contains a colon, which leads to another file on Windows"
     if _LEFT_OUT.search(name):
@@ -74,21 +87,47 @@ def path_fault(name: str) -> str | None:
 
 
 def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
-    """Say which names cannot lie beside each other in every file system.
+    """Return which names are no two files anywhere.
 
-    Names that are equal, or equal after Unicode normalisation and case folding,
-    and files that are also the folder of another member.
+    Names that are equal, and files that are also the folder of another member.
 
-    >>> collision_faults(["a.py", "A.py"])
-    ("'A.py' and 'a.py' are one file on systems that ignore case",)
+    >>> collision_faults(["a", "a/b.py"])
+    ("'a' is a file and also the folder of 'a/b.py'",)
 
     :param names: all names of the archive, in its order.
     """
+    return _collisions(names, str)
+
+
+def target_faults(
+    names: Iterable[str], *, is_windows: bool = False, ignores_case: bool = False
+) -> tuple[str, ...]:
+    """Return what is wrong with the names of an archive on one system and not on every one.
+
+    >>> target_faults(["a.py", "A.py"], ignores_case=True)
+    ("'A.py' and 'a.py' are one file on systems that ignore case",)
+
+    :param names: all names of the archive, in its order; without faults of `path_fault` and
+        `collision_faults`.
+    :param is_windows: whether the files will lie on Windows, which ignores case as well.
+    :param ignores_case: whether names that are equal after Unicode normalisation and case
+        folding are one file there.
+    """
+    names = tuple(names)
+    faults: tuple[str, ...] = ()
+    if is_windows:
+        faults = tuple(fault for name in names if (fault := windows_fault(name)) is not None)
+    if is_windows or ignores_case:
+        faults += _collisions(names, _fold)
+    return faults
+
+
+def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, ...]:
     faults = []
     seen: dict[str, str] = {}
     folders: dict[str, str] = {}
     for name in names:
-        folded = _fold(name.removesuffix("/"))
+        folded = fold(name.removesuffix("/"))
         if (other := seen.get(folded)) is None:
             seen[folded] = name
         elif other == name:

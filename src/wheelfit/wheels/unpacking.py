@@ -22,8 +22,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.linking import current_umask
+from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
+from wheelfit.wheels.zip_archive import unsound
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.zip_directory import Member
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -51,6 +55,8 @@ def unpack(
     advance: Callable[[int], None] = lambda _: None,
     known: Known | None = None,
     in_order: bool = False,
+    files: FileSystem = NATIVE,
+    is_windows: bool = os.name == "nt",
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
 
@@ -61,10 +67,17 @@ def unpack(
     :param known: names a file that has the very content of a member, to be linked instead.
         It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.
-    :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises.
+    :param files: the file system of the folder.
+    :param is_windows: whether the folder lies on Windows.
+    :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises, or has names
+        that this system cannot have (B-34).
     :raises OSError: the folder cannot be written.
     """
     promises = promised_rows(archive)
+    names = (member.name for member in archive.members)
+    ignores_case = not files.is_case_sensitive(folder)
+    if faults := target_faults(names, is_windows=is_windows, ignores_case=ignores_case):
+        raise unsound(faults, archive.where)
     tree = folder / TREE
     _make_folders(tree, (member.name for member in archive.members if not member.is_folder))
     umask = current_umask()
@@ -76,11 +89,11 @@ def unpack(
     work.do(batches)
     digest = sha256 if isinstance(sha256, str) else sha256()
     done = work.done
-    files = FileTable.of(
+    table = FileTable.of(
         {each.name: done[each.name] for each in archive.members if not each.is_folder}
     )
     wheel = UnpackedWheel(
-        folder, archive.filename, digest, archive.dist_info, files, umask, archive.where
+        folder, archive.filename, digest, archive.dist_info, table, umask, archive.where
     )
     write_manifest(wheel)
     return wheel

@@ -59,7 +59,7 @@ class ZipArchive:
     :param source: path of the archive; or a seekable binary file or other source of bytes,
         which stay open.
     :param where: what errors name.
-    :param lenient: open it although names fall together; `tolerated` then tells of that.
+    :param lenient: open it although names collide; `tolerated` then has what was found.
     :param expected: what its central directory should be, and the members that it says then,
         which need not be read from it; of an archive that was just written.
     :raises FileProblem: it cannot be read.

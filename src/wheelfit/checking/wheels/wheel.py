@@ -17,6 +17,7 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
+from wheelfit.wheels.paths import collision_faults, target_faults
 from wheelfit.wheels.reserved_files import (
     why_reserved,
     why_reserved_below_prefix,
@@ -186,6 +187,13 @@ def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) ->
 def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
+    names = [member.name for member in archive.members]
+    everywhere = collision_faults(names)
+    only_windows = all(tag.platform.startswith("win") for tag in archive.filename.tags)
+    severity = Severity.ERROR if only_windows else Severity.WARNING
+    for message in target_faults(names, is_windows=True):
+        if message not in everywhere:
+            yield place.found(checks.UNPORTABLE_NAME, message, severity=severity)
 
 
 def _check_of(fault: Fault) -> Check:

@@ -22,7 +22,7 @@ from wheelfit.server.uploads.licenses import license_files
 from wheelfit.server.uploads.sdists import check_sdist
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
-from wheelfit.wheels.paths import path_fault
+from wheelfit.wheels.paths import path_fault, windows_fault
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.patterns import pattern
 
@@ -112,7 +112,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
         return wrong(f"the name has {len(filename)} characters, more than {_LONGEST_NAME}")
     if _NAME.fullmatch(filename) is None:
         return wrong("the name has characters that no file of an index has")
-    if (fault := path_fault(filename)) is not None:
+    if (fault := path_fault(filename) or windows_fault(filename)) is not None:
         return wrong(fault)
     if not filename.endswith((".whl", ".tar.gz", ".zip")):
         return wrong("it is neither a wheel nor a source distribution (.tar.gz or .zip)")

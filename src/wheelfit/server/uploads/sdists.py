@@ -15,7 +15,7 @@ from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.licenses import license_files
 from wheelfit.wheels.dist_info import MOST_METADATA
-from wheelfit.wheels.paths import path_fault
+from wheelfit.wheels.paths import path_fault, windows_fault
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
@@ -122,5 +122,6 @@ def _dependencies(core: CoreMetadata, where: str) -> Iterator[Violation]:
 def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
     for path in license_files(metadata):
         # A path that leads elsewhere is not followed, not even to look.
-        if path_fault(path) is not None or not (top / path).is_file():
+        unsafe = path_fault(path) or windows_fault(path)
+        if unsafe or not (top / path).is_file():
             yield Violation("missing-license", f"there is no licence {path[:300]!r}", where)
