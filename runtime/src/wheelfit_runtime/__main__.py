@@ -28,10 +28,7 @@ _USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--json]
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a subcommand and return the exit status.
-
-    :param arguments: what follows ``python -m wheelfit_runtime``.
-    """
+    """Carry out a subcommand and return the exit status."""
     out = io.StringIO()
     err = sys.stderr or io.StringIO()  # none: closed by whoever started us
     name = arguments[0] if arguments else ""

@@ -16,8 +16,6 @@ def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MOST)
     >>> listed(["a", "b", "c"]), listed("abcd", "or", most=3), listed([])
     ('a, b and c', 'a, b or 2 more', '')
 
-    :param items: the strings.
-    :param word: the word before the last.
     :param most: how many are listed; None: all.
     """
     items = list(items)
@@ -32,8 +30,6 @@ def count_of(number: int, singular: str, plural: str | None = None) -> str:
     >>> count_of(1, "wheel"), count_of(2, "wheel"), count_of(0, "library", "libraries")
     ('1 wheel', '2 wheels', '0 libraries')
 
-    :param number: how many.
-    :param singular: the noun for one.
     :param plural: the noun for others; None: the singular with an ``s``.
     """
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"

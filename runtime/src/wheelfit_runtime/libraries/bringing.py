@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
 
     class _Options(TypedDict, total=False):
-        """Hold what `initialize` has besides."""
+        """What `initialize` has besides."""
 
         scope: str
         offline: bool | None
@@ -221,7 +221,6 @@ def _chosen(
     """Return what to load, which is in the store then.
 
     :param distrusted: what could not be loaded, of which damaged files are fetched again.
-    :param problem: what the loader said.
     :raises WheelfitError: it cannot be had.
     """
     request.store.refuse_unsafe()

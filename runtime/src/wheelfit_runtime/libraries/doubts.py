@@ -32,10 +32,7 @@ def doubts_about(
     """Return what to warn of.
 
     :param version: what is asked for, as ``12`` or ``12.8``; one that is none has no doubts yet.
-    :param driver: of this machine, with its GPUs.
     :param environ: environment variables; a mask may hide GPUs.
-    :param cap: whether nobody said that the driver's minor version is not to count.
-    :param locked: whether a lock decides on the version.
     :raises NoCompatibleWheel: no GPU here can run any of it (P-95).
     """
     numbers = version.split(".")

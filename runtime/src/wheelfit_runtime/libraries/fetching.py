@@ -40,7 +40,6 @@ def brought(
     """Return a wheel of the store, fetched if it is not there.
 
     :param transport: who fetches; None: whoever can, for a lock names it.
-    :param progress: tells what is done.
     :param damaged: hashes of wheels of which files are not what they were.
     :raises IntegrityError: nobody promised a hash of it, or it is another one.
     :raises NotInStore: it is not there, and nothing may be fetched.

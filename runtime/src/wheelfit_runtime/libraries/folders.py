@@ -36,8 +36,6 @@ _LENGTH = 32
 def joined(store: Store, wheels: Sequence[str]) -> str:
     """Return the folder that joins some wheels; it is made if it is not there.
 
-    :param store: that has them.
-    :param wheels: their hashes.
     :raises StoreUnavailable: it is not there, and the store cannot be written.
     """
     entries = [found for one in wheels if (found := store.find(one)) is not None]
@@ -88,10 +86,7 @@ def _inside(path: PurePosixPath) -> PurePosixPath | None:
 
 
 def remove_broken(store: Store) -> None:
-    """Remove the folders of which a wheel is gone.
-
-    :param store: whose own folders are looked at.
-    """
+    """Remove the folders of which a wheel is gone."""
     with suppress(OSError):
         for place in Path(store.root, _PLACE).iterdir():
             links = (place / _WHEELS).iterdir()

@@ -98,7 +98,6 @@ class HttpsClient:
         """Write a body into a file.
 
         :param size: bytes that were promised; None: nobody said.
-        :param tell: gets how many bytes are there, and how many there will be.
         :raises NetworkError: it cannot be had.
         :raises OSError: the file cannot be written.
         """
@@ -207,10 +206,7 @@ class HttpsClient:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follow redirections, but from an encrypted place to none that is not.
-
-    :param authorize: adds the login that the place gets where it leads.
-    """
+    """Follow redirections, but from an encrypted place to none that is not."""
 
     def __init__(self, authorize: Callable[[urllib.request.Request], None]) -> None:
         self._authorize = authorize
@@ -253,7 +249,6 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 class _Temporary(Exception):
     """Carry an error that may not come again.
 
-    :param error: what is raised in the end.
     :param pause: seconds that the server wants; 0: it says nothing.
     """
 

@@ -23,7 +23,6 @@ _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
     """Return the wheels of a page.
 
-    :param content_type: as the server says it.
     :param url: where the page came from in the end; its links start there.
     :raises InvalidPage: it is none.
     """

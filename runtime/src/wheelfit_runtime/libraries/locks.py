@@ -20,11 +20,7 @@ _PAUSE = 0.05
 
 @contextmanager
 def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait while another process does the same; go on without waiting where that cannot be.
-
-    :param name: of what is done.
-    :param waiting: called again and again meanwhile.
-    """
+    """Wait while another process does the same; go on without waiting where that cannot be."""
     file = _locked(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
     try:
         yield

@@ -19,7 +19,7 @@ _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Hold what markers and platform tags are about."""
+    """What markers and platform tags are about."""
 
     system: str
     """``Linux``, ``Windows`` or ``Darwin``."""
@@ -82,10 +82,7 @@ def refuse_unfit(family: Family, machine: Machine) -> None:
 
 
 def fits(filename: str, machine: Machine) -> bool:
-    """Say whether a wheel can be used for its libraries: of its tags only the platform counts.
-
-    :param filename: of the wheel.
-    """
+    """Say whether a wheel can be used for its libraries: of its tags only the platform counts."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
     return any(_platform_fits(one, machine) for one in platforms)
 

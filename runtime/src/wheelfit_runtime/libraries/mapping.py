@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 
 
 class Libraries:
-    """Hold what was loaded.
+    """What was loaded.
 
-    :param family: name of the family.
     :param version: of the family, as ``12.9.1``.
     :param paths: by SONAME, in the order in which they were loaded.
     :param handles: the same, for `ctypes`.
     :param mains: by component: the SONAME of its library.
     :param strangers: by SONAME: files that were mapped already and are used in place of ours.
-    :param store: where their wheels lie.
-    :param wheels: their hashes.
     """
 
     __slots__ = (
@@ -94,7 +91,6 @@ def load(request: Request, selection: Selection, scope: str, *, several_majors: 
     """Load what was chosen, and return it.
 
     :param scope: ``local`` or ``global``: who sees the symbols.
-    :param several_majors: load although another major version is loaded.
     :raises OSError: one cannot be loaded.
     :raises EnvironmentUnavailable: ``another-library-loaded``; it cannot be beside what is loaded
         already.
@@ -129,11 +125,7 @@ def load(request: Request, selection: Selection, scope: str, *, several_majors: 
 
 
 def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str]) -> dict[str, str]:
-    """Return what the loader took in place of ours, as it may be told (LD_PRELOAD, LD_AUDIT).
-
-    :param known: those of which it is known already.
-    :param now: what is mapped.
-    """
+    """Return what the loader took in place of ours, as it may be told (LD_PRELOAD, LD_AUDIT)."""
     real = {soname: os.path.realpath(path) for soname, path in places.items()}
     if now.isdisjoint(real.values()):
         return {}  # nobody tells, or under other names
@@ -150,9 +142,6 @@ def _pulled_in(request: Request, new: set[str], stems: tuple[str, ...]) -> dict[
     """Return libraries of the family that came from elsewhere, as ours need them, and warn.
 
     No wheel that was chosen has them; the next machine may have another version, or none.
-
-    :param new: what was mapped besides ours.
-    :param stems: how their names begin.
     """
     new = {one for one in new if one.rpartition("/")[2].startswith(stems)}
     if not new:

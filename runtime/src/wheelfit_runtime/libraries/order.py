@@ -24,7 +24,6 @@ _MAGIC = b"\x7fELF"
 def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> tuple[Chosen, ...]:
     """Return the libraries to load, each once, what is needed first.
 
-    :param entries: the wheels.
     :param asked: by component: how the names of its libraries begin.
     """
     known: dict[str, tuple[Entry, str, int, SharedObject]] = {}

@@ -58,10 +58,7 @@ class Progress:
         self._write(f"wheelfit: {what}{amount}")
 
     def wait(self, title: str) -> None:
-        """Say that another process does what is wanted.
-
-        :param title: of what it fetches.
-        """
+        """Say that another process does what is wanted."""
         self.tell(f"waiting for another process that fetches {title}")
 
     def _write(self, line: str) -> None:

@@ -19,22 +19,16 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """Hold what is wanted and how it may be had; made once for a call, and not changed then.
+    """What is wanted and how it may be had; made once for a call, and not changed then.
 
-    :param family: name of the family.
     :param version: as ``12``, ``12.8`` or ``12.8.1``.
     :param components: by name; None: the usual ones.
-    :param environ: variables that say what arguments do not.
     :param offline: whether nothing may be fetched; None: as they say.
-    :param lock: the path of a lock.
     :param store: the user's own; None: as they say.
     :param index_url: where wheels come from; None: as they say, or as an installer is configured.
     :param transport: its name; None: as they say, or the first that there is.
-    :param cap_to_driver: whether the driver's minor version counts.
-    :param progress: whether people are told what takes its time.
     :param driver: of the machine it is for; None: of this one.
     :param ahead: whether it is brought for later: older ones that are there will not do then.
-    :param upgrade: look for newer ones although some are there.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """

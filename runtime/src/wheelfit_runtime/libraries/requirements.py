@@ -39,7 +39,6 @@ def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> 
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
 
     :param asked: as ``12``, ``12.8`` or ``12.8.1``.
-    :param cap: whether the driver's minor version counts.
     :raises UserError: it is no version.
     :raises DriverTooOld: the driver is of an older major version.
     """
@@ -72,7 +71,6 @@ def distributions_of(family: Family, components: Sequence[str], major: str) -> d
     """Return the distribution of each component that is wanted, what is needed first.
 
     :param components: that are asked for; what these need comes besides.
-    :param major: version of the family.
     :raises UserError: there is no such component.
     """
     found: dict[str, str] = {}
@@ -115,11 +113,7 @@ def distributions_of(family: Family, components: Sequence[str], major: str) -> d
 
 
 def requirements_of(family: Family, projects: Mapping[str, str], span: Span) -> list[Requirement]:
-    """Return what an index is asked for: the table with its extras, and what stands in none.
-
-    :param projects: by component, as `distributions_of` returns them.
-    :param span: of the family.
-    """
+    """Return what an index is asked for: the table with its extras, and what stands in none."""
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}
     named = tuple(filter(None, extras.values()))

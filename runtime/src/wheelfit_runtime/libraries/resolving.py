@@ -32,8 +32,6 @@ def resolved(
 ) -> tuple[list[Listed], str, Transport | None]:
     """Return the wheels to have, the version of the family, and who fetches them.
 
-    :param projects: by component, what is needed first.
-    :param span: the versions of the family that may be taken.
     :raises NoFit: there is nothing that would do.
     :raises NetworkError: nobody can be asked.
     :raises UserError: the lock has another version than was asked for.
@@ -79,7 +77,6 @@ def _without_table(
 ) -> list[Listed]:
     """Return the wheels of an index that has the components and not the table, as mirrors do.
 
-    :param error: what is wrong otherwise.
     :raises NoFit: some versions only the table knows, or they are not there either.
     """
     components = request.family.components

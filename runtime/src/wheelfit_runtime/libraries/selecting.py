@@ -39,7 +39,6 @@ def choose(request: Request, known: Selection | None, problem: OSError | None) -
     """Return what to load, fetched where it is not there.
 
     :param known: what was chosen before, of which something is missing or not loadable.
-    :param problem: what the loader said of that.
     :raises EnvironmentUnavailable: ``library-not-loadable``; nothing is wrong with the files that
         the loader refuses.
     :raises WheelfitError: it cannot be had; the reason is its class.

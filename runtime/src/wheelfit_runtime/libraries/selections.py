@@ -18,13 +18,10 @@ _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
 
 
 class Chosen:
-    """Hold one library that is loaded.
+    """One library that is loaded.
 
-    :param sha256: of its wheel.
     :param path: below the ``tree`` of the wheel.
     :param size: in bytes.
-    :param soname: what it calls itself.
-    :param component: whose it is.
     """
 
     __slots__ = ("component", "path", "sha256", "size", "soname")
@@ -38,18 +35,13 @@ class Chosen:
 
 
 class Selection:
-    """Hold what was chosen.
+    """What was chosen.
 
-    :param family: name of the family.
-    :param asked: the version as it was asked for.
-    :param components: as they were asked for.
     :param fingerprint: of the driver it was chosen for.
     :param span: the versions among which the newest was chosen.
-    :param version: of the family.
     :param wheels: hash, project and version of each.
     :param libraries: in the order in which they are loaded.
     :param stems: how the names of the family's libraries begin.
-    :param is_locked: whether a lock named the wheels.
     """
 
     __slots__ = (
@@ -130,10 +122,7 @@ def _machine() -> str:
 
 
 def read_selection(store: Store, name: str, fingerprint: str) -> Selection | None:
-    """Return a selection that was made for this machine; None: there is none.
-
-    :param name: as `name_of` says it.
-    """
+    """Return a selection that was made for this machine; None: there is none."""
     for root in store.roots:
         found = _read(os.path.join(root, "selections", f"{name}.txt"))
         if found is not None and found.fingerprint == fingerprint:
@@ -161,10 +150,7 @@ def selection_files(store: Store) -> list[str]:
 
 
 def chosen_hashes(path: str) -> set[str]:
-    """Return the wheels that a selection names, though a later version of us may have written it.
-
-    :param path: one of `selection_files`.
-    """
+    """Return the wheels that a selection names, even one that a later version wrote."""
     return {field for line in read_fields(path) or () for field in line if is_hash(field)}
 
 

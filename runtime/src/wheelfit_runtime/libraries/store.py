@@ -27,9 +27,8 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Entry:
-    """Hold one wheel of a store.
+    """One wheel of a store.
 
-    :param folder: of the wheel.
     :param is_own: whether it lies in the user's own store.
     """
 

@@ -36,10 +36,7 @@ _MEGA = 1_000_000
 
 
 def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
-    """Carry out a command and return the exit status.
-
-    :param arguments: what follows ``store``.
-    """
+    """Carry out a command and return the exit status."""
     parser = _parser()
     try:
         asked = parser.parse_args(arguments)

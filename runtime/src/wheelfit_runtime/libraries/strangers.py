@@ -21,8 +21,6 @@ def strangers_for(
 ) -> dict[str, str]:
     """Return the libraries that are mapped already under the names of ours.
 
-    :param places: of ours, by SONAME.
-    :param several_majors: whether another major version may be loaded.
     :raises EnvironmentUnavailable: ``another-library-loaded``; ours cannot be loaded beside what is
         mapped.
     """

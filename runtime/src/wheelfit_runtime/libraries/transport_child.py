@@ -68,11 +68,7 @@ def _is_python(executable: str | None) -> bool:
 
 
 def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the program uv; None: it is not there.
-
-    :param executable: ``sys.executable``, beside which it may be.
-    :param environ: ``PATH`` counts.
-    """
+    """Return the program uv; None: it is not there."""
     beside = [str(Path(executable).parent)] if executable else []
     return which("uv", path=os.pathsep.join([*beside, environ.get("PATH", "")]))
 
@@ -80,8 +76,6 @@ def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
 class PipTransport:
     """Ask pip.
 
-    :param python: an interpreter that has it.
-    :param environ: the child's environment.
     :param index_url: where it looks; None: as it is configured.
     """
 
@@ -160,7 +154,6 @@ class PipTransport:
     def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
         """Have pip do something.
 
-        :param verb: what it is asked to do, in words.
         :param folder: for what it unpacks on the way, which may be as large as the wheels.
         """
         log = Path(folder, "log")
@@ -176,9 +169,6 @@ class PipTransport:
 class UvTransport:
     """Ask uv which wheels, and fetch them over HTTPS.
 
-    :param program: where uv is.
-    :param environ: the child's environment.
-    :param http: what fetches.
     :param index_url: where it looks; None: as the user has configured it.
     :param python: the interpreter to ask about; where it is none, uv looks for one.
     """
@@ -250,11 +240,7 @@ def _passed_over(log: Path) -> list[str]:
 
 
 def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
-    """Say why an installer failed.
-
-    :param verb: what it was asked to do, in words.
-    :param passed: what its log says of indexes that it could not ask.
-    """
+    """Say why an installer failed."""
     said = answer.errors.decode("utf-8", "replace").strip()
     note = _note(said.splitlines())
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:

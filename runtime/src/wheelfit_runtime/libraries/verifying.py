@@ -50,8 +50,6 @@ def sha256_of(path: Path) -> str:
 def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
     """Check a wheel and fill the folder of a store with what is needed of it.
 
-    :param wheel: the file as it was fetched.
-    :param listed: what was promised.
     :param folder: gets ``tree`` and ``wheel.txt``; must not exist.
     :raises HashMismatch: the wheel is another one; nothing was unpacked.
     :raises InvalidWheel: it cannot be unpacked.

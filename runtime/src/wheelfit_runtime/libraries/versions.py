@@ -41,7 +41,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Hold versions from one on, up to before another."""
+    """Versions from one on, up to before another."""
 
     low: Version
     high: Version
@@ -60,7 +60,7 @@ def _text(version: Version) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hold a requirement as metadata have it."""
+    """A requirement as metadata have it."""
 
     project: str
     """The normalised name."""

@@ -20,7 +20,7 @@ _PARTS = (5, 6)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Hold a wheel as an index, a lock or an installer names it."""
+    """A wheel as an index, a lock or an installer names it."""
 
     project: str
     """The normalised name."""

@@ -44,7 +44,7 @@ _UNSET: object = object()
 
 
 class Case(NamedTuple):
-    """Hold one row of a table."""
+    """One row of a table."""
 
     condition: tuple[Property, ...]
     """What must be supported, one entry for each feature."""
@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """Hold what a machine says to one row."""
+    """What a machine says to one row."""
 
     case: Case
     reason: str
@@ -63,7 +63,7 @@ class Looked(NamedTuple):
 
 
 class Choice(NamedTuple, Generic[Value]):
-    """Hold what was chosen, and why."""
+    """What was chosen, and why."""
 
     value: Value
     case: Case | None
@@ -83,7 +83,7 @@ class Choice(NamedTuple, Generic[Value]):
 
 
 class Cases(Generic[Value]):
-    """Hold a table of conditions and values, to be asked for one machine or several.
+    """A table of conditions and values, to be asked for one machine or several.
 
     :param table: values by condition; a condition is a property, or a tuple of them.
     :param default: the value where no condition holds.

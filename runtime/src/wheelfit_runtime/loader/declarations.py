@@ -59,7 +59,7 @@ class Feature(NamedTuple):
 
 
 class Property(NamedTuple):
-    """Hold what is asked of one feature: any of some values is enough."""
+    """What is asked of one feature: any of some values is enough."""
 
     feature: Feature
     values: tuple[str, ...]
@@ -69,7 +69,7 @@ class Property(NamedTuple):
 
 
 class Implementation(NamedTuple):
-    """Hold what an installed implementation declares."""
+    """What an installed implementation declares."""
 
     group: str
     """What it is an implementation of, as ``spam``."""
@@ -97,7 +97,7 @@ class Implementation(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Hold one implementation that exists, whether it is installed or not."""
+    """One implementation that exists, whether it is installed or not."""
 
     name: str
     install: str
@@ -106,7 +106,7 @@ class Known(NamedTuple):
 
 
 class Declarations(NamedTuple):
-    """Hold what all files say."""
+    """What all files say."""
 
     implementations: tuple[Implementation, ...] = ()
     """In the order of their groups and names."""
@@ -129,9 +129,7 @@ def scan(
 
     What comes first on the path counts, as with modules.
 
-    :param paths: as ``sys.path``.
     :param table: the same by file name, as `as_table` wrote it; what folders have comes first.
-    :param folders: further ones with such files.
     """
     implementations: dict[tuple[str, str], Implementation] = {}
     known: dict[str, tuple[Known, ...]] = {}
@@ -165,18 +163,13 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[Known, ..
     """Return what the content of one file declares: an implementation, or which ones a group has.
 
     :param data: all of it; of a larger file than `LARGEST` one byte more.
-    :param where: the file.
     :raises Unfit: it is broken, and does not count.
     """
     return _parsed(_told(data), where)
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
-    """Return the text of a module that holds what the folders on a path have.
-
-    :param paths: as ``sys.path``.
-    :param folders: further ones with such files.
-    """
+    """Return the text of a module that holds what the folders on a path have."""
     found: dict[str, object] = {}
     for where in files(paths, folders):
         try:
@@ -199,8 +192,6 @@ def files(
 ) -> Iterator[str]:
     """Yield the files in which something may be declared, what counts first.
 
-    :param paths: as ``sys.path``.
-    :param folders: further ones with such files.
     :param problems: gets what is wrong with folders.
     """
     for place in dict.fromkeys((*_below(paths), *folders)):
@@ -393,8 +384,5 @@ def _shown(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return words of others as part of a line of a terminal: they cannot end or change it.
-
-    :param text: as the name of a file.
-    """
+    """Return words of others as part of a line of a terminal: they cannot end or change it."""
     return text if text.isprintable() else ascii(text)[1:-1]

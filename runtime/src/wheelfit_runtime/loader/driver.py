@@ -24,7 +24,7 @@ _LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel
 
 
 class Driver:
-    """Hold what is known of a driver.
+    """What is known of a driver.
 
     :param cuda: the CUDA version it offers; None: there is no driver, or it cannot say.
     :param kernel: release of the kernel's part, as ``560.35.03``.
@@ -55,7 +55,6 @@ class Driver:
 def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Driver:
     """Return what the driver says of itself.
 
-    :param root: where the kernel's files are; another folder in tests.
     :param libraries: names of the user-mode driver, tried in order.
     """
 
@@ -83,10 +82,7 @@ def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Drive
 
 
 def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
-    """Return the CUDA version that the user-mode driver offers; None: it cannot be asked.
-
-    :param libraries: its names or paths, tried in order.
-    """
+    """Return the CUDA version that the user-mode driver offers; None: it cannot be asked."""
     import ctypes  # noqa: PLC0415 - 3 ms that only somebody needs who loads libraries
 
     for name in libraries:
@@ -101,8 +97,5 @@ def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
 
 
 def hides_all(mask: str) -> bool:
-    """Say whether a mask leaves a process no GPU: the first entry that names none ends it.
-
-    :param mask: value of `MASK`.
-    """
+    """Say whether a mask leaves a process no GPU: the first entry that names none ends it."""
     return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

@@ -21,16 +21,13 @@ _SM = Feature("nvidia", "sm_arch")
 
 
 def variable_of(group: str) -> str:
-    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``.
-
-    :param group: as ``spam``.
-    """
+    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``."""
     word = "".join(c if c.isalnum() else "_" for c in group)
     return f"{word.upper()}_IMPLEMENTATION"
 
 
 class Evidence(NamedTuple):
-    """Hold what a decision is made of."""
+    """What a decision is made of."""
 
     declarations: Declarations
     environ: Mapping[str, str]
@@ -41,17 +38,11 @@ class Evidence(NamedTuple):
     """All that is installed."""
 
     def of(self, group: str) -> list[Judged]:
-        """Return what is installed of a group.
-
-        :param group: as ``spam``.
-        """
+        """Return what is installed of a group."""
         return [one for one in self.judged if one.implementation.group == group]
 
     def demanded(self, group: str) -> str:
-        """Return the implementation that somebody demands of a group; empty: none.
-
-        :param group: as ``spam``.
-        """
+        """Return the implementation that somebody demands of a group; empty: none."""
         return self.environ.get(variable_of(group), "").strip()
 
 
@@ -103,8 +94,6 @@ class Sources:
     ) -> Evidence:
         """Look at what is declared, and at what that names of the machine.
 
-        :param claimed: what groups have chosen.
-        :param failed: why implementations could not be imported, by group and name.
         :param known_of: groups of which what is known and not installed is looked at too;
             None: all.
         """

@@ -20,13 +20,7 @@ def run(
     out: TextIO,
     err: TextIO,  # noqa: ARG001 - all is told on `out`
 ) -> int:
-    """Explain, and return 0 if every group has an implementation, else 3.
-
-    :param arguments: groups and options.
-    :param environ: environment variables.
-    :param out: where results go.
-    :param err: where problems go.
-    """
+    """Explain, and return 0 if every group has an implementation, else 3."""
     asked = _parse(arguments)
     found = explain(*asked.group)
     if asked.json:

@@ -52,7 +52,6 @@ def _loader() -> GroupLoader:
 def export(module: ModuleType, into: str) -> None:
     """Put the public names of a module into another; what that has already stays.
 
-    :param module: which has them, as ``spam_cu12``.
     :param into: name of the other, as ``spam``; it is being imported, or was.
     :raises NoImplementation: the two are one and the same.
     """
@@ -110,7 +109,6 @@ def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
     It is said before the implementation is imported: another thread, or what the implementation
     imports, may want a module of a package that is not all there.
 
-    :param into: name of the package, as ``spam``.
     :param implementation: returns the name of the other, as ``spam_cu12``; may wait for it.
     """
     vars(sys.modules[into]).setdefault("__path__", [])  # one that is a single file
@@ -136,12 +134,7 @@ class Submodules:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how a module is imported; None for modules that are none of ours.
-
-        :param fullname: as ``spam.core``.
-        :param path: where the package is looked for.
-        :param target: the module that is imported again.
-        """
+        """Return how a module is imported; None for modules that are none of ours."""
         parent, _, last = fullname.rpartition(".")
         implementation = self.offered.get(parent)
         if implementation is not None:
@@ -197,7 +190,6 @@ def _as(fullname: str, name: str) -> ModuleSpec | None:
 class _Same(Loader):
     """Import one module under a second name.
 
-    :param name: returns its own name.
     :param spec: how it is imported under that; None: nobody knows.
     """
 
@@ -224,10 +216,7 @@ class _Same(Loader):
         module.__spec__ = self._spec
 
     def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002 - as loaders have it
-        """Return what ``python -m`` runs.
-
-        :param fullname: the second name.
-        """
+        """Return what ``python -m`` runs."""
         loader: Any = self._spec.loader if self._spec is not None else None
         code: CodeType | None = None
         if hasattr(loader, "get_code"):

@@ -18,8 +18,6 @@ def import_whole(name: str) -> ModuleType:
     """Import a module; where that fails, leave nothing of it behind, and nothing below it.
 
     Else whoever imports it again would have parts of two.
-
-    :param name: as ``spam_cu12``.
     """
     for pause in (*_PAUSES, None):
         try:
@@ -35,10 +33,7 @@ def import_whole(name: str) -> ModuleType:
 
 
 def is_deadlock(error: BaseException) -> bool:
-    """Say whether two threads waited for each other to import something, and one gave up.
-
-    :param error: of an import.
-    """
+    """Say whether two threads waited for each other to import something, and one gave up."""
     return type(error).__name__ == "_DeadlockError"  # importlib's own, and private
 
 

@@ -41,7 +41,7 @@ def explain(*groups: str) -> dict[str, Any]:
 
 
 class _Choice(NamedTuple):
-    """Hold what a group has, or will have when it is imported."""
+    """What a group has, or will have when it is imported."""
 
     judged: Judged
     agreed: Mapping[str, str]
@@ -53,8 +53,6 @@ class _Choice(NamedTuple):
 class Loader:
     """Choose among implementations for one process; safe to use from threads, and after a fork.
 
-    :param sources: where evidence comes from.
-    :param bring: imports a module by its name.
     :param warn: tells what was passed over.
     :param longest_wait: seconds that a fork waits for a decision.
     """
@@ -81,7 +79,6 @@ class Loader:
     def load(self, group: str) -> ModuleType:
         """Return the implementation of a group, imported.
 
-        :param group: as ``spam``.
         :raises NoImplementation: nothing fits, or it asks for itself.
         """
         module = self._modules.get(group)
@@ -90,7 +87,6 @@ class Loader:
     def module_of(self, group: str) -> str:
         """Return the name of the implementation of a group, also while this thread imports it.
 
-        :param group: as ``spam``.
         :raises NoImplementation: nothing fits.
         """
         # What this thread imports: another one, for which it fails, may take the choice back.
@@ -223,10 +219,7 @@ class Loader:
     # --- telling ------------------------------------------------------------------------------
 
     def explain(self, groups: Sequence[str]) -> dict[str, Any]:
-        """Return what would be chosen and why, as plain data.
-
-        :param groups: which; none: all that are installed.
-        """
+        """Return what would be chosen and why, as plain data."""
         with self._lock:
             groups = tuple(dict.fromkeys(groups))
             evidence = self._evidence(groups or None)

@@ -42,7 +42,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Hold one shared library: a file, mapped or not."""
+    """One shared library: a file, mapped or not."""
 
     path: str
     """As the process names it."""
@@ -71,10 +71,7 @@ class Conflict:
 
 
 def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
-    """Return the shared libraries that are mapped, in order of address; where nobody tells, none.
-
-    :param maps: where the kernel says what is mapped.
-    """
+    """Return the shared libraries that are mapped, in order of address; none if unknown."""
     try:
         # Of our own process there may be more than is read of another's.
         with open(maps, "rb") as stream:
@@ -96,7 +93,6 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
 def read_library(path: str) -> Library:
     """Return what a file is that may be loaded; what is no library, or closed, has no names.
 
-    :param path: absolute.
     :raises OSError: there is none.
     """
     return _library(path, os.stat(path))
@@ -106,7 +102,6 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
     """Return what loading libraries beside those that are mapped would get into.
 
     :param wanted: what would be loaded, together: they are not compared with each other.
-    :param mapped: what is mapped, as `read_mapped` returns it.
     """
     wanted = tuple(wanted)
     conflicts = [found for one in wanted for other in mapped if (found := _clash(one, other))]
@@ -119,9 +114,6 @@ def same_content(one: Library, other: Library) -> bool:
 
     The build identifier decides where both have one, so a copy whose search path was edited is
     the same; else every byte does.
-
-    :param one: a library.
-    :param other: another.
     """
     if one.replaced or other.replaced:
         return False  # what is mapped lies nowhere any more

@@ -39,7 +39,7 @@ _ROWS = {Feature(*feature): row for row in tables.ROWS for feature in row.featur
 
 
 class Held(NamedTuple):
-    """Hold one value that the process has already of something of which it has one."""
+    """One value that the process has already of something of which it has one."""
 
     dimension: str
     """As ``cuda``, or ``acme :: protocol``."""
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Hold what the machine says to one implementation."""
+    """What the machine says to one implementation."""
 
     implementation: Implementation
     reasons: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Judged(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Hold what is chosen."""
+    """What is chosen."""
 
     chosen: Mapping[str, Judged]
     """By group; a group of which nothing can be chosen is missing."""
@@ -95,7 +95,6 @@ def judge(
 
     :param implementation: what it declares.
     :param detections: what the machine supports, by namespace; of all that are named.
-    :param held: what the process has already.
     :param requirements: features that any declaration says a process has one value of.
     """
     own = frozenset((*requirements, *implementation.requirements))
@@ -153,7 +152,6 @@ def suits(one: Property, detection: Detection) -> str:
     """Return why a property is not supported, one clause; empty when it is.
 
     :param one: what is asked for; any of its values is enough.
-    :param detection: what the machine says of its namespace.
     """
     supported = next((f for f in detection.features if f.name == one.feature.name), None)
     if supported is None or not supported.values:
@@ -244,7 +242,6 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
     in any case, and the others follow it where they can.
 
     :param judged: of all installed implementations; those that do not fit are left out.
-    :param held: what the process has already, which nothing can change.
     :param asked: the group that is imported now; others may never be.
     """
     groups: dict[str, list[Judged]] = {}

@@ -51,7 +51,7 @@ _MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Hold what is known of this process and its machine."""
+    """What is known of this process and its machine."""
 
     detections: Mapping[str, Detection]
     """What the machine supports, by the namespaces that were asked for."""
@@ -65,7 +65,6 @@ def look(
     """Find out what matters here, and nothing else.
 
     :param namespaces: which are asked for; of those without a provider nothing is known.
-    :param surroundings: what may be looked at.
     :param devices: whether anybody wants to know of single NVIDIA GPUs.
     """
     machine = Machine.over(surroundings)
@@ -79,10 +78,7 @@ def look(
 
 
 def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
-    """Return this machine, where what children say of drivers is remembered.
-
-    :param environ: environment variables.
-    """
+    """Return this machine, where what children say of drivers is remembered."""
     here = Surroundings(environ=dict(environ))
 
     def memory() -> str | None:
@@ -158,11 +154,7 @@ def _floor(
 
 
 def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
-    """Return what the driver can do for this process, without initialising it here.
-
-    :param surroundings: what may be looked at.
-    :param devices: whether GPUs are to be told of.
-    """
+    """Return what the driver can do for this process, without initialising it here."""
     from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415
 
@@ -200,7 +192,6 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
 
     :param gpus: all of the machine, in the order of their places.
     :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.
-    :param order: ``CUDA_DEVICE_ORDER``.
     """
     if mask is None:
         return tuple(gpus)
@@ -225,18 +216,12 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
 
 
 def mapped(surroundings: Surroundings) -> tuple[MappedFile, ...]:
-    """Return the libraries this process has; none where the system does not tell.
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the libraries this process has; none where the system does not tell."""
     return mapped_libraries.read(surroundings, None).files
 
 
 def held_by(files: Iterable[MappedFile]) -> tuple[Held, ...]:
-    """Return what libraries settle of that of which a process has one.
-
-    :param files: the libraries it has.
-    """
+    """Return what libraries settle of that of which a process has one."""
     found: dict[tuple[str, str], Held] = {}
     for file in files:
         for dimension, value in _settled(file.name):

@@ -23,9 +23,6 @@ def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
 
     An image for many machines has implementations for hardware that this one lacks. That is as
     intended, and `wheelfit_runtime.explain` tells of it.
-
-    :param chosen: what the group has.
-    :param evidence: what it was chosen by.
     """
     news = [f"{words}; it is left out" for words in evidence.declarations.problems]
     it = chosen.implementation
@@ -46,7 +43,6 @@ def _is_lost(one: Judged, chosen: Judged) -> bool:
 def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
     """Return the error for a group of which nothing can be chosen.
 
-    :param group: as ``spam``.
     :param evidence: with what is known of the group and not installed.
     """
     own, demanded = evidence.of(group), evidence.demanded(group)
@@ -95,11 +91,7 @@ def as_data(
 ) -> dict[str, Any]:
     """Return what would be chosen and why.
 
-    :param groups: which.
-    :param evidence: with what is known of them and not installed.
     :param chosen: what each gets; groups that get nothing are missing.
-    :param agreed: values that all share.
-    :param loaded: groups that have theirs.
     """
     return {
         "groups": [

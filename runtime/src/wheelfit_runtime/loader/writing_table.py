@@ -19,13 +19,7 @@ def run(
     out: TextIO,
     err: TextIO,  # noqa: ARG001 - nothing goes wrong
 ) -> int:
-    """Write the text of the module, and return 0.
-
-    :param arguments: none.
-    :param environ: environment variables.
-    :param out: where the text goes.
-    :param err: where problems go.
-    """
+    """Write the text of the module, and return 0."""
     ArgumentParser("python -m wheelfit_runtime table", description=__doc__).parse_args(arguments)
     out.write(as_table(sys.path, linked_folders()))
     return 0

@@ -34,12 +34,7 @@ class Baseline:
         package: str | None = None,  # noqa: ARG002 - the shape of a detector
         plugin_api: str | None = None,  # noqa: ARG002 - the shape of a detector
     ) -> Detection | None:
-        """Return the baseline of the architecture, or None when there is no provider of ours.
-
-        :param namespace: the namespace, as ``x86_64``.
-        :param package: the package of the plugin.
-        :param plugin_api: the endpoint of the plugin.
-        """
+        """Return the baseline of the architecture, or None when there is no provider of ours."""
         family = families.by_namespace(namespace)
         if family is None:
             return None

@@ -67,7 +67,6 @@ class RememberingProcesses:
 
     Only children of which is known that they ended with status 0 are remembered.
 
-    :param processes: who is asked.
     :param folder: returns where entries are kept, or None for nowhere; asked when a child
         is to be asked. The folder is made when an entry is written.
     :param seen: what the machine looks like; where it is not the machine this runs on,
@@ -120,11 +119,7 @@ class RememberingProcesses:
 
 
 def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
-    """Yield, in order, everything the answer to a question may depend on.
-
-    :param question: what is asked.
-    :param seen: what the machine looks like.
-    """
+    """Yield, in order, everything the answer to a question may depend on."""
     yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
     yield f"question {question.name}"
     yield from (f"argument {argument}" for argument in question.arguments)

@@ -43,10 +43,7 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
 
 
 def cache_folder_of(environ: Mapping[str, str]) -> str:
-    """Return where things of this user are kept on this system, as an absolute path.
-
-    :param environ: environment variables.
-    """
+    """Return where things of this user are kept on this system, as an absolute path."""
     return os.path.abspath(default_cache_folder(environ, _home(environ), sys.platform))  # noqa: PTH100
 
 
@@ -58,12 +55,7 @@ def _home(environ: Mapping[str, str]) -> str:
 
 
 def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
-    """Return the folder for what cannot be made anew, unlike the content of the cache.
-
-    :param environ: environment variables, which may name where such folders lie.
-    :param home: the user's folder.
-    :param platform: as ``sys.platform``.
-    """
+    """Return the folder for what cannot be made anew, unlike the content of the cache."""
     if platform == "win32":
         local = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
         return os.path.join(local, "wheelfit", "State")
@@ -75,17 +67,13 @@ def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -
 
 
 def state_folder_of(environ: Mapping[str, str]) -> str:
-    """Return the state folder of this user on this system, as an absolute path.
-
-    :param environ: environment variables.
-    """
+    """Return the state folder of this user on this system, as an absolute path."""
     return os.path.abspath(default_state_folder(environ, _home(environ), sys.platform))  # noqa: PTH100
 
 
 class UnsafeFolder:
     """A folder that somebody else could have changed, or could change any moment.
 
-    :param path: the folder.
     :param reason: what is wrong with it, as a clause about it.
     :param remedy: what the user can do, as an imperative.
     :param is_open: whether others can write to it, whoever owns it.
@@ -112,10 +100,7 @@ def own_users() -> frozenset[int]:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to this user or to root.
-
-    :param status: of the file.
-    """
+    """Return whether a file or folder belongs to this user or to root."""
     return status.st_uid in own_users()
 
 
@@ -131,8 +116,6 @@ def unsafe_folder(
     A group counts as somebody else, unless it is the private group that many systems give every
     user: named like the user, without another member.
 
-    :param path: the folder.
-    :param group_may_write: whether any group may write to it.
     :param any_owner: whether it may belong to anybody.
     :param link_allowed: whether it may be a link of this user to a folder elsewhere.
     """
@@ -202,10 +185,7 @@ def _quoted(path: str) -> str:
 
 
 def unsafe_cache_folder(folder: str) -> UnsafeFolder | None:
-    """Return why a cache folder may not be used; None if it may.
-
-    :param folder: where things would be kept; need not be there.
-    """
+    """Return why a cache folder may not be used; None if it may."""
     found = unsafe_folder(folder, link_allowed=True)
     if found is not None or os.name != "posix" or os.geteuid() != 0:
         return found
@@ -223,7 +203,6 @@ def make_folders(path: str) -> None:
 
     The umask may allow more than is good for a cache.
 
-    :param path: the folder.
     :raises OSError: it cannot be made.
     """
     if os.path.isdir(path):  # noqa: PTH112
@@ -242,7 +221,6 @@ def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Pat
     """Return the cache folder; None if somebody else could change what lies in it.
 
     :param folder: where things would be kept; None: nowhere.
-    :param note: told why it is not used.
     """
     found = None if folder is None else unsafe_cache_folder(str(folder))
     if found is None:

@@ -42,7 +42,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold what a child process left behind."""
+    """What a child process left behind."""
 
     ending: Ending
     code: int = 0
@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold what is asked of one child process."""
+    """What is asked of one child process."""
 
     name: str
     """What it is called in recordings and reports, as ``nvidia-smi -q``; one for each question."""
@@ -145,7 +145,6 @@ def run(
     terminal is not its concern. What of it stays stuck in the kernel is not waited
     for, neither here nor when the interpreter exits (P-37).
 
-    :param arguments: program and arguments.
     :param environ: the child's whole environment.
     :param deadline: seconds it may take.
     :param limit: bytes it may write to each of its two outputs.
@@ -273,10 +272,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def abandon(process: subprocess.Popen[bytes]) -> None:
-    """Let a thread collect a process whenever it goes; nobody waits for the thread.
-
-    :param process: still there after all the time it was given to end.
-    """
+    """Let a thread collect a process whenever it goes; nobody waits for the thread."""
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()
 
 
@@ -287,7 +283,6 @@ def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float
 
     :param ask: does what the isolated script does, and returns its answer; is given what
         takes a line for standard error, as ``calling nvmlInit_v2``.
-    :param deadline: seconds it may take.
     """
     answers: list[Answer] = []
     lines: list[str] = []

@@ -97,10 +97,7 @@ class Machine:
 
     @classmethod
     def over(cls, surroundings: Surroundings) -> Machine:
-        """Return the machine that surroundings show.
-
-        :param surroundings: what may be looked at.
-        """
+        """Return the machine that surroundings show."""
         machine = cls(environ={})
         machine.surroundings = surroundings
         return machine
@@ -119,10 +116,8 @@ class Machine:
     ) -> Detection | None:
         """Return what is supported, or None when there is no provider of ours.
 
-        :param namespace: the namespace, as ``nvidia``.
         :param package: the provider's package; whether ours may stand in for it
             has been decided before (P-60).
-        :param plugin_api: the provider's entry; likewise.
         """
         family = families.by_namespace(namespace)
         if family is None:

@@ -39,7 +39,7 @@ _LAYOUTS = {
 
 
 class SharedObject(NamedTuple):
-    """Hold the names in a shared object; of anything else, nothing."""
+    """The names in a shared object; of anything else, nothing."""
 
     soname: str | None = None
     """What it calls itself (DT_SONAME)."""
@@ -50,18 +50,12 @@ class SharedObject(NamedTuple):
 
 
 def read_soname(stream: BinaryIO) -> str | None:
-    """Return the SONAME; None when there is none, or the file is not what it should be.
-
-    :param stream: the file, which can be sought in.
-    """
+    """Return the SONAME; None when there is none, or the file is not what it should be."""
     return read_shared_object(stream).soname
 
 
 def read_shared_object(stream: BinaryIO) -> SharedObject:
-    """Return the names in a file; none when it is not what it should be.
-
-    :param stream: the file, which can be sought in.
-    """
+    """Return the names in a file; none when it is not what it should be."""
     try:
         return _shared_object(stream)
     except (OSError, ValueError, OverflowError, struct.error):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PluginFeature:
-    """Hold one feature as the interface wants it: with a list of values (P-27)."""
+    """One feature as the interface wants it: with a list of values (P-27)."""
 
     name: str
     values: list[str]

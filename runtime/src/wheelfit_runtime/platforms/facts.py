@@ -28,7 +28,7 @@ class Core(NamedTuple):
 
 
 class Cpu(NamedTuple):
-    """Hold what is known about the processors a process may run on."""
+    """What is known about the processors a process may run on."""
 
     flags: frozenset[str] | None = None
     """Abilities by their Linux names, present on every processor; None: could not be found out."""
@@ -41,7 +41,7 @@ class Cpu(NamedTuple):
 
 
 class CpuidRegisters(NamedTuple):
-    """Hold the four registers that one CPUID leaf fills, 32 bits each."""
+    """The four registers that one CPUID leaf fills, 32 bits each."""
 
     eax: int
     ebx: int
@@ -51,7 +51,7 @@ class CpuidRegisters(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CpuidTable:
-    """Hold recorded answers of the CPUID instruction (P-107)."""
+    """Recorded answers of the CPUID instruction (P-107)."""
 
     leaves: Mapping[tuple[int, int], CpuidRegisters]
     """By leaf and subleaf; what the processor does not have is absent."""

@@ -193,8 +193,5 @@ class Family:
         return f"{_FOLDER}.{self.namespace}.provider"
 
     def module(self, name: str) -> Any:
-        """Return a module of its folder, imported when it is first asked for.
-
-        :param name: as ``words``.
-        """
+        """Return a module of its folder, imported when it is first asked for."""
         return import_module(f"{_FOLDER}.{self.namespace}.{name}")

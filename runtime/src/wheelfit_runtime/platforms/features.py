@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FeatureConfig:
-    """Hold one feature and its supported values (P-27)."""
+    """One feature and its supported values (P-27)."""
 
     name: str
     """Name of the feature, as ``sm_arch``."""
@@ -27,7 +27,7 @@ class FeatureConfig:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Hold one observation that led to a detection (P-75)."""
+    """One observation that led to a detection (P-75)."""
 
     source: str
     """Where it was seen: a path, a library with its call, or an environment variable."""
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceValues:
-    """Hold what runs on one of several unlike devices (P-88)."""
+    """What runs on one of several unlike devices (P-88)."""
 
     feature: str
     """Name of the feature, as ``sm_arch``."""
@@ -65,11 +65,7 @@ class DeviceValues:
 def of_unlike_devices(
     feature: str, devices: Iterable[tuple[object, Iterable[str]]]
 ) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several devices; nothing if on all of them the same does.
-
-    :param feature: name of the feature.
-    :param devices: each device, which says in words what it is, and its values.
-    """
+    """Return what runs on each of several devices; nothing if on all of them the same does."""
     found = tuple(
         DeviceValues(feature, str(device), frozenset(values)) for device, values in devices
     )
@@ -97,7 +93,7 @@ class PluginOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Hold the answer for one namespace: what is supported, and how that was found (P-21)."""
+    """The answer for one namespace: what is supported, and how that was found (P-21)."""
 
     namespace: str
     features: tuple[FeatureConfig, ...] = ()

@@ -14,10 +14,7 @@ _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 
 def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of all variables that replace what would be detected, vendors' too.
-
-    :param environ: environment variables.
-    """
+    """Return the names of all variables that replace what would be detected, vendors' too."""
     others = tuple(name for family in families.every() for name in family.overrides)
     beginnings = tuple(name for name in others if name.endswith("_"))
     return tuple(
@@ -30,11 +27,7 @@ def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def strays_in(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of our variables that concern nobody: likely misspelt.
-
-    :param environ: environment variables.
-    :param namespaces: those that have a provider of ours.
-    """
+    """Return the names of our variables that concern nobody: likely misspelt."""
     known = tuple(f"{overrides.PREFIX}{namespace.upper()}_" for namespace in namespaces)
     return tuple(
         sorted(

@@ -25,7 +25,7 @@ _VALUE = pattern(r"[a-z0-9_.]+")
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Hold one variable of ours that is in effect."""
+    """One variable of ours that is in effect."""
 
     variable: str
     """Name of the variable."""
@@ -39,18 +39,12 @@ class Override:
 
 
 def value_of(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return what a variable holds without blanks around it; None when unset or empty (P-73).
-
-    :param variable: name of the variable.
-    """
+    """Return what a variable holds without blanks around it; None when unset or empty (P-73)."""
     return environ.get(variable, "").strip() or None
 
 
 def unreadable(variable: str, value: str, why: str) -> InvalidConfiguration:
-    """Make the error for a variable that cannot be understood.
-
-    :param why: what is wrong, one clause.
-    """
+    """Make the error for a variable that cannot be understood."""
     return InvalidConfiguration(
         f"{variable}={value!r} cannot be used: {why}",
         where=variable,
@@ -63,7 +57,6 @@ def read(
 ) -> tuple[Override, ...]:
     """Return our variables that concern a namespace, in the order of their names.
 
-    :param environ: environment variables.
     :param accepts: given a feature and a value, says whether the value can be
         one of the feature; None when there is no such feature.
     :raises InvalidConfiguration: a variable names no feature or no possible value.
@@ -95,8 +88,6 @@ def in_effect(
 ) -> tuple[str, ...]:
     """Return the variables that replace something of a namespace, as ``NAME=value``.
 
-    :param environ: environment variables.
-    :param accepts: as for `read`.
     :param vendors: returns the vendor's own variables that are in effect.
     """
     try:
@@ -119,7 +110,6 @@ def apply(
     dropped for an overridden feature: the user has spoken for all of them.
 
     :param order: names of all features of the provider, most preferred first.
-    :param multi_value: says whether a wheel may list several values of a feature.
     """
     if not overrides:
         return detection
@@ -142,10 +132,7 @@ def apply(
 
 
 def disabled(namespace: str, source: str, error: InvalidConfiguration) -> Detection:
-    """Return the answer of a provider whose override cannot be read (P-73).
-
-    :param source: which provider this is, in words.
-    """
+    """Return the answer of a provider whose override cannot be read (P-73)."""
     return Detection(
         namespace,
         status=Status.DISABLED,

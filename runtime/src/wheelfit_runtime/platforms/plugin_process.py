@@ -47,7 +47,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """Hold everything about one question to a plugin."""
+    """Everything about one question to a plugin."""
 
     configs: tuple[Mapping[str, object], ...] | None = None
     """``name``, ``values`` and ``multi_value`` of each feature as they came, as far as they were

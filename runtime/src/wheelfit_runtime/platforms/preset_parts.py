@@ -63,20 +63,12 @@ VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
 
 
 def unknown(part: str, note: str | None = None) -> UnknownHost:
-    """Return the error for a part that is none; who has all presets adds what there is.
-
-    :param part: as somebody typed it.
-    :param note: what is known of it, a clause.
-    """
+    """Return the error for a part that is none; who has all presets adds what there is."""
     return UnknownHost(f"{part[:80]!r} is no preset, and no part of one", note=note)
 
 
 def newer(what: str, date: str) -> str:
-    """Return the note on something that the tables do not have yet.
-
-    :param what: as ``CUDA 14.1``.
-    :param date: of the tables.
-    """
+    """Return the note on something that the tables do not have yet."""
     return f"{what} is newer than the tables of {date}"
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Hold a machine that is described by names."""
+    """A machine that is described by names."""
 
     name: str
     """What was stated, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal preset."""
@@ -65,10 +65,7 @@ class Preset:
         return tuple(note for one in self.accelerators for note in one.notes)
 
     def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
-        """Return what every provider says of such a machine.
-
-        :param rocm_same_major: whether older minors of the ROCm's major count (P-123).
-        """
+        """Return what every provider says of such a machine."""
         system, architecture, *_ = self.row
         stated = {name: value for one in self.accelerators for name, value in one.facts.items()}
         machine = Machine(
@@ -117,10 +114,7 @@ class _Nobody:
 
 
 def is_preset(text: str) -> bool:
-    """Say whether a text is made like the name of a preset, whether there is such a one or not.
-
-    :param text: what somebody typed.
-    """
+    """Say whether a text is made like the name of a preset, whether there is such a one or not."""
     beginnings = {f.presets.name for f in families.accelerators() if f.presets is not None}
     return all(
         part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}

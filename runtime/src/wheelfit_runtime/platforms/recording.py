@@ -70,10 +70,7 @@ _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
 
 class RecordedProcesses:
-    """Answer as child processes once did; never start one.
-
-    :param answers: by the name of the question.
-    """
+    """Answer as child processes once did; never start one."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = MappingProxyType(dict(answers))
@@ -85,10 +82,7 @@ class RecordedProcesses:
 
 
 class RecordingProcesses:
-    """Pass questions on, and keep the answers.
-
-    :param processes: who answers.
-    """
+    """Pass questions on, and keep the answers."""
 
     def __init__(self, processes: Processes) -> None:
         self.answers: dict[str, Answer] = {}
@@ -113,7 +107,6 @@ def is_record(folder: Path) -> bool:
 def description(folder: Path) -> dict[str, Any]:
     """Return what ``machine.toml`` says.
 
-    :param folder: the captured machine.
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
@@ -127,7 +120,6 @@ def description(folder: Path) -> dict[str, Any]:
 def expected(folder: Path) -> dict[str, Any]:
     """Return what detection said of a captured machine, as ``expected.json`` holds it.
 
-    :param folder: the captured machine.
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
@@ -137,7 +129,6 @@ def expected(folder: Path) -> dict[str, Any]:
 def surroundings_of(folder: Path) -> dict[str, Any]:
     """Return what `Machine` must be given to stand for a captured machine, by parameter.
 
-    :param folder: the captured machine.
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
@@ -167,8 +158,6 @@ def _part(told: Mapping[str, Any], key: str, read: Callable[[Any], _Told]) -> _T
 def _understood(what: str, read: Callable[[], _Told]) -> _Told:
     """Return what a part of a record says: it may come from anybody, and hold anything.
 
-    :param what: which part, for the message.
-    :param read: reads it.
     :raises ValueError: it is not what `record` writes.
     """
     try:
@@ -184,7 +173,6 @@ def _understood(what: str, read: Callable[[], _Told]) -> _Told:
 def open_recorded(folder: Path) -> Machine:
     """Return the machine that a folder stands for; it starts no child process.
 
-    :param folder: the captured machine.
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
@@ -238,8 +226,6 @@ def as_expected(machine: Machine) -> dict[str, Any]:
 
     Lists of values are texts, separated by blanks: the order matters and a
     difference should be readable.
-
-    :param machine: who is asked.
     """
     folders = machine.surroundings.library_folders
     detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
@@ -254,10 +240,7 @@ def as_expected(machine: Machine) -> dict[str, Any]:
 
 
 def write_expected(folder: Path) -> None:
-    """Write what detection says of a captured machine into it.
-
-    :param folder: the captured machine.
-    """
+    """Write what detection says of a captured machine into it."""
     _write_json(folder / _EXPECTED, as_expected(open_recorded(folder)))
 
 
@@ -346,7 +329,6 @@ def record(
     The folder appears whole or not at all. What identifies machine or user is left out.
 
     :param folder: where it goes; may hold an earlier record, which is replaced.
-    :param machine: what is recorded.
     :param description: one line for ``machine.toml``; default: system and architecture.
     :param origin: where it comes from, for ``machine.toml``.
     :return: the namespaces of which the record says something else than the machine,

@@ -78,7 +78,6 @@ class Scrubber:
     def of(cls, surroundings: Surroundings, paths: Iterable[str] = ()) -> Scrubber:
         """Return a scrubber that knows the names of a machine and of its user.
 
-        :param surroundings: of that machine; what it is called is not kept.
         :param paths: of files that must keep their names; a name that occurs in one of
             the system's is a common word and stays.
         """
@@ -138,8 +137,5 @@ def _zero(match: re.Match[str]) -> str:
 
 
 def concerns_detection(name: str) -> bool:
-    """Say whether a variable concerns detection; no other leaves the machine.
-
-    :param name: of the variable.
-    """
+    """Say whether a variable concerns detection; no other leaves the machine."""
     return name.upper().startswith(_PREFIXES) and not _SECRET_NAME.search(name)

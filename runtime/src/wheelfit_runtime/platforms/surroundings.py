@@ -72,7 +72,7 @@ def interpreter_of_this_process() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Hold everything detection may depend on."""
+    """Everything detection may depend on."""
 
     root: str = "/"
     """Folder that stands for the machine's ``/``."""
@@ -125,11 +125,7 @@ class Surroundings:
         return os.path.join(self.root, name.replace(":", "_"))
 
     def once(self, name: str, look: Callable[[Surroundings], _Kept]) -> _Kept:
-        """Return what a look at these surroundings brings, and look once.
-
-        :param name: what is kept, as ``pci devices``; one for each look.
-        :param look: takes the surroundings.
-        """
+        """Return what a look at these surroundings brings, and look once."""
         if name not in self._kept:
             self._kept[name] = look(self)
         return cast(_Kept, self._kept[name])
@@ -155,16 +151,12 @@ class Surroundings:
         return os.path.exists(self.path(name))  # follows links: a dangling one is no library
 
     def may_open(self, name: str) -> bool:
-        """Say whether this user may read and write a device; below a root nobody knows: yes.
-
-        :param name: absolute path with ``/``.
-        """
+        """Say whether this user may read and write a device; below a root nobody knows: yes."""
         return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
 
     def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
         """Return what a file holds, or None when it cannot be read (P-74).
 
-        :param name: absolute path with ``/``.
         :param limit: bytes read at most.
         """
         data = b""
@@ -179,18 +171,12 @@ class Surroundings:
         return data
 
     def read_text(self, name: str) -> str | None:
-        """Return the text of a file without blanks around it, or None (P-74).
-
-        :param name: absolute path with ``/``.
-        """
+        """Return the text of a file without blanks around it, or None (P-74)."""
         data = self.read_bytes(name)
         return None if data is None else data.decode("utf-8", "replace").strip()
 
     def loader_cache(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield where Linux's loader found libraries when its cache was written.
-
-        :param names: of the libraries, as ``libcuda.so.1``.
-        """
+        """Yield where Linux's loader found libraries when its cache was written."""
         import re  # noqa: PLC0415 - only who looks for a driver comes here
 
         cache = self.read_bytes(LOADER_CACHE) or b""
@@ -200,10 +186,7 @@ class Surroundings:
                 yield path.decode("utf-8", "replace")
 
     def children(self, folder: str) -> tuple[str, ...]:
-        """Return the names in a folder in order; empty when it cannot be read (P-74).
-
-        :param folder: absolute path with ``/``.
-        """
+        """Return the names in a folder in order; empty when it cannot be read (P-74)."""
         try:
             return tuple(sorted(os.listdir(self.path(folder))))
         except OSError:

@@ -49,11 +49,7 @@ def named(feature: Feature, values: Iterable[str]) -> str:
 
 
 class Words:
-    """The generic words about one namespace.
-
-    :param detection: the answer for it.
-    :param holder: whose answer it is.
-    """
+    """The generic words about one namespace."""
 
     def __init__(self, detection: Detection, holder: str) -> None:
         self.detection = detection

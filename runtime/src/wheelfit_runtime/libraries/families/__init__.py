@@ -11,7 +11,7 @@ _MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 
 
 class Component:
-    """Hold one part of a family that can be asked for by its name.
+    """One part of a family that can be asked for by its name.
 
     :param projects: the distribution by major version of the family; ``*`` is any. Never made up
         by a rule.
@@ -57,11 +57,8 @@ class Component:
 
 
 class Family:
-    """Hold all that is known of the libraries of one vendor.
+    """All that is known of the libraries of one vendor.
 
-    :param name: what programs call it.
-    :param title: what people call it.
-    :param components: by their names.
     :param usual: the components one gets who names none.
     :param machines: system and architecture of the machines that there are wheels for.
     :param table: the distribution whose extras say which versions form one version of the family.

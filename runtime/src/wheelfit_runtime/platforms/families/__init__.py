@@ -18,10 +18,7 @@ _records: dict[str, Family] = {}
 
 
 def by_namespace(namespace: str) -> Family | None:
-    """Return the family of a namespace, or None when there is no such; no other is imported.
-
-    :param namespace: as ``ascend``; whatever a document says.
-    """
+    """Return the family of a namespace, or None when there is no such; no other is imported."""
     found = _records.get(namespace)
     if found is None and namespace in _names():
         from importlib import import_module  # noqa: PLC0415 - see above

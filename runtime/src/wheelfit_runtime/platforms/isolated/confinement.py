@@ -135,8 +135,6 @@ def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
     Returns what ``fork`` returns, and whether there is a namespace of users. The child is
     the first process of its namespace: when it ends, all others are killed by the kernel.
 
-    :param user: effective user id, which stays the same inside.
-    :param group: effective group id, likewise.
     :raises Refused: the kernel, or the container around, does not allow it.
     """
     number = _CLONE.get(os.uname().machine)
@@ -167,7 +165,6 @@ def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
 def mount_working_folder(folder: str) -> str:
     """Put a file system in memory over the working folder; it disappears with the namespace.
 
-    :param folder: the working folder.
     :raises Refused: the kernel does not allow it.
     """
     libc = _libc()
@@ -249,7 +246,6 @@ def landlock_version() -> int:
 def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
     """Allow reading of what a system consists of, and writing in one folder only.
 
-    :param folder: where everything is allowed.
     :param readable: what may be read besides: the interpreter and the environment.
     :raises Refused: the kernel has no Landlock.
     """
@@ -333,7 +329,6 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     can then grow faster than anybody could end them.
 
     :param protected: processes that get no signals; their groups and all processes neither.
-    :param hand_over: given the descriptor on which the kernel asks.
     :raises Refused: the kernel has no filters, or the architecture is not known.
     """
     from system_calls import filter_program  # type: ignore[import-not-found]  # noqa: PLC0415
@@ -383,8 +378,6 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
     None stands for the bytes where a process would be started, and for all where whoever
     called was killed meanwhile.
-
-    :param asked: the descriptor on which the kernel asks.
     """
     import fcntl  # noqa: PLC0415 - not on Windows
 
@@ -401,11 +394,7 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
 
 def let_go_on(asked: int, number: bytes) -> None:
-    """Let the call be made about which the kernel asked.
-
-    :param asked: the descriptor on which the kernel asks.
-    :param number: of the question.
-    """
+    """Let the call be made about which the kernel asked."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
     with contextlib.suppress(OSError):  # whoever called was killed meanwhile

@@ -46,7 +46,7 @@ _PERSISTENCE = 60.0
 
 
 class Order:
-    """Hold what is asked, and the pipes."""
+    """What is asked, and the pipes."""
 
     def __init__(self, text: str, question: Any) -> None:
         told = json.loads(text)
@@ -117,7 +117,6 @@ class Place:
 def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], None]) -> None:
     """Confine this process for good and tell how far that went (P-35).
 
-    :param kernel: the module ``confinement``.
     :param hand_over: given the descriptor on which the kernel asks about new processes.
     """
     confined, unconfined = [*place.confined], [*place.unconfined]

@@ -31,7 +31,6 @@ def ask(endpoint: str, name: str) -> dict[str, Any]:
     """Return the plugin's answer as plain data: ``configs``, ``flags`` and ``notes``.
 
     :param endpoint: ``module.sub:attr.attr``.
-    :param name: of the method to call.
     :raises Failed: there is none; others for what the plugin raises.
     """
     notes: list[str] = []

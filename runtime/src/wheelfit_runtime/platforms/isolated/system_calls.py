@@ -105,9 +105,6 @@ def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) ->
 def shared_memory(machine: str, call: int, length: int, most: int) -> int | None:
     """Return how much memory that belongs to no process a call would get; None: it starts one.
 
-    :param machine: as ``os.uname()`` has it.
-    :param call: number of a call that the kernel asked about.
-    :param length: its second argument.
     :param most: bytes that a file may have.
     """
     column, _ = _MACHINES[machine]

@@ -17,8 +17,6 @@ def remove(folder: str) -> None:
 
     Folders are flattened: what is in one is moved up before it is removed, so that
     nothing depends on how deep they are.
-
-    :param folder: its path.
     """
     until = time.monotonic() + _PATIENCE
     number = 0

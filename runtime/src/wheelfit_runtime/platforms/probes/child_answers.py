@@ -18,9 +18,7 @@ _SHOWN = 2000
 def trouble(answer: Answer, who: str, deadline: float) -> str:
     """Say in a clause what went wrong with a child whose answer cannot be read.
 
-    :param answer: what it left behind instead.
     :param who: whom it asked, in words, as ``the NVIDIA driver``.
-    :param deadline: seconds it was given.
     """
     where = _last_call(answer)
     match answer.ending:
@@ -37,10 +35,7 @@ def trouble(answer: Answer, who: str, deadline: float) -> str:
 
 
 def failure(answer: Answer) -> str:
-    """Say in a clause how a tool failed; nothing if it answered.
-
-    :param answer: what it left behind.
-    """
+    """Say in a clause how a tool failed; nothing if it answered."""
     match answer.ending:
         case Ending.LATE:
             return "did not answer in time"
@@ -55,10 +50,7 @@ def failure(answer: Answer) -> str:
 
 
 def is_broken(answer: Answer) -> bool:
-    """Say whether a tool failed as only what is broken fails, and not by saying no.
-
-    :param answer: what it left behind.
-    """
+    """Say whether a tool failed as only what is broken fails, and not by saying no."""
     return answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
 
 
@@ -69,10 +61,7 @@ def _last_call(answer: Answer) -> str:
 
 
 def evidence(answer: Answer, child: str) -> tuple[Evidence, ...]:
-    """Return what a child left behind instead of an answer.
-
-    :param child: which one, as ``nvidia child process``.
-    """
+    """Return what a child left behind instead of an answer."""
     lines = answer.errors.decode("utf-8", "replace")[-_SHOWN:].splitlines()
     last = "; ".join(line for line in lines if line.strip())
     ended = Evidence(child, f"{answer.ending}, {answer.code}")

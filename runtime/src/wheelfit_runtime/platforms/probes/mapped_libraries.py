@@ -26,7 +26,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:
-    """Hold one file that a process runs code of."""
+    """One file that a process runs code of."""
 
     path: str
     """As the process names it."""
@@ -44,7 +44,7 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class MappedFiles:
-    """Hold the files of one process, or why they cannot be told."""
+    """The files of one process, or why they cannot be told."""
 
     pid: int
     program: str = ""
@@ -59,7 +59,6 @@ class MappedFiles:
 def read(surroundings: Surroundings, pid: int | None) -> MappedFiles:
     """Return what a process has mapped as code.
 
-    :param surroundings: what may be looked at.
     :param pid: the process; None: this one.
     """
     number = os.getpid() if pid is None else pid
@@ -121,9 +120,7 @@ def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
 def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
     """Return the SONAME that a mapped library calls itself by, or None.
 
-    :param surroundings: what may be looked at.
     :param pid: the process; its own view of the file system counts (containers).
-    :param file: one of its files.
     """
     data = None if file.deleted else _open(surroundings, pid, file.path)
     if data is None:
@@ -133,12 +130,7 @@ def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None
 
 
 def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
-    """Return the SHA-256 of a mapped file, or None when it cannot be read any more.
-
-    :param surroundings: what may be looked at.
-    :param pid: the process.
-    :param file: one of its files.
-    """
+    """Return the SHA-256 of a mapped file, or None when it cannot be read any more."""
     data = None if file.deleted else _open(surroundings, pid, file.path)
     if data is None:
         return None

@@ -18,7 +18,7 @@ ACCELERATOR = 0x12
 
 
 class PciFiles(NamedTuple):
-    """Hold what the files of one device say, as they say it; empty where one cannot be read."""
+    """What the files of one device say, as they say it; empty where one cannot be read."""
 
     vendor: str
     """As ``0x10de``."""
@@ -31,7 +31,7 @@ class PciFiles(NamedTuple):
 
 
 class PciDevice(NamedTuple):
-    """Hold one PCI device."""
+    """One PCI device."""
 
     address: str
     """As ``0000:01:00.0``."""
@@ -54,9 +54,6 @@ def of(surroundings: Surroundings, vendor: int) -> tuple[PciDevice, ...]:
     """Return the devices of a maker, in the order of their addresses.
 
     The bus is walked once, and each device is read once, whoever asks first.
-
-    :param surroundings: what may be looked at.
-    :param vendor: the number of the maker, as 0x10de.
     """
     return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
 
@@ -73,9 +70,6 @@ def read(surroundings: Surroundings, vendor: int) -> dict[str, PciFiles]:
     """Return the files of each device of a maker, by address (P-96).
 
     Of other makers' devices nothing but the vendor is read: a server has hundreds.
-
-    :param surroundings: what may be looked at.
-    :param vendor: the number of the maker.
     """
     found = {}
     for address, maker in surroundings.once("pci makers", _makers).items():
@@ -89,10 +83,7 @@ def read(surroundings: Surroundings, vendor: int) -> dict[str, PciFiles]:
 
 
 def parse(found: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
-    """Turn the texts into numbers; what cannot be read is 0 (P-74).
-
-    :param found: what :func:`read` returned.
-    """
+    """Turn the texts into numbers; what cannot be read is 0 (P-74)."""
     return tuple(
         PciDevice(
             address.replace("_", ":"),  # as captured machines spell it

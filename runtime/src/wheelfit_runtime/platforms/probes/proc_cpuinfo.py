@@ -17,7 +17,7 @@ _ALIASES = {"pni": "sse3"}  # P-105
 
 @dataclass(frozen=True, slots=True)
 class CpuInfo:
-    """Hold what the file says, over all processors in it."""
+    """What the file says, over all processors in it."""
 
     flags: frozenset[str] | None
     """Abilities that every processor lists (P-105); None when the file lists none."""
@@ -35,7 +35,6 @@ def read(surroundings: Surroundings) -> str | None:
 def parse(text: str, line_name: str) -> CpuInfo:
     """Take the intersection over all processors (P-105, P-114).
 
-    :param text: what :func:`read` returned; any text is accepted.
     :param line_name: ``flags`` on x86, ``Features`` on Arm; an emulator may show
         the file of a host of the other kind.
     """

@@ -24,10 +24,7 @@ BRAND = "machdep.cpu.brand_string"
 
 
 def read(surroundings: Surroundings, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the raw answers by name; what the system does not know is absent.
-
-    :param names: names as ``hw.optional.arm.FEAT_LSE``.
-    """
+    """Return the raw answers by name; what the system does not know is absent."""
     if surroundings.recorded_sysctl is not None:
         recorded = surroundings.recorded_sysctl
         return {name: recorded[name] for name in names if name in recorded}

@@ -29,11 +29,7 @@ def read(surroundings: Surroundings) -> frozenset[int] | None:
 
 
 def parse(numbers: Collection[int], names: Mapping[int, tuple[str, ...]]) -> frozenset[str]:
-    """Return the abilities by their Linux names.
-
-    :param numbers: what :func:`read` returned.
-    :param names: what each number means on this kind of processor.
-    """
+    """Return the abilities by their Linux names."""
     return frozenset(name for number in numbers for name in names.get(number, ()))
 
 

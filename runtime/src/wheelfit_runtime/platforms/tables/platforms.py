@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class PlatformRow(NamedTuple):
-    """Hold one platform."""
+    """One platform."""
 
     system: str
     """``Linux``, ``Darwin`` or ``Windows``."""

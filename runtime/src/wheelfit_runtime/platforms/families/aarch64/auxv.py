@@ -22,7 +22,7 @@ _AT_HWCAP2 = 26
 
 @dataclass(frozen=True, slots=True)
 class Hwcap:
-    """Hold the two words of ability bits."""
+    """The two words of ability bits."""
 
     first: int
     """AT_HWCAP."""

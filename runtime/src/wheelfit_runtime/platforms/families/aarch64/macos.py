@@ -17,10 +17,7 @@ NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in tables.MACO
 
 
 def parse(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the switches below ``hw.optional`` and the brand name.
-
-    :param answers: what `sysctl.read` returned for `NAMES`.
-    """
+    """Read the switches below ``hw.optional`` and the brand name."""
     flags = {
         flag
         for name, known in tables.MACOS_FLAGS.items()

@@ -60,9 +60,5 @@ SYSTEMS: frozenset[str] | None = frozenset({"Linux"})
 
 
 def detect(cpu: Cpu, system: str) -> Detection:
-    """Return what is supported by a processor of which the facts are known.
-
-    :param cpu: the facts.
-    :param system: ``Linux``, ``Darwin`` or ``Windows``.
-    """
+    """Return what is supported by a processor of which the facts are known."""
     return provider.supported(cpu, bits_decide=system == "Linux")

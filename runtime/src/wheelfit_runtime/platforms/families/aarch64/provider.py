@@ -36,10 +36,7 @@ _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     try:
         own = overrides.read(NAMESPACE, surroundings.environ, accepts)
     except InvalidConfiguration as error:

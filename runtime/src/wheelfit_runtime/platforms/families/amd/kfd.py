@@ -26,7 +26,7 @@ _SHOWN = ("cpu_cores_count", "simd_count", "gfx_target_version", "drm_render_min
 
 
 class KfdFiles(NamedTuple):
-    """Hold what the files say."""
+    """What the files say."""
 
     properties: Mapping[int, str | None]
     """Text about each node, by its number; None where it cannot be read."""
@@ -37,10 +37,7 @@ class KfdFiles(NamedTuple):
 
 
 def read(surroundings: Surroundings) -> KfdFiles:
-    """Return the texts about all nodes, and which device nodes exist.
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the texts about all nodes, and which device nodes exist."""
     properties = {
         int(node): surroundings.read_text(f"{FOLDER}/{node}/properties")
         for node in surroundings.children(FOLDER)
@@ -57,10 +54,7 @@ def read(surroundings: Surroundings) -> KfdFiles:
 
 
 def parse(files: KfdFiles) -> KfdTopology:
-    """Tell GPUs from processors, and what can be used from what cannot.
-
-    :param files: what :func:`read` returned; any text is accepted.
-    """
+    """Tell GPUs from processors, and what can be used from what cannot."""
     gpus = []
     evidence = []
     if files.module is not None:

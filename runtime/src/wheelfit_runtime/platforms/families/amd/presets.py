@@ -54,8 +54,6 @@ _USUAL_ROCM = "6.4"
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.
 
-    :param part: the part, as ``rocm-6.4-gfx942``.
-    :param rest: what follows the name of the family, as ``6.4-gfx942``.
     :raises UnknownHost: there is no such.
     """
     version, _, device = rest.partition("-")

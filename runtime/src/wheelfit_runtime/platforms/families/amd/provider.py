@@ -55,10 +55,7 @@ _FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     environ = surroundings.environ
     try:
         own = overrides.read(NAMESPACE, environ, accepts)
@@ -100,7 +97,6 @@ def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
 def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = False) -> Detection:
     """Return the code that the GPUs run, and the versions of ROCm that count as installed.
 
-    :param driver: what is known of GPUs and ROCm.
     :param same_major: count older minors of the same major as installed too (P-123).
     :param reference: answer exactly as amd-variant-provider does: names sorted as text,
         none at all if it does not know one, and only the installed version (P-43).
@@ -248,7 +244,7 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
 
 
 class _Forced(NamedTuple):
-    """Hold what AMD's variables replace."""
+    """What AMD's variables replace."""
 
     off: bool = False
     """Whether nothing is detected, whatever else is forced."""

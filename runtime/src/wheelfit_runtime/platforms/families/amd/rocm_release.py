@@ -18,17 +18,14 @@ _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
 class ReleaseFile(NamedTuple):
-    """Hold a file that says a release."""
+    """A file that says a release."""
 
     path: str
     text: str
 
 
 def read(surroundings: Surroundings) -> tuple[ReleaseFile, ...]:
-    """Return the files that say a release, the one that counts first.
-
-    :param surroundings: what may be looked at; ``ROCM_PATH`` names a place.
-    """
+    """Return the files that say a release, the one that counts first."""
     found = []
     for folder in folders(surroundings):
         text = surroundings.read_text(f"{folder}/{_FILE}")

@@ -32,7 +32,7 @@ _DEVICE_LINE = re.compile(r"(?:Device )?(Type|Name):?\s+(\S+)")
 
 
 class Told(NamedTuple):
-    """Hold what one tool answered."""
+    """What one tool answered."""
 
     name: str
     """The tool, with its arguments."""
@@ -42,7 +42,6 @@ class Told(NamedTuple):
 def read(surroundings: Surroundings, folders: Iterable[str]) -> tuple[Told, ...]:
     """Ask one tool after the other, until one names a GPU or hangs.
 
-    :param surroundings: what may be looked at; tools are found on its ``PATH``.
     :param folders: where ROCm may be, whose tools are often not on the ``PATH``.
     """
     told: list[Told] = []
@@ -79,10 +78,7 @@ def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse(told: Told) -> tuple[AmdGpu, ...]:
-    """Take the GPUs out of what a tool said; none if it failed.
-
-    :param told: the tool's answer; any text is accepted.
-    """
+    """Take the GPUs out of what a tool said; none if it failed."""
     if not told.answer.succeeded:
         return ()
     text = told.answer.output.decode("utf-8", "replace")

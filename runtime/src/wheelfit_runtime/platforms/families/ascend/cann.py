@@ -17,17 +17,14 @@ _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
 class ToolkitFile(NamedTuple):
-    """Hold a file that says a version."""
+    """A file that says a version."""
 
     path: str
     text: str
 
 
 def read(surroundings: Surroundings) -> tuple[ToolkitFile, ...]:
-    """Return the files that say a version, the one that counts first.
-
-    :param surroundings: what may be looked at; ``ASCEND_TOOLKIT_HOME`` names a place.
-    """
+    """Return the files that say a version, the one that counts first."""
     named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
         f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
@@ -44,8 +41,6 @@ def read(surroundings: Surroundings) -> tuple[ToolkitFile, ...]:
 
 def parse(text: str) -> str | None:
     r"""Return the version that a file says, or None.
-
-    :param text: of either file.
 
     >>> parse("package_name=Ascend-cann-toolkit\nversion=8.2.RC1\narch=aarch64")
     '8.2.RC1'

@@ -24,7 +24,7 @@ _VERSION = r"(?m)^Version=(\S+)\s*$"
 
 
 class AscendSigns(NamedTuple):
-    """Hold what is there, as the files say it."""
+    """What is there, as the files say it."""
 
     devices: tuple[PciDevice, ...]
     """Huawei's processing accelerators on the bus, in the order of their addresses."""
@@ -35,10 +35,7 @@ class AscendSigns(NamedTuple):
 
 
 def read(surroundings: Surroundings) -> AscendSigns:
-    """Return devices on the bus, device nodes, and the driver's file.
-
-    :param surroundings: what may be looked at.
-    """
+    """Return devices on the bus, device nodes, and the driver's file."""
     devices = tuple(
         device
         for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
@@ -55,10 +52,7 @@ def read(surroundings: Surroundings) -> AscendSigns:
 
 
 def parse(signs: AscendSigns) -> AscendFiles:
-    """Sort the signs.
-
-    :param signs: what :func:`read` returned; any text is accepted.
-    """
+    """Sort the signs."""
     version = re.search(_VERSION, signs.driver) if signs.driver else None
     evidence = [
         Evidence(

@@ -19,7 +19,7 @@ _VERSION = re.compile(r"\bVersion:\s*(\S+)")
 
 
 class NpuTable(NamedTuple):
-    """Hold what the tool says."""
+    """What the tool says."""
 
     cards: tuple[AscendCard, ...]
     """In its order; a card with two chips is there once."""
@@ -28,10 +28,7 @@ class NpuTable(NamedTuple):
 
 
 def read(surroundings: Surroundings) -> Answer | None:
-    """Return what the tool left behind; None without the tool.
-
-    :param surroundings: what may be looked at; the tool is found on its ``PATH``.
-    """
+    """Return what the tool left behind; None without the tool."""
     program = surroundings.program("npu-smi")
     if program is None:
         return None
@@ -52,10 +49,7 @@ def _environment_for_child(surroundings: Surroundings) -> dict[str, str]:
 
 
 def parse(answer: Answer) -> NpuTable:
-    """Take cards and version out of the table; nothing if the tool failed.
-
-    :param answer: what :func:`read` returned; any text is accepted.
-    """
+    """Take cards and version out of the table; nothing if the tool failed."""
     if not answer.succeeded:
         return NpuTable((), None)
     text = answer.output.decode("utf-8", "replace")

@@ -21,8 +21,6 @@ _CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?"
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.
 
-    :param part: the part, as ``ascend-910b-cann8.2``.
-    :param rest: what follows the name of the family, as ``910b-cann8.2``.
     :raises UnknownHost: there is no such.
     """
     kind, _, cann = rest.partition("-cann")

@@ -45,10 +45,7 @@ _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     environ = surroundings.environ
     try:
         own = overrides.read(NAMESPACE, environ, accepts)
@@ -76,7 +73,6 @@ def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
 def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
     """Return the types of NPU and the versions that count as installed.
 
-    :param driver: what is known of NPUs, driver and CANN.
     :param reference: answer exactly as the reference plugin does: only the first NPU,
         under one name (P-43).
     """
@@ -209,7 +205,7 @@ def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDri
 
 
 class _Forced(NamedTuple):
-    """Hold what the variables replace."""
+    """What the variables replace."""
 
     values: Mapping[str, str]
     """By feature."""

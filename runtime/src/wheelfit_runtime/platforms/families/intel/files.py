@@ -29,7 +29,7 @@ _RENDER_NODE = "renderD"
 
 
 class Signs(NamedTuple):
-    """Hold what was seen."""
+    """What was seen."""
 
     devices: tuple[PciDevice, ...] = ()
     """Graphics devices of Intel's."""
@@ -42,10 +42,7 @@ class Signs(NamedTuple):
 
 
 def read(surroundings: Surroundings) -> Signs:
-    """Return the signs; the loader is looked for only where there may be a GPU.
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the signs; the loader is looked for only where there may be a GPU."""
     if surroundings.system == "Windows":
         return Signs(libraries=tuple(_existing(surroundings, _windows_places(surroundings))))
     devices = tuple(
@@ -65,11 +62,7 @@ def read(surroundings: Surroundings) -> Signs:
 
 
 def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
-    """Sort the signs.
-
-    :param signs: what :func:`read` returned.
-    :param system: ``Linux`` or ``Windows``.
-    """
+    """Sort the signs."""
     bound = tuple(one for one in signs.devices if one.driver in tables.DRIVERS)
     hidden = () if any(signs.nodes.values()) else tuple(f"{_NODES}/{node}" for node in signs.nodes)
     evidence = [
@@ -101,8 +94,6 @@ def candidates(surroundings: Surroundings, files: IntelFiles) -> tuple[str, ...]
 
     Folders given by the caller exclude all others. A captured machine never reaches
     the libraries of the machine it is looked at on.
-
-    :param files: what the files said.
     """
     name = LOADER_NAMES.get(surroundings.system)
     if name is None:
@@ -118,10 +109,7 @@ def candidates(surroundings: Surroundings, files: IntelFiles) -> tuple[str, ...]
 
 
 def missing(files: IntelFiles) -> str:
-    """Say what is missing where nobody can be asked, one clause; empty when nothing is.
-
-    :param files: what :func:`parse` returned.
-    """
+    """Say what is missing where nobody can be asked, one clause; empty when nothing is."""
     bound, unbound = ", ".join(files.bound), ", ".join(files.unbound)
     if files.hidden_nodes:
         words = f"an Intel GPU is there (PCI {bound}), but not its device node "

@@ -55,8 +55,6 @@ def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
 
     There is no asking in this process, not even from a thread: Level Zero cannot be
     asked for devices without being initialised (P-72).
-
-    :param libraries: what to try.
     """
     script = Path(level_zero_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
@@ -77,7 +75,6 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
 
     :param files: what the files said; that no GPU answers is a problem only where they
         tell of one.
-    :param deadline: seconds the child was given, for the message.
     """
     told = answer.ending is Ending.EXITED and answer.code in (0, level_zero_child.NOT_LASTING)
     report = _report(answer.output) if told else None
@@ -130,7 +127,7 @@ def _problem(report: _Report) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Hold the child's answer after every part was checked."""
+    """The child's answer after every part was checked."""
 
     calls: tuple[Evidence, ...]
     loaded: bool

@@ -133,11 +133,7 @@ class Conversation:
     def handles(
         self, function: str, before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> tuple[int, list[int]]:
-        """Return result code and handles of a function that first tells their number.
-
-        :param before: arguments before the number and the handles.
-        :param after: arguments after them.
-        """
+        """Return result code and handles of a function that first tells their number."""
         count = ctypes.c_uint32(0)
         code = self.call(function, *before, ctypes.byref(count), None, *after)
         if code != 0:
@@ -164,7 +160,6 @@ def observe(
     """Ask the loader for every device of every GPU driver, and return the answer.
 
     :param candidates: names or paths of the loader, tried in order.
-    :param trace: told what is about to be called.
     """
     loader = Conversation(trace)
     loaded = loader.load(candidates)

@@ -40,8 +40,6 @@ INTEL: MappingProxyType[str, str] = MappingProxyType(
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.
 
-    :param part: the part, as ``intel-arc-b580``.
-    :param rest: what follows the name of the family, as ``arc-b580``.
     :raises UnknownHost: there is no such.
     """
     value = INTEL.get(rest)

@@ -41,10 +41,7 @@ _LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     environ = surroundings.environ
     try:
         own = overrides.read(NAMESPACE, environ, accepts)
@@ -68,7 +65,6 @@ def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     """Return the values of each device, and of what it is derived from (P-131).
 
-    :param driver: what Level Zero says.
     :param reference: answer exactly as the reference plugin does: only devices it
         knows, and no narrowing (P-43).
     """

@@ -111,7 +111,6 @@ def observe(
     :param cuda: names or paths of libcuda, tried in order.
     :param initialise: whether ``cuInit`` may be called; never in a process that
         goes on to do other things (P-72).
-    :param trace: told what is about to be called.
     """
     calls: list[list[str]] = []
     report: dict[str, Any] = {

@@ -33,10 +33,7 @@ _TEGRA = "/etc/nv_tegra_release"
 
 
 def read(surroundings: Surroundings) -> dict[str, str]:
-    """Return the signs by name: a file's text, a PCI device's driver, or an empty text.
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the signs by name: a file's text, a PCI device's driver, or an empty text."""
     found: dict[str, str] = {}
     for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
         text = surroundings.read_text(name)
@@ -57,10 +54,7 @@ def read(surroundings: Surroundings) -> dict[str, str]:
 
 
 def parse(found: Mapping[str, str]) -> NvidiaFiles:
-    """Sort the signs.
-
-    :param found: what :func:`read` returned.
-    """
+    """Sort the signs."""
     libraries = tuple(name for name in found if _is_library(name))
     return NvidiaFiles(
         kernel_version=release(found.get),

@@ -25,7 +25,7 @@ _DEVICE = "/sys/bus/pci/devices"
 
 
 class KernelGpu:
-    """Hold one GPU that this process may open.
+    """One GPU that this process may open.
 
     :param index: its place in the order of PCI addresses.
     :param model: as ``Tesla T4``; empty: it is not told.
@@ -51,10 +51,7 @@ class KernelGpu:
 
 
 def release(read_text: Callable[[str], str | None]) -> str | None:
-    """Return the release of the driver in the kernel, as ``550.54.15``; None: nothing tells.
-
-    :param read_text: returns what a file holds.
-    """
+    """Return the release of the driver in the kernel, as ``550.54.15``; None: nothing tells."""
     text = (read_text(SYS_VERSION) or "").strip()
     if _is_release(text):
         return text
@@ -77,10 +74,6 @@ def gpus(
     A container may be shown those of the whole machine here, but gets the device files of its own
     only; so what has no device file is left out, and what the driver excludes. Where nothing is
     told, as in WSL, there are none.
-
-    :param read_text: returns what a file holds.
-    :param children: returns the names in a folder.
-    :param exists: says whether there is a file.
     """
     found: list[KernelGpu] = []
     for address in sorted(children(GPUS)):

@@ -51,7 +51,7 @@ _CUDA_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Hold the libraries to try, in order, as paths or as names for the loader."""
+    """The libraries to try, in order, as paths or as names for the loader."""
 
     nvml: tuple[str, ...]
     cuda: tuple[str, ...]
@@ -70,8 +70,6 @@ def candidates(surroundings: Surroundings, files: NvidiaFiles) -> Candidates:
 
     Folders given by the caller exclude all others. A captured machine never
     reaches the libraries of the machine it is looked at on.
-
-    :param files: what the files said.
     """
     system = surroundings.system
     if system not in nvidia_files.NVML_NAMES:
@@ -100,11 +98,7 @@ def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
 def read(
     surroundings: Surroundings, libraries: Candidates, name: str = "nvidia libraries"
 ) -> Answer:
-    """Ask, and return the raw answer.
-
-    :param libraries: what to try.
-    :param name: what the question is called.
-    """
+    """Ask, and return the raw answer."""
     script = Path(nvidia_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
 
@@ -135,7 +129,6 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
 
     :param files: what the files said; a libcuda without device counts only where
         they tell of a driver in the kernel.
-    :param deadline: seconds the child was given, for the message.
     """
     told = answer.ending is Ending.EXITED and answer.code in (0, nvidia_child.NOT_LASTING)
     report = _report(answer.output) if told else None
@@ -147,10 +140,7 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
 
 
 def without_libraries(files: NvidiaFiles) -> NvidiaDriver:
-    """Return the judgement where there is nothing to load.
-
-    :param files: what the files said.
-    """
+    """Return the judgement where there is nothing to load."""
     return NvidiaDriver(problem=_missing(files))
 
 
@@ -213,7 +203,7 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Hold the child's answer after every part was checked."""
+    """The child's answer after every part was checked."""
 
     calls: tuple[Evidence, ...]
     nvml_loaded: bool

@@ -93,8 +93,6 @@ _SM = re.compile(r"sm([0-9]{1,2})([0-9])")
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.
 
-    :param part: the part, as ``cuda-12.8-sm90``.
-    :param rest: what follows the name of the family, as ``12.8-sm90``.
     :raises UnknownHost: there is no such.
     :raises UserError: ``invalid-preset``; no driver of that version knows the GPU.
     """

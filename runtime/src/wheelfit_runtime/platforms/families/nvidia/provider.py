@@ -57,7 +57,6 @@ def detect(
 ) -> Detection:
     """Find out what is supported, overrides included; never raises for what it finds.
 
-    :param surroundings: what may be looked at.
     :param look: looks at the driver; default: `read`, which asks a child process.
     """
     environ = surroundings.environ
@@ -85,7 +84,6 @@ def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
     """Return the bounds and the GPU code that driver and devices support.
 
-    :param driver: what the driver says.
     :param reference: answer exactly as the reference plugin does: no appended
         values, only the highest device, nothing for drivers it does not know (P-43).
     """
@@ -229,7 +227,7 @@ def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Forced:
-    """Hold what NVIDIA's variables replace."""
+    """What NVIDIA's variables replace."""
 
     version: Capability | None
     capability: Capability | None

@@ -22,10 +22,7 @@ _QUERY = ("--query-gpu=index,compute_cap,uuid,name", "--format=csv,noheader")
 
 
 def read(surroundings: Surroundings) -> tuple[str, str] | None:
-    """Return the long listing and the table of GPUs as text; None without the tool.
-
-    :param surroundings: what may be looked at; the tool is found on its ``PATH``.
-    """
+    """Return the long listing and the table of GPUs as text; None without the tool."""
     program = surroundings.program("nvidia-smi")
     if program is None:
         return None

@@ -20,7 +20,7 @@ _NODES = (("/dev", "accel"), ("/dev/vfio", ""))
 
 
 class Signs(NamedTuple):
-    """Hold what was seen."""
+    """What was seen."""
 
     devices: tuple[tuple[PciDevice, str], ...] = ()
     """TPUs, each with the number of its board where that was looked up, as ``0x004f``."""
@@ -29,10 +29,7 @@ class Signs(NamedTuple):
 
 
 def read(surroundings: Surroundings) -> Signs:
-    """Return the signs; what cannot be read is passed over (P-151).
-
-    :param surroundings: what may be looked at.
-    """
+    """Return the signs; what cannot be read is passed over (P-151)."""
     devices = []
     for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
         if device.device in tables.GENERATION_OF_CHIP:
@@ -51,10 +48,7 @@ def read(surroundings: Surroundings) -> Signs:
 
 
 def parse(signs: Signs) -> TpuFiles:
-    """Sort the signs.
-
-    :param signs: what :func:`read` returned.
-    """
+    """Sort the signs."""
     chips = tuple(
         TpuChip(device.address, device.device, _generation(device.device, board))
         for device, board in signs.devices

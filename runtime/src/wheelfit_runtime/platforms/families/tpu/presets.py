@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator that a part of a name means.
 
-    :param part: the part, as ``tpu-v5e``.
-    :param rest: what follows the name of the family, as ``v5e``.
     :raises UnknownHost: there is no such.
     """
     if rest not in tables.GENERATIONS:

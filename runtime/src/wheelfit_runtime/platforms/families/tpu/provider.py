@@ -36,10 +36,7 @@ _NO = frozenset({"0", "false", "no"})
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     environ = surroundings.environ
     try:
         own = overrides.read(NAMESPACE, environ, accepts)
@@ -62,7 +59,6 @@ def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
     """Return whether there is a TPU, which is an answer on every machine (P-150).
 
-    :param files: what files say.
     :param with_generation: tell the generation too, which no published plugin does (P-153).
     """
     found = _present(bool(files.chips), files.evidence)

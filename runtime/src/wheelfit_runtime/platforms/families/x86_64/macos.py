@@ -21,10 +21,7 @@ NAMES: tuple[str, ...] = (*_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
 
 
 def parse(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the three lists of feature names (P-106).
-
-    :param answers: what `sysctl.read` returned for `NAMES`.
-    """
+    """Read the three lists of feature names (P-106)."""
     words: list[str] = []
     for name in _LISTS:
         words += sysctl.text(answers, name).lower().split()

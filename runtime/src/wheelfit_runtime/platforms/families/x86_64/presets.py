@@ -40,9 +40,5 @@ SYSTEMS: frozenset[str] | None = None
 
 
 def detect(cpu: Cpu, system: str) -> Detection:  # noqa: ARG001 - no system differs
-    """Return what is supported by a processor of which the facts are known.
-
-    :param cpu: the facts.
-    :param system: ``Linux``, ``Darwin`` or ``Windows``.
-    """
+    """Return what is supported by a processor of which the facts are known."""
     return provider.supported(cpu)

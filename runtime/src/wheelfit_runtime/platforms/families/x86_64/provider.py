@@ -32,10 +32,7 @@ _TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag
 
 
 def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param surroundings: what may be looked at.
-    """
+    """Find out what is supported, overrides included; never raises for what it finds."""
     try:
         own = overrides.read(NAMESPACE, surroundings.environ, accepts)
     except InvalidConfiguration as error:
