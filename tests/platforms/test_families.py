@@ -217,7 +217,7 @@ def test_commands_show_it(grown: Path, tmp_path: Path) -> None:
     listed = run(grown, "-m", "wheelfit", "host", "list", "abacus", **environ)
     assert "Acme abacuses, by kind:" in listed
     assert "abacus-soroban" in listed
-    shown = json.loads(run(grown, "-m", "wheelfit", "providers", "--json", **environ))
+    shown = json.loads(run(grown, "-m", "wheelfit", "providers", "list", "--json", **environ))
     assert "abacus" in [one["namespace"] for one in shown["built_in"]]
     probed = json.loads(
         run(grown, "-m", "wheelfit", "probe", "--json", "--for", "abacus-soroban", **environ)

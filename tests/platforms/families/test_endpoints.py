@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.families import every, namespaces
 from wheelfit_runtime.platforms.families.aarch64 import provider as aarch64
@@ -30,6 +29,7 @@ from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaD
 from wheelfit_runtime.platforms.families.tpu import provider as tpu
 from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.provider import as_plugin_features
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -212,9 +212,6 @@ def _refuse_slips(version: object, components: object, scope: str = "local") -> 
     raise UserError(f"a version is text, not {version!r}", hint=f'ask for "{version}"')
 
 
-# --- choosing, then loading -------------------------------------------------------------------
-
-
 def _chosen(
     request: Request, distrusted: Selection | None = None, problem: OSError | None = None
 ) -> Selection:

@@ -15,7 +15,6 @@ ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
     "text/html;q=0.01"
 )
-"""What is asked for."""
 _STRANGE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 

@@ -154,9 +154,6 @@ def _remember(request: Request, selection: Selection) -> None:
         write_selection(request.store, request.name, selection)
 
 
-# --- what is there ----------------------------------------------------------------------------
-
-
 def _known(request: Request, span: Span, damaged: frozenset[str]) -> Selection | None:
     """Return what another process has just chosen, or another driver got of the same versions."""
     found = read_selection(request.store, request.name, request.fingerprint)

@@ -64,8 +64,6 @@ class HttpTransport:
         self._client = HttpsClient(index_url, environ, attempts=attempts, silence=silence)
         self._index = without_login(index_url).rstrip("/") + "/"
 
-    # --- finding ----------------------------------------------------------------------------
-
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[Listed]:
@@ -173,8 +171,6 @@ class HttpTransport:
                     return file.read(_LARGEST_TABLE)
         except (*BROKEN_ARCHIVE, StopIteration) as error:
             raise InvalidPage(f"{wheel.filename} cannot be read: {error}") from None
-
-    # --- fetching ---------------------------------------------------------------------------
 
     def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path; whoever calls checks its hash.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.wheels import Listed
 
 TRANSPORTS = ("pip", "uv", "http")
-"""Their names."""
 
 
 class Transport(Protocol):

@@ -228,9 +228,6 @@ def select(
     return cases.choose(detections).value
 
 
-# --- inside ----------------------------------------------------------------------------------
-
-
 _SEEN: dict[
     tuple[tuple[str, ...], bool], tuple[frozenset[tuple[str, str]], Mapping[str, Detection]]
 ] = {}

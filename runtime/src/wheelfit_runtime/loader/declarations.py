@@ -88,7 +88,6 @@ class Implementation(NamedTuple):
     ranks: tuple[Property, ...] = ()
     """Features of its own that every machine supports, with their values in order."""
     where: str = ""
-    """The file that says so."""
 
     @property
     def title(self) -> str:
@@ -184,9 +183,6 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def files(
     paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
 ) -> Iterator[str]:
@@ -257,9 +253,6 @@ def _document(where: str) -> object:
 
 def _why(error: OSError) -> str:
     return f"cannot be read ({error.strerror or type(error).__name__})"
-
-
-# --- content ------------------------------------------------------------------------------------
 
 
 def _told(data: bytes) -> object:

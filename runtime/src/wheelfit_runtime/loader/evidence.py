@@ -33,9 +33,7 @@ class Evidence(NamedTuple):
     environ: Mapping[str, str]
     process: Process
     held: tuple[Held, ...]
-    """What the process has already, with what groups have chosen."""
     judged: tuple[Judged, ...]
-    """All that is installed."""
 
     def of(self, group: str) -> list[Judged]:
         """Return what is installed of a group."""

@@ -129,7 +129,6 @@ class Submodules:
         self.offered: dict[str, Callable[[], str]] = {}
         """Who knows, and may wait for, the name of the implementation, by that of the package."""
         self.known: dict[str, str] = {}
-        """The names of those that are imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

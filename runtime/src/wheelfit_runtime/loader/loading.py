@@ -45,7 +45,6 @@ class _Choice(NamedTuple):
 
     judged: Judged
     agreed: Mapping[str, str]
-    """The values it has of what all groups share."""
     news: tuple[str, ...]
     """What users are told when it is imported."""
 
@@ -281,7 +280,6 @@ LOADER = Loader(
     ),
     warn=warn,
 )
-"""The one of this process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOADER.before_fork,

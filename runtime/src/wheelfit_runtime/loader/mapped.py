@@ -151,9 +151,6 @@ def family_and_major(name: str) -> tuple[str, int] | None:
     return (library.stem, int(first)) if first else None
 
 
-# --- inside ----------------------------------------------------------------------------------
-
-
 _KNOWN: dict[tuple[str, int, int, int], Library] = {}
 """What was read, by path, device, inode and time: what is mapped is asked for again and again."""
 

@@ -79,10 +79,6 @@ class Plan(NamedTuple):
     chosen: Mapping[str, Judged]
     """By group; a group of which nothing can be chosen is missing."""
     agreed: Mapping[str, str]
-    """The values that were settled on, by what they are values of."""
-
-
-# --- one implementation --------------------------------------------------------------------------
 
 
 def judge(
@@ -228,9 +224,6 @@ def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
     """Sort as people do: 12.8 before 12.10."""
     parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
-
-
-# --- all groups ----------------------------------------------------------------------------------
 
 
 def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -> Plan:

@@ -89,9 +89,6 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
     return Surroundings(environ=here.environ, processes=processes)
 
 
-# --- NVIDIA ------------------------------------------------------------------------------------
-
-
 def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
     from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415 - not everywhere
 
@@ -210,9 +207,6 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
             break
         found += named
     return tuple(dict.fromkeys(found))
-
-
-# --- what is loaded ------------------------------------------------------------------------------
 
 
 def mapped(surroundings: Surroundings) -> tuple[MappedFile, ...]:

@@ -115,9 +115,6 @@ class RememberingProcesses:
         return answer
 
 
-# --- what an answer depends on ----------------------------------------------------------------
-
-
 def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
     """Yield, in order, everything the answer to a question may depend on."""
     yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
@@ -199,9 +196,6 @@ def _digest(lines: Iterable[str]) -> str:
 
     text = "\0".join(lines).encode("utf-8", "surrogateescape")
     return hashlib.sha256(text).hexdigest()[:40]
-
-
-# --- entries --------------------------------------------------------------------------------------
 
 
 def _read(path: str, key: str) -> Answer | None:

@@ -67,7 +67,6 @@ class Question:
     name: str
     """What it is called in recordings and reports, as ``nvidia-smi -q``; one for each question."""
     arguments: tuple[str, ...]
-    """Program and arguments."""
     environ: Mapping[str, str]
     """The child's whole environment."""
     deadline: float
@@ -211,7 +210,6 @@ class _Listener:
 
     def __init__(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
         self.data = bytearray()
-        """What came so far."""
         self.flooded = False
         """Whether more came than is read."""
         self.done = False

@@ -39,7 +39,6 @@ class Status(StrEnum):
     """Say how a detection ended."""
 
     SUPPORTED = "supported"
-    """Something of this namespace is supported."""
     NOTHING = "nothing"
     """Looked, and nothing of this namespace is supported here."""
     DISABLED = "disabled"

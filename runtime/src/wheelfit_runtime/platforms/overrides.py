@@ -15,7 +15,7 @@ from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 PREFIX = "WHEELFIT_OVERRIDE_"
 """How our own variables begin."""
@@ -28,9 +28,7 @@ class Override:
     """One variable of ours that is in effect."""
 
     variable: str
-    """Name of the variable."""
     feature: str
-    """Name of the feature whose values it replaces."""
     values: tuple[str, ...]
     """The values, most preferred first, distinct."""
 
@@ -80,29 +78,11 @@ def read(
     return tuple(found)
 
 
-def in_effect(
-    namespace: str,
-    environ: Mapping[str, str],
-    accepts: Callable[[str, str], bool | None],
-    vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
-) -> tuple[str, ...]:
-    """Return the variables that replace something of a namespace, as ``NAME=value``.
-
-    :param vendors: returns the vendor's own variables that are in effect.
-    """
-    try:
-        own = read(namespace, environ, accepts)
-        told = tuple(vendors(environ))
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    return (*(f"{one.source}={one.value}" for one in told), *map(str, own))
-
-
 def apply(
     overrides: Sequence[Override],
     detection: Detection,
     order: Sequence[str],
-    multi_value: Callable[[str], bool] = lambda _: False,
+    multi_value: Collection[str] = (),
 ) -> Detection:
     """Return a detection in which overridden features hold exactly the given values.
 
@@ -116,7 +96,7 @@ def apply(
     features = {feature.name: feature for feature in detection.features}
     for override in overrides:
         name = override.feature
-        features[name] = FeatureConfig(name, override.values, multi_value(name))
+        features[name] = FeatureConfig(name, override.values, name in multi_value)
     rank = {name: number for number, name in enumerate(order)}
     replaced = {override.feature for override in overrides}
     return replace(

@@ -349,9 +349,6 @@ def _visible(text: str | bytes | bytearray) -> str:
     )
 
 
-# --- what the child is given ----------------------------------------------------------
-
-
 def _reduced(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return the variables that are handed on (P-35)."""
     temporary = os.path.join(folder, "tmp")
@@ -384,9 +381,6 @@ def _places(environ: Mapping[str, str]) -> Iterator[str]:
         for folder in environ.get(name, "").split(os.pathsep):
             if os.path.isabs(folder):
                 yield folder
-
-
-# --- the end ------------------------------------------------------------------------
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -32,11 +32,9 @@ class Accelerator:
     facts: Mapping[str, str] = field(hash=False)
     """What its provider is told, by the variables that state it."""
     words: str
-    """What it is."""
     platforms: tuple[str, ...]
     """Where there can be one; the first is meant when none is named."""
     notes: tuple[str, ...] = ()
-    """What is uncertain about it."""
 
 
 class ProcessorRow(NamedTuple):

@@ -38,9 +38,7 @@ class Preset:
     name: str
     """What was stated, as ``cuda-12.8-sm90+cpu-x86_64-v3``; reading it gives an equal preset."""
     platform: str
-    """Name of its platform."""
     processor: str
-    """Row of its processor."""
     accelerators: tuple[Accelerator, ...] = ()
 
     @property
@@ -108,9 +106,6 @@ class _Nobody:
     def ask(self, question: Question) -> Answer:
         del question
         return Answer(Ending.NOT_STARTED, errors=b"a preset runs nothing")
-
-
-# --- names -----------------------------------------------------------------------------
 
 
 def is_preset(text: str) -> bool:
@@ -258,9 +253,6 @@ def _unknown(part: str, note: str | None = None) -> UnknownHost:
     return error
 
 
-# --- accelerators ------------------------------------------------------------------------
-
-
 def _accelerator(part: str) -> Accelerator:
     name, _, rest = part.partition("-")
     family = _family(name)
@@ -278,9 +270,6 @@ def _family(name: str) -> Family | None:
         if family.presets is not None and family.presets.name == name:
             return family
     return None
-
-
-# --- what there is -------------------------------------------------------------------------
 
 
 def preset_lines() -> tuple[PresetLine, ...]:

@@ -66,9 +66,6 @@ _DEVICE = re.compile(rf"/dev/(?:{'|'.join(map(re.escape, _NODES))})[^/]*")
 _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
 
-# --- answers of child processes ----------------------------------------------------------
-
-
 class RecordedProcesses:
     """Answer as child processes once did; never start one."""
 
@@ -93,9 +90,6 @@ class RecordingProcesses:
         """Ask, keep, and return the answer."""
         answer = self.answers[question.name] = self._processes.ask(question)
         return answer
-
-
-# --- playing back ---------------------------------------------------------------------------
 
 
 def is_record(folder: Path) -> bool:
@@ -218,9 +212,6 @@ def _numbers(told: Sequence[int]) -> frozenset[int]:
     return frozenset(map(int, told))
 
 
-# --- what detection says ------------------------------------------------------------------------
-
-
 def as_expected(machine: Machine) -> dict[str, Any]:
     """Return everything detection says of a machine, as ``expected.json`` holds it.
 
@@ -276,9 +267,6 @@ def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
     return lines
 
 
-# --- recording -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Watched(Surroundings):
     """Keep a copy of everything that probes look at."""
@@ -286,7 +274,6 @@ class _Watched(Surroundings):
     files: dict[str, bytes] = field(default_factory=dict)
     """What was read, by the machine's name of it; empty for what only exists."""
     listed: dict[str, None] = field(default_factory=dict)
-    """What was seen in a folder."""
 
     # A class with slots is made twice; super() without arguments finds the first one.
 

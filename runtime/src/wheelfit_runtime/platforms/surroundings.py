@@ -77,7 +77,6 @@ class Surroundings:
     root: str = "/"
     """Folder that stands for the machine's ``/``."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Environment variables."""
     system: str = field(default_factory=system_of_this_process)
     """``Linux``, ``Darwin`` or ``Windows``."""
     architecture: str = field(default_factory=architecture_of_this_process)

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 class Offered:
     """The values offered of one feature."""
 
-    published: frozenset[str] = frozenset()
-    """Values of the vendor's package."""
-    wider: frozenset[str] = frozenset()
-    """Values that wheelfit offers besides."""
+    published: tuple[str, ...] = ()
+    """Values of the vendor's package, in its order."""
+    wider: tuple[str, ...] = ()
+    """Values that wheelfit offers besides, after all of these."""
     pattern: re.Pattern[str] | None = None
     """How further values look, where the machine decides what there is."""
     multi_value: bool = False
     """Whether a wheel may list several (P-30)."""
+    is_optional: bool = False
+    """Whether a provider supports it only where the user wants that."""
 
     def is_known(self, value: str) -> bool:
         """Return whether any provider offers a value on any machine."""
@@ -50,7 +52,7 @@ class Vocabulary:
         return feature in self.misspelt or any(feature in all_ for all_ in self.misspelt.values())
 
 
-ON = frozenset(["on"])
+ON = ("on",)
 """The one value of features that are there or not."""
 
 

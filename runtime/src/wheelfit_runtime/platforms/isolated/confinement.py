@@ -84,9 +84,6 @@ def hide_memory() -> None:
     _prctl(4, 0)  # PR_SET_DUMPABLE
 
 
-# --- limits -----------------------------------------------------------------------
-
-
 def limit(memory: int, seconds: float, *, own_users: bool) -> list[str]:
     """Limit what one process may use; works on macOS too, as far as that goes.
 
@@ -121,8 +118,6 @@ def limit(memory: int, seconds: float, *, own_users: bool) -> list[str]:
         done += [words] if words else []
     return done
 
-
-# --- namespaces -------------------------------------------------------------------
 
 _NEWNS, _NEWIPC, _NEWUSER = 0x20000, 0x08000000, 0x10000000
 _NEWPID, _NEWNET = 0x20000000, 0x40000000
@@ -185,9 +180,6 @@ def _write(path: str, text: str) -> None:
         os.close(descriptor)
 
 
-# --- privileges -------------------------------------------------------------------
-
-
 def drop_privileges() -> list[str]:
     """Give up every capability, and the way to get any by starting a program.
 
@@ -205,8 +197,6 @@ def drop_privileges() -> list[str]:
         _call(number, header, ctypes.create_string_buffer(24))
     return ["no privileges, and none from programs it starts"]
 
-
-# --- Landlock: files, signals, TCP --------------------------------------------------
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
@@ -314,9 +304,6 @@ def _names(folder: str) -> Sequence[str]:
         return os.listdir(folder)  # noqa: PTH208 - no need for more
     except OSError:
         return ()
-
-
-# --- seccomp: system calls ----------------------------------------------------------
 
 
 def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -> list[str]:

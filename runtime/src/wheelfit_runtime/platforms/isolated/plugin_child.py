@@ -74,9 +74,6 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-# --- the plugin process -------------------------------------------------------------
-
-
 def plugin_process(order: Order) -> NoReturn:
     """Run the plugin, answer, and leave without running what it left behind."""
     import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
@@ -97,9 +94,6 @@ def plugin_process(order: Order) -> NoReturn:
     data = text.encode()
     _write(order.answer, b"%d\n" % len(data) + data)
     os._exit(0)
-
-
-# --- giving up what a plugin does not need ------------------------------------------
 
 
 class Place:
@@ -173,9 +167,6 @@ def _readable(order: Order) -> Iterable[str]:
         if real in ("/", home) or home.startswith(real + os.sep):
             continue
         yield folder
-
-
-# --- the supervisor -----------------------------------------------------------------
 
 
 def supervise(order: Order, kernel: Any) -> None:

@@ -114,9 +114,6 @@ def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-# --- looking into a mapped file -----------------------------------------------------------
-
-
 def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
     """Return the SONAME that a mapped library calls itself by, or None.
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 _PREFIX = "hw.optional."
 NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in tables.MACOS_FLAGS))
-"""The answers that `parse` needs."""
 
 
 def parse(answers: Mapping[str, bytes]) -> Cpu:

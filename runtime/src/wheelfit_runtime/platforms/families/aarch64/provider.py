@@ -8,21 +8,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
-from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.families.aarch64 import auxv, macos, midr, tables
-from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "aarch64"
-_SOURCE = "built-in aarch64 provider"
 
 _VERSION = "version"
 _VERSIONS = tables.VERSIONS  # newest first
@@ -35,25 +34,13 @@ _BASELINE = "8a"
 _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
-    if surroundings.architecture != "aarch64":
-        seen = (Evidence("interpreter architecture", surroundings.architecture),)
-        found = Detection(NAMESPACE, status=Status.NOTHING, source=_SOURCE, evidence=seen)
-    else:
-        cpu = read(surroundings)
-        bits_decide = surroundings.system == "Linux"
-        found = supported(cpu, bits_decide=bits_decide, reference=surroundings.reference)
-    return overrides.apply(own, found, _ORDER)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts)
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    if surroundings.architecture != NAMESPACE:
+        seen = Evidence("interpreter architecture", surroundings.architecture)
+        return answer(NAMESPACE, evidence=(seen,))
+    bits_decide = surroundings.system == "Linux"
+    return supported(read(surroundings), bits_decide=bits_decide, reference=surroundings.reference)
 
 
 def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
@@ -71,14 +58,12 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
     if cpu.flags is None:
         words = "the processor's abilities could not be found out; only 8a is assumed"
         warnings = (*warnings, words)
-    return Detection(
+    return answer(
         NAMESPACE,
         (
             FeatureConfig(_VERSION, _VERSIONS[_VERSIONS.index(version) :]),
             *(FeatureConfig(name, ("on",)) for name in known if name in flags),
         ),
-        status=Status.SUPPORTED,
-        source=_SOURCE,
         evidence=(*cpu.evidence, *_held_back(cpu, version, bits_decide=bits_decide)),
         warnings=warnings,
     )
@@ -191,16 +176,8 @@ def accepts(feature: str, value: str) -> bool | None:
     return value == "on" if feature in _ABILITIES else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every valid feature and value, independent of the machine (P-28)."""
-    return as_plugin_features(
-        (FeatureConfig(_VERSION, _VERSIONS), *(FeatureConfig(n, ("on",)) for n in _ABILITIES))
-    )
+_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

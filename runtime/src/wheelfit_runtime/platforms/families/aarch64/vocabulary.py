@@ -7,7 +7,7 @@ from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary, switches
 
 VOCABULARY = Vocabulary(
     {
-        "version": Offered(frozenset(tables.VERSIONS)),
+        "version": Offered(tables.VERSIONS),
         **switches(tables.FEATURES, tables.APPENDED),
     },
     misspelt=tables.MISSPELT,

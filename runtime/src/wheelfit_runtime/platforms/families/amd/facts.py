@@ -16,7 +16,6 @@ class AmdGpu(NamedTuple):
     name: str
     """Which code it runs, as ``gfx942``; empty when nobody says."""
     integrated: bool = False
-    """Whether it shares a chip with a processor."""
     problem: str = ""
     """Why it cannot be used here, one clause; empty when it can."""
 

@@ -9,9 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.families.amd import kfd, rocm_release, tables
 from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.families.amd.record import FAMILY
@@ -23,16 +21,16 @@ from wheelfit_runtime.platforms.features import (
     of_unlike_devices,
 )
 from wheelfit_runtime.platforms.probes import pci_devices
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "amd"
-_SOURCE = "built-in amd provider"
 
 _GFX = "gfx_arch"
 _ROCM = "rocm_version"
@@ -54,43 +52,23 @@ _ROCM_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}"
 _FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    environ = surroundings.environ
-    try:
-        own = overrides.read(NAMESPACE, environ, accepts)
-        forced = _read_forced(environ)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(surroundings.environ)
     if forced.off:
-        found = Detection(
-            NAMESPACE, status=Status.DISABLED, source=_SOURCE, evidence=forced.evidence
-        )
-        return overrides.apply(own, found, _ORDER, _is_multi_value)
-    named = {override.feature: override.values for override in own}
-    if _GFX in named:  # then no warning about other GPUs is of use
-        forced = forced._replace(names=named[_GFX])
-    if named.keys() == set(_ORDER) or forced.is_complete:
-        driver = AmdDriver()  # nothing that could be found out would count
-    else:
-        driver = read(surroundings)
-    driver = forced.applied_to(driver)
+        return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
+    if _GFX in own:  # then no warning about other GPUs is of use
+        forced = forced._replace(names=own[_GFX])
+    # Where all of it is said, nothing that could be found out would count.
+    is_known = own.keys() == set(_ORDER) or forced.is_complete
+    driver = forced.applied_to(AmdDriver() if is_known else read(surroundings))
     found = supported(
         driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
     )
-    hints = _hints(driver, surroundings, named.keys() | ({_GFX} if forced.names else set()))
-    found = replace(
+    hints = _hints(driver, surroundings, own.keys() | ({_GFX} if forced.names else set()))
+    return replace(
         found,
         warnings=(*found.warnings, *hints),
         devices=() if forced.names else found.devices,  # the user spoke for all of them
-    )
-    return overrides.apply(own, found, _ORDER, _is_multi_value)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(
-        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
     )
 
 
@@ -109,13 +87,10 @@ def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = 
         names = tuple(sorted(names)) if set(names) <= set(tables.PUBLISHED_GFX) else ()
     versions = _rocm_values(driver.rocm_version, same_major and not reference)
     configs = (FeatureConfig(_GFX, names, multi_value=True), FeatureConfig(_ROCM, versions))
-    features = tuple(feature for feature in configs if feature.values)
-    status = Status.FAILED if driver.broken else Status.NOTHING
-    return Detection(
+    return answer(
         NAMESPACE,
-        features,
-        status=Status.SUPPORTED if features else status,
-        source=_SOURCE,
+        configs,
+        broken=driver.broken,
         evidence=driver.evidence,
         warnings=driver.warnings if reference else (*driver.warnings, *_warnings(driver, ordered)),
         devices=() if reference else devices,
@@ -147,13 +122,6 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
             f"unless --devices highest chooses for {discrete[0].name} alone"
         )
     return tuple(warnings)
-
-
-def _is_multi_value(feature: str) -> bool:
-    return feature == _GFX
-
-
-# --- looking -------------------------------------------------------------------------
 
 
 def read(surroundings: Surroundings) -> AmdDriver:
@@ -240,14 +208,10 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     return driver._replace(problem=failed, broken=child_answers.is_broken(told[-1].answer))
 
 
-# --- AMD's own variables (P-126) -------------------------------------------------------
-
-
 class _Forced(NamedTuple):
     """What AMD's variables replace."""
 
     off: bool = False
-    """Whether nothing is detected, whatever else is forced."""
     names: tuple[str, ...] = ()
     version: tuple[int, int] | None = None
     evidence: tuple[Evidence, ...] = ()
@@ -267,7 +231,7 @@ class _Forced(NamedTuple):
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read AMD's variables.
+    """Read AMD's variables (P-126).
 
     :raises InvalidConfiguration: one of them cannot be used (P-73).
     """
@@ -336,22 +300,15 @@ def accepts(feature: str, value: str) -> bool | None:
     return re.fullmatch(_ROCM_VALUE, value) is not None if feature == _ROCM else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every feature and value of the vocabulary, independent of the machine (P-28).
-
-    A newer ROCm, or a GPU that nobody knew, is supported all the same (P-121).
-    """
-    return as_plugin_features(
-        (
-            FeatureConfig(_GFX, (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX), multi_value=True),
-            FeatureConfig(_ROCM, (*tables.PUBLISHED_ROCM, *tables.APPENDED_ROCM)),
-        )
-    )
+_PROVIDER = BuiltInProvider(
+    NAMESPACE,
+    _find,
+    accepts,
+    _ORDER,
+    multi_value=(_GFX,),
+    vendors=lambda environ: _read_forced(environ).evidence,
+)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -9,12 +9,10 @@ from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
 
 VOCABULARY = Vocabulary(
     {
-        "gfx_arch": Offered(
-            frozenset(tables.PUBLISHED_GFX), frozenset(tables.APPENDED_GFX), multi_value=True
-        ),
+        "gfx_arch": Offered(tables.PUBLISHED_GFX, tables.APPENDED_GFX, multi_value=True),
         "rocm_version": Offered(
-            frozenset(tables.PUBLISHED_ROCM),
-            frozenset(tables.APPENDED_ROCM),
+            tables.PUBLISHED_ROCM,
+            tables.APPENDED_ROCM,
             re.compile(r"\d{1,2}\.\d{1,2}"),
         ),
     }

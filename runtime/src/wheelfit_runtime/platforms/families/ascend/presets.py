@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NPUS = (*tables.PUBLISHED_TYPES, *tables.APPENDED_TYPES)
-"""Every known type."""
 
 _CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?")
 

@@ -8,29 +8,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.families.ascend import cann, tables
 from wheelfit_runtime.platforms.families.ascend import files as ascend_files
 from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver, AscendFiles
-from wheelfit_runtime.platforms.features import (
-    Detection,
-    Evidence,
-    FeatureConfig,
-    Status,
-    of_unlike_devices,
-)
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "ascend"
-_SOURCE = "built-in ascend provider"
 
 _TYPE = "npu_type"
 _DRIVER = "driver_version"
@@ -44,30 +37,14 @@ _TYPE_VALUE = r"[a-z0-9_.]{1,32}"
 _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    environ = surroundings.environ
-    try:
-        own = overrides.read(NAMESPACE, environ, accepts)
-        forced = _read_forced(environ)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
-    if {*forced.values, *(override.feature for override in own)} == set(_ORDER):
-        driver = AscendDriver()  # nothing that could be found out would count
-    else:
-        driver = read(surroundings)
-    driver = forced.applied_to(driver)
-    if any(override.feature == _TYPE for override in own):  # then no warning about NPUs is of use
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(surroundings.environ)
+    # Where all of it is said, nothing that could be found out would count.
+    is_known = {*forced.values, *own} == set(_ORDER)
+    driver = forced.applied_to(AscendDriver() if is_known else read(surroundings))
+    if _TYPE in own:  # then no warning about NPUs is of use
         driver = driver._replace(cards=(), problem="", broken=False)
-    found = supported(driver, reference=surroundings.reference)
-    return overrides.apply(own, found, _ORDER)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(
-        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
-    )
+    return supported(driver, reference=surroundings.reference)
 
 
 def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
@@ -87,13 +64,10 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
         FeatureConfig(_DRIVER, _version_values(driver.driver_version)),
         FeatureConfig(_CANN, _version_values(driver.cann_version)),
     )
-    features = tuple(feature for feature in configs if feature.values)
-    status = Status.FAILED if driver.broken else Status.NOTHING
-    return Detection(
+    return answer(
         NAMESPACE,
-        features,
-        status=Status.SUPPORTED if features else status,
-        source=_SOURCE,
+        configs,
+        broken=driver.broken,
         evidence=driver.evidence,
         warnings=(*driver.warnings, driver.problem) if driver.problem else driver.warnings,
         devices=() if reference else devices,
@@ -127,9 +101,6 @@ def _version_values(text: str | None) -> tuple[str, ...]:
     """Return a version as the reference writes it: what follows patch and ``rc`` is dropped."""
     match = re.match(_VERSION_VALUE, text.lower()) if text else None
     return (match[0],) if match else ()
-
-
-# --- looking -------------------------------------------------------------------------
 
 
 def read(surroundings: Surroundings) -> AscendDriver:
@@ -201,9 +172,6 @@ def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDri
     return driver
 
 
-# --- the reference's own variables (P-144) ---------------------------------------------
-
-
 class _Forced(NamedTuple):
     """What the variables replace."""
 
@@ -224,7 +192,7 @@ class _Forced(NamedTuple):
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read the variables.
+    """Read the variables of the reference (P-144).
 
     :raises InvalidConfiguration: one of them cannot be used (P-73).
     """
@@ -249,19 +217,10 @@ def accepts(feature: str, value: str) -> bool | None:
     return re.fullmatch(_VERSION_VALUE, value) is not None if feature in _ORDER else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return the known types of NPU, independent of the machine (P-28).
-
-    Versions of driver and CANN are supported besides; which there are, no list says.
-    """
-    return as_plugin_features(
-        (FeatureConfig(_TYPE, (*tables.PUBLISHED_TYPES, *tables.APPENDED_TYPES)),)
-    )
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, accepts, _ORDER, vendors=lambda environ: _read_forced(environ).evidence
+)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -12,7 +12,7 @@ _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
 # The published package lists whatever the tool of the vendor prints.
 VOCABULARY = Vocabulary(
     {
-        "npu_type": Offered(frozenset(tables.PUBLISHED_TYPES), frozenset(tables.APPENDED_TYPES)),
+        "npu_type": Offered(tables.PUBLISHED_TYPES, tables.APPENDED_TYPES),
         "driver_version": Offered(pattern=_VERSION),
         "cann_version": Offered(pattern=_VERSION),
     }

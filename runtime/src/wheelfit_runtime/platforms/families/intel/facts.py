@@ -28,7 +28,6 @@ class IntelGpu(NamedTuple):
     """Its product name; empty when unknown."""
     ip: DeviceIp
     integrated: bool = False
-    """Whether it is a part of the processor."""
 
     def __str__(self) -> str:
         words = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"

@@ -38,7 +38,6 @@ class Signs(NamedTuple):
     passed_through: bool = False
     """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
     libraries: tuple[str, ...] = ()
-    """Where the Level Zero loader lies."""
 
 
 def read(surroundings: Surroundings) -> Signs:

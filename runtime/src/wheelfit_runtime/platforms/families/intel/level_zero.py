@@ -122,9 +122,6 @@ def _problem(report: _Report) -> tuple[str, bool]:
     return "", False
 
 
-# --- the answer's line of JSON -------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Report:
     """The child's answer after every part was checked."""

@@ -34,7 +34,6 @@ INTEL: MappingProxyType[str, str] = MappingProxyType(
         **{value: value for value in tables.VALUES},
     }
 )
-"""Version of the graphics design by product, by name and by itself."""
 
 
 def read(part: str, rest: str) -> Accelerator:

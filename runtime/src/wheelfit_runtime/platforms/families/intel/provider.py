@@ -7,30 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.families.intel import files as intel_files
 from wheelfit_runtime.platforms.families.intel import tables
 from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver
-from wheelfit_runtime.platforms.features import (
-    Detection,
-    Evidence,
-    FeatureConfig,
-    Status,
-    of_unlike_devices,
-)
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
     from wheelfit_runtime.platforms.families.intel.facts import IntelGpu
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"
-_SOURCE = "built-in intel provider"
 
 _DEVICE_IP = "device_ip"
 _ORDER = (_DEVICE_IP,)
@@ -40,26 +32,13 @@ _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 _LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    environ = surroundings.environ
-    try:
-        own = overrides.read(NAMESPACE, environ, accepts)
-        forced = _read_forced(environ)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(surroundings.environ)
     if own:  # nothing that could be found out would count
-        found = Detection(NAMESPACE, source=_SOURCE)
-    elif forced is not None:
-        found = _forced(forced, reference=surroundings.reference)
-    else:
-        found = supported(read(surroundings), reference=surroundings.reference)
-    return overrides.apply(own, found, _ORDER, lambda _: True)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts, _forced_by)
+        return answer(NAMESPACE)
+    if forced is not None:
+        return _forced(forced, reference=surroundings.reference)
+    return supported(read(surroundings), reference=surroundings.reference)
 
 
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
@@ -79,12 +58,10 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
         told += _side_by_side(driver.gpus)
-    nothing = Status.FAILED if driver.broken else Status.NOTHING
-    return Detection(
+    return answer(
         NAMESPACE,
-        (FeatureConfig(_DEVICE_IP, kept, multi_value=True),) if kept else (),
-        status=Status.SUPPORTED if kept else nothing,
-        source=_SOURCE,
+        (FeatureConfig(_DEVICE_IP, kept, multi_value=True),),
+        broken=driver.broken,
         evidence=driver.evidence,
         warnings=(*driver.warnings, *told),
         devices=() if reference else devices,
@@ -106,9 +83,6 @@ def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
     return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
 
 
-# --- looking -------------------------------------------------------------------------
-
-
 def read(surroundings: Surroundings) -> IntelDriver:
     """Look at files, and only if they give reason to, ask Level Zero (P-133, P-135)."""
     if surroundings.system not in intel_files.LOADER_NAMES:
@@ -128,11 +102,8 @@ def read(surroundings: Surroundings) -> IntelDriver:
     return driver._replace(evidence=(*files.evidence, *driver.evidence))
 
 
-# --- Intel's own variable (P-134) ------------------------------------------------------
-
-
 def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
-    """Read Intel's variable.
+    """Read Intel's variable (P-134).
 
     :raises InvalidConfiguration: it cannot be used (P-73).
     """
@@ -154,11 +125,9 @@ def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
     values = _values(ip)
     if reference:  # it drops what it does not know, and expands nothing
         values = tuple(value for value in values[:1] if value in tables.VALUES)
-    return Detection(
+    return answer(
         NAMESPACE,
-        (FeatureConfig(_DEVICE_IP, values, multi_value=True),) if values else (),
-        status=Status.SUPPORTED if values else Status.NOTHING,
-        source=_SOURCE,
+        (FeatureConfig(_DEVICE_IP, values, multi_value=True),),
         evidence=(Evidence(_FORCE, str(ip)),),
     )
 
@@ -177,17 +146,10 @@ def accepts(feature: str, value: str) -> bool | None:
     return _parse(value) is not None if feature == _DEVICE_IP else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every feature and value of the vocabulary, independent of the machine (P-28).
-
-    A GPU newer than the vocabulary supports its own value besides (P-132).
-    """
-    return as_plugin_features((FeatureConfig(_DEVICE_IP, tables.VALUES, multi_value=True),))
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, accepts, _ORDER, multi_value=_ORDER, vendors=_forced_by
+)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

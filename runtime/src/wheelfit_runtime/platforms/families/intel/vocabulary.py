@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
 VOCABULARY = Vocabulary(
     {
         "device_ip": Offered(
-            frozenset(tables.VALUES),
+            tables.VALUES,
             # The future's, as the device itself says.
             pattern=re.compile(r"(3[5-9]|[4-9]\d)\.\d{1,3}\.\d{1,2}"),
             multi_value=True,

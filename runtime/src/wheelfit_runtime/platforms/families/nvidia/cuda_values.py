@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
-# --- driver versions -------------------------------------------------------------------
-
 
 def bound_count(version: Capability) -> int:
     """Return how many values both lists together would have (P-86)."""
@@ -67,9 +65,6 @@ def _last_major(version: Capability) -> int:
 
 def _last_minor(version: Capability) -> int:
     return max(tables.NEWEST_CUDA.minor, version.minor)
-
-
-# --- compute capabilities ----------------------------------------------------------------
 
 
 def reference_sm_values(capability: Capability) -> tuple[str, ...]:

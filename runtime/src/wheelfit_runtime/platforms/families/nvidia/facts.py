@@ -52,7 +52,6 @@ class NvidiaFiles(NamedTuple):
     kernel_version: str | None = None
     """Version of the loaded kernel module, as ``550.54.15``; None when none is loaded."""
     control_device: bool = False
-    """Whether ``/dev/nvidiactl`` exists."""
     wsl: bool = False
     """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
     jetson: bool = False

@@ -198,9 +198,6 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
     return _missing(files), False
 
 
-# --- the answer's line of JSON -------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Report:
     """The child's answer after every part was checked."""

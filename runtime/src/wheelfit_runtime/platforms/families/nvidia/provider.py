@@ -9,30 +9,27 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.families.nvidia import cuda_values, tables
 from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.features import (
-    Detection,
     Evidence,
     FeatureConfig,
     Status,
     of_unlike_devices,
 )
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
     from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "nvidia"
-_SOURCE = "built-in nvidia provider"
 
 _LOWER = "cuda_version_lower_bound"
 _UPPER = "cuda_version_upper_bound"
@@ -59,26 +56,7 @@ def detect(
 
     :param look: looks at the driver; default: `read`, which asks a child process.
     """
-    environ = surroundings.environ
-    try:
-        own = overrides.read(NAMESPACE, environ, accepts)
-        forced = _read_forced(environ)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
-    if {override.feature for override in own} == set(_ORDER) or forced.is_complete:
-        driver = NvidiaDriver()  # nothing that could be found out would count
-    else:
-        driver = (look or read)(surroundings)
-    found = supported(forced.applied_to(driver), reference=surroundings.reference)
-    found = replace(found, warnings=(*found.warnings, *_hints(environ)))
-    return overrides.apply(own, found, _ORDER, lambda feature: feature == _SM)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(
-        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
-    )
+    return (_provider(look) if look else _PROVIDER).detect(surroundings)
 
 
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
@@ -87,13 +65,8 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
     :param reference: answer exactly as the reference plugin does: no appended
         values, only the highest device, nothing for drivers it does not know (P-43).
     """
-    nothing = Detection(
-        NAMESPACE,
-        status=Status.FAILED if driver.broken else Status.NOTHING,
-        source=_SOURCE,
-        evidence=driver.evidence,
-        warnings=(*driver.warnings, driver.problem) if driver.problem else driver.warnings,
-    )
+    warnings = (*driver.warnings, driver.problem) if driver.problem else driver.warnings
+    nothing = answer(NAMESPACE, broken=driver.broken, evidence=driver.evidence, warnings=warnings)
     version = driver.cuda_version
     if version is None:
         return nothing
@@ -112,11 +85,9 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
         FeatureConfig(_UPPER, cuda_values.upper_bounds(version)),
         FeatureConfig(_SM, _sm_values(driver.gpus, reference=reference), multi_value=True),
     )
-    return Detection(
+    return answer(
         NAMESPACE,
-        tuple(feature for feature in features if feature.values),
-        status=Status.SUPPORTED,
-        source=_SOURCE,
+        features,
         evidence=driver.evidence,
         warnings=driver.warnings,
         devices=() if reference else devices,
@@ -138,9 +109,6 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
         *cuda_values.reference_sm_values(capability),
         *cuda_values.appended_sm_values(capability),
     )
-
-
-# --- looking -------------------------------------------------------------------------
 
 
 def read(surroundings: Surroundings) -> NvidiaDriver:
@@ -222,9 +190,6 @@ def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]
     return (f"{words}, though sm_arch cannot tell them apart; PTX does",)
 
 
-# --- NVIDIA's own variables (P-85) -----------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Forced:
     """What NVIDIA's variables replace."""
@@ -249,7 +214,7 @@ class _Forced:
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read NVIDIA's variables.
+    """Read NVIDIA's variables (P-85).
 
     :raises InvalidConfiguration: one of them cannot be used (P-73, P-86).
     """
@@ -285,24 +250,26 @@ def accepts(feature: str, value: str) -> bool | None:
     return _SM_VALUE.fullmatch(value) is not None if feature == _SM else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
+def _provider(look: Callable[[Surroundings], NvidiaDriver]) -> BuiltInProvider:
+    def find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+        forced = _read_forced(surroundings.environ)
+        # Where all of it is said, nothing that could be found out would count.
+        is_known = own.keys() == set(_ORDER) or forced.is_complete
+        driver = NvidiaDriver() if is_known else look(surroundings)
+        found = supported(forced.applied_to(driver), reference=surroundings.reference)
+        return replace(found, warnings=(*found.warnings, *_hints(surroundings.environ)))
 
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every feature and value of the vocabulary, independent of the machine (P-28).
-
-    A driver newer than the vocabulary supports a few bounds more (P-84).
-    """
-    bounds = cuda_values.every_bound()
-    return as_plugin_features(
-        (
-            FeatureConfig(_LOWER, bounds),
-            FeatureConfig(_UPPER, bounds),
-            FeatureConfig(_SM, cuda_values.every_sm_value(), multi_value=True),
-        )
+    return BuiltInProvider(
+        NAMESPACE,
+        find,
+        accepts,
+        _ORDER,
+        multi_value=(_SM,),
+        vendors=lambda environ: _read_forced(environ).evidence,
     )
+
+
+_PROVIDER = _provider(read)
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -8,23 +8,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.families.tpu import files as tpu_files
 from wheelfit_runtime.platforms.families.tpu import tables
 from wheelfit_runtime.platforms.families.tpu.facts import TpuFiles
-from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "tpu"
-_SOURCE = "built-in tpu provider"
 
 _PRESENT = "present"
 _GENERATION = "generation"
@@ -35,25 +34,13 @@ _YES = frozenset({"1", "true", "yes"})
 _NO = frozenset({"0", "false", "no"})
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    environ = surroundings.environ
-    try:
-        own = overrides.read(NAMESPACE, environ, accepts)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    forced = overrides.value_of(surroundings.environ, _FORCE)
+    if forced is not None:
+        return _forced(forced)
     with_generation = surroundings.tpu_generation and not surroundings.reference
-    forced = overrides.value_of(environ, _FORCE)
-    if forced is None:
-        found = supported(read(surroundings), with_generation=with_generation)
-    else:
-        found = _forced(forced)
-    return overrides.apply(own, found, _ORDER)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts, _forced_by)
+    return supported(read(surroundings), with_generation=with_generation)
 
 
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
@@ -80,16 +67,7 @@ def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
 
 def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
     value = "true" if is_there else "false"
-    return Detection(
-        NAMESPACE,
-        (FeatureConfig(_PRESENT, (value,)),),
-        status=Status.SUPPORTED,
-        source=_SOURCE,
-        evidence=evidence,
-    )
-
-
-# --- looking -------------------------------------------------------------------------
+    return answer(NAMESPACE, (FeatureConfig(_PRESENT, (value,)),), evidence=evidence)
 
 
 def read(surroundings: Surroundings) -> TpuFiles:
@@ -100,9 +78,6 @@ def read(surroundings: Surroundings) -> TpuFiles:
     if files.evidence:
         return files
     return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))
-
-
-# --- the published plugin's variable (P-152) -------------------------------------------
 
 
 def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
@@ -128,17 +103,8 @@ def accepts(feature: str, value: str) -> bool | None:
     return value in known[feature] if feature in known else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every valid feature and value, independent of the machine (P-28).
-
-    The generation is left out: nobody can switch it on here (P-153).
-    """
-    return as_plugin_features((FeatureConfig(_PRESENT, tables.PRESENT),))
+_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER, vendors=_forced_by)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

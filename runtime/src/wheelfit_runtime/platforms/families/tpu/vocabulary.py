@@ -7,7 +7,7 @@ from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
 
 VOCABULARY = Vocabulary(
     {
-        "present": Offered(frozenset(tables.PRESENT)),
-        "generation": Offered(wider=frozenset(tables.GENERATIONS)),
+        "present": Offered(tables.PRESENT),
+        "generation": Offered(wider=tables.GENERATIONS, is_optional=True),
     }
 )

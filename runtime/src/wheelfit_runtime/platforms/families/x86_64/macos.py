@@ -17,7 +17,6 @@ _LISTS = (
     "machdep.cpu.extfeatures",
 )
 NAMES: tuple[str, ...] = (*_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
-"""The answers that `parse` needs."""
 
 
 def parse(answers: Mapping[str, bytes]) -> Cpu:

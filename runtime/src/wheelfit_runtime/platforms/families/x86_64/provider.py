@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
-from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.endpoint import as_plugin_features
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.families.x86_64 import cpuid, macos, tables
-from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.endpoint import PluginFeature
+    from collections.abc import Mapping
+
     from wheelfit_runtime.platforms.facts import CpuidTable
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
-_SOURCE = "built-in x86_64 provider"
 
 _LEVEL = "level"
 _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
@@ -31,23 +30,12 @@ _ORDER = (_LEVEL, *_FLAGS)
 _TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
 
 
-def detect(surroundings: Surroundings) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-    except InvalidConfiguration as error:
-        return overrides.disabled(NAMESPACE, _SOURCE, error)
-    if surroundings.architecture != "x86_64":  # P-104
-        seen = (Evidence("interpreter architecture", surroundings.architecture),)
-        found = Detection(NAMESPACE, status=Status.NOTHING, source=_SOURCE, evidence=seen)
-    else:
-        found = supported(read(surroundings), reference=surroundings.reference)
-    return overrides.apply(own, found, _ORDER)
-
-
-def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
-    """Return the variables that replace something, as ``NAME=value``."""
-    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts)
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    if surroundings.architecture != NAMESPACE:  # P-104
+        seen = Evidence("interpreter architecture", surroundings.architecture)
+        return answer(NAMESPACE, evidence=(seen,))
+    return supported(read(surroundings), reference=surroundings.reference)
 
 
 def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
@@ -57,16 +45,12 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
     :param reference: leave out the flags that the reference does not know (P-43).
     """
     if cpu.flags is None:  # P-104
-        return Detection(
+        words = "the processor's abilities could not be found out; only x86-64 v1 is assumed"
+        return answer(
             NAMESPACE,
             (FeatureConfig(_LEVEL, ("v1",)),),
-            status=Status.SUPPORTED,
-            source=_SOURCE,
             evidence=cpu.evidence,
-            warnings=(
-                *cpu.warnings,
-                "the processor's abilities could not be found out; only x86-64 v1 is assumed",
-            ),
+            warnings=(*cpu.warnings, words),
         )
     levels = []
     for name, needed in tables.LEVELS:  # P-102: each level needs the ones below
@@ -74,14 +58,12 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
             break
         levels.append(name)
     known = tables.FEATURES if reference else _FLAGS
-    return Detection(
+    return answer(
         NAMESPACE,
         (
             FeatureConfig(_LEVEL, tuple(reversed(levels))),
             *(FeatureConfig(flag, ("on",)) for flag in known if flag in cpu.flags),
         ),
-        status=Status.SUPPORTED,
-        source=_SOURCE,
         evidence=cpu.evidence,
         warnings=cpu.warnings,
     )
@@ -166,16 +148,8 @@ def accepts(feature: str, value: str) -> bool | None:
     return value == "on" if feature in _FLAGS else None
 
 
-# --- PEP 850's plugin interface ----------------------------------------------------
-
-
-def get_supported_configs() -> list[PluginFeature]:
-    """Return what the running machine supports, most preferred first (P-26)."""
-    return as_plugin_features(detect(Surroundings()).features)
-
-
-def get_all_configs() -> list[PluginFeature]:
-    """Return every valid feature and value, independent of the machine (P-28)."""
-    return as_plugin_features(
-        (FeatureConfig(_LEVEL, _LEVELS), *(FeatureConfig(flag, ("on",)) for flag in _FLAGS))
-    )
+_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER)
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

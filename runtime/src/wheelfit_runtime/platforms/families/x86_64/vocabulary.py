@@ -7,7 +7,7 @@ from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary, switches
 
 VOCABULARY = Vocabulary(
     {
-        "level": Offered(frozenset(name for name, _ in tables.LEVELS)),
+        "level": Offered(tuple(name for name, _ in reversed(tables.LEVELS))),
         **switches(tables.FEATURES, tables.APPENDED),
     }
 )

@@ -1,0 +1,126 @@
+"""What all built-in providers have alike: users' variables, answers, and PEP 850's interface.
+
+Every provider is reachable as a plugin (P-39): the functions of the interface stand in its module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
+
+
+@dataclass
+class PluginFeature:
+    """One feature as the interface wants it: with a list of values (P-27)."""
+
+    name: str
+    values: list[str]
+    """Most preferred first."""
+    multi_value: bool
+
+
+def as_plugin_features(features: Iterable[FeatureConfig]) -> list[PluginFeature]:
+    """Return features in the interface's form, in the same order."""
+    return [PluginFeature(f.name, list(f.values), f.multi_value) for f in features]
+
+
+def answer(
+    namespace: str,
+    features: Iterable[FeatureConfig] = (),
+    *,
+    broken: bool = False,
+    evidence: tuple[Evidence, ...] = (),
+    warnings: tuple[str, ...] = (),
+    devices: tuple[DeviceValues, ...] = (),
+) -> Detection:
+    """Return the answer of a built-in provider; features without values are left out.
+
+    :param broken: whether finding out failed, if nothing is supported.
+    """
+    supported = tuple(feature for feature in features if feature.values)
+    nothing = Status.FAILED if broken else Status.NOTHING
+    return Detection(
+        namespace,
+        supported,
+        status=Status.SUPPORTED if supported else nothing,
+        source=f"built-in {namespace} provider",
+        evidence=evidence,
+        warnings=warnings,
+        devices=devices,
+    )
+
+
+class BuiltInProvider:
+    """The provider of a namespace: what it finds, with what users' variables say instead (P-73).
+
+    :param find: returns what is supported, given the values by feature that our variables put in
+        its place; the vendor's variables it reads itself, before it looks at anything.
+    :param accepts: returns whether a value can be one of a feature; None: there is no such feature.
+    :param order: names of all features, most preferred first.
+    :param multi_value: features of which a wheel may list several values.
+    :param vendors: returns the vendor's own variables that are in effect.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        find: Callable[[Surroundings, Mapping[str, tuple[str, ...]]], Detection],
+        accepts: Callable[[str, str], bool | None],
+        order: Sequence[str],
+        *,
+        multi_value: Collection[str] = (),
+        vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
+    ) -> None:
+        self._namespace = namespace
+        self._find = find
+        self._accepts = accepts
+        self._order = order
+        self._multi_value = multi_value
+        self._vendors = vendors
+
+    def detect(self, surroundings: Surroundings) -> Detection:
+        """Find out what is supported, overrides included; never raises for what it finds."""
+        try:
+            own = overrides.read(self._namespace, surroundings.environ, self._accepts)
+            found = self._find(surroundings, {one.feature: one.values for one in own})
+        except InvalidConfiguration as error:
+            return overrides.disabled(
+                self._namespace, f"built-in {self._namespace} provider", error
+            )
+        return overrides.apply(own, found, self._order, self._multi_value)
+
+    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
+        """Return the variables that replace something, as ``NAME=value``."""
+        try:
+            own = overrides.read(self._namespace, surroundings.environ, self._accepts)
+            vendors = tuple(self._vendors(surroundings.environ))
+        except InvalidConfiguration:
+            return ()  # it switches the provider off and is told as a warning
+        return (*(f"{one.source}={one.value}" for one in vendors), *map(str, own))
+
+    def get_supported_configs(self) -> list[PluginFeature]:
+        """Return what the running machine supports, most preferred first (P-26)."""
+        return as_plugin_features(self.detect(Surroundings()).features)
+
+    def get_all_configs(self) -> list[PluginFeature]:
+        """Return the known features and values, independent of the machine (P-28).
+
+        A machine may support more of them: what is newer than the vocabulary.
+        """
+        vocabulary = import_module(f"{__package__}.families.{self._namespace}.vocabulary")
+        return [
+            PluginFeature(name, [*one.published, *one.wider], one.multi_value)
+            for name, one in vocabulary.VOCABULARY.features.items()
+            if (one.published or one.wider) and not one.is_optional
+        ]
