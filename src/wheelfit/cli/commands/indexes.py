@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def _publish(arguments: Namespace, output: Output, context: Context) -> int:
     """Check and publish; 9 for faults, 10 if something was left unchecked."""
-    from wheelfit.cli.render.publish import publish_exit_code, show_publish
+    from wheelfit.cli.render.indexes import publish_exit_code, show_publish
     from wheelfit.operations.publish import PublishRequest, publish
 
     report = publish(request_of(PublishRequest, arguments), context)
@@ -63,7 +63,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     """Serve until asked to end."""
     import sys
 
-    from wheelfit.cli.render.live_index import show_served_index
+    from wheelfit.cli.render.indexes import show_served_index
     from wheelfit.operations.serve import ServeRequest, serve
 
     given: dict[str, str | None] = {"folder": arguments.folder}
@@ -81,7 +81,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
     """Serve until interrupted."""
-    from wheelfit.cli.render.live_index import show_served_proxy
+    from wheelfit.cli.render.indexes import show_served_proxy
     from wheelfit.operations.proxy import ProxyRequest, proxy
 
     request = request_of(ProxyRequest, arguments)
@@ -137,7 +137,7 @@ published then unless --keep-going is given.
                 Operation(
                     "generate_index.generate_index",
                     "generate_index.GenerateIndexRequest",
-                    "index_generate.show_generated_index",
+                    "indexes.show_generated_index",
                 ),
                 summary="make a static index of a folder of wheels, there or on an object store",
             ),
@@ -168,7 +168,7 @@ lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-whe
                 Operation(
                     "convert_index.convert_index",
                     "convert_index.ConvertIndexRequest",
-                    "index_convert.show_converted_index",
+                    "indexes.show_converted_index",
                 ),
                 summary="write an index of an old layout anew in the current one",
             ),
@@ -196,7 +196,7 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         Operation(
                             "index_tokens.create_token",
                             "index_tokens.CreateTokenRequest",
-                            "live_index.show_created_token",
+                            "indexes.show_created_token",
                         ),
                         summary="create a token",
                     ),
@@ -205,8 +205,8 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         (PLACE, STORE),
                         Operation(
                             "index_tokens.list_tokens",
-                            "live_index.LiveIndexRequest",
-                            "live_index.show_tokens",
+                            "indexes.LiveIndexRequest",
+                            "indexes.show_tokens",
                         ),
                         summary="show the tokens, and what each is for",
                     ),
@@ -216,7 +216,7 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         Operation(
                             "index_tokens.revoke_token",
                             "index_tokens.TokenRequest",
-                            "live_index.show_revoked_token",
+                            "indexes.show_revoked_token",
                         ),
                         summary="forget a token",
                     ),
@@ -236,7 +236,7 @@ Only the server has the URLs of a stage: --at names it.
                         Operation(
                             "index_stages.open_stage",
                             "index_stages.OpenStageRequest",
-                            "live_index.show_opened_stage",
+                            "indexes.show_opened_stage",
                         ),
                         summary="make a stage",
                     ),
@@ -245,8 +245,8 @@ Only the server has the URLs of a stage: --at names it.
                         (PLACE, STORE),
                         Operation(
                             "index_stages.list_stages",
-                            "live_index.LiveIndexRequest",
-                            "live_index.show_stages",
+                            "indexes.LiveIndexRequest",
+                            "indexes.show_stages",
                         ),
                         summary="show the stages that are open",
                     ),
@@ -256,7 +256,7 @@ Only the server has the URLs of a stage: --at names it.
                         Operation(
                             "index_stages.publish_stage",
                             "index_stages.StageRequest",
-                            "live_index.show_files",
+                            "indexes.show_files",
                         ),
                         summary="show all files of a stage to everybody",
                     ),
@@ -266,7 +266,7 @@ Only the server has the URLs of a stage: --at names it.
                         Operation(
                             "index_stages.drop_stage",
                             "index_stages.StageRequest",
-                            "live_index.show_dropped_stage",
+                            "indexes.show_dropped_stage",
                         ),
                         summary="forget a stage and its files",
                     ),
@@ -276,15 +276,13 @@ Only the server has the URLs of a stage: --at names it.
             "yank": Command(
                 "Yank files of a live index: installers take them only if they are pinned.",
                 (FILES_OF_INDEX, YANK, PLACE, STORE),
-                Operation("index_files.yank", "index_files.YankRequest", "live_index.show_files"),
+                Operation("index_files.yank", "index_files.YankRequest", "indexes.show_files"),
                 summary="keep installers from files of a live index, except where they are pinned",
             ),
             "unyank": Command(
                 "Take back that files of a live index were yanked.",
                 (FILES_OF_INDEX, PLACE, STORE),
-                Operation(
-                    "index_files.unyank", "index_files.FilesRequest", "live_index.show_files"
-                ),
+                Operation("index_files.unyank", "index_files.FilesRequest", "indexes.show_files"),
                 summary="take back that files were yanked",
             ),
             "delete": Command(
@@ -294,9 +292,7 @@ Delete files of a live index for ever: no file of these names can be uploaded ag
 To keep installers from a release, yank it instead; whoever has it in a lock still gets it then.
 """,
                 (FILES_OF_INDEX, DELETE, PLACE, STORE),
-                Operation(
-                    "index_files.delete", "index_files.DeleteRequest", "live_index.show_files"
-                ),
+                Operation("index_files.delete", "index_files.DeleteRequest", "indexes.show_files"),
                 summary="delete files of a live index for ever",
             ),
         },

@@ -44,7 +44,7 @@ DIFFERENT = 30
 
 def _probe(arguments: Namespace, output: Output, context: Context) -> int:
     """Probe the machine, and show or write what it supports."""
-    from wheelfit.cli.render.probe import show_host_file, show_probe
+    from wheelfit.cli.render.machines import show_host_file, show_probe
     from wheelfit.errors import UsageError
     from wheelfit.operations.probe import ProbeRequest, probe
 
@@ -82,7 +82,7 @@ def _check_stdout(arguments: Namespace) -> None:
 
 
 def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.hosts import show_host_list
+    from wheelfit.cli.render.machines import show_host_list
     from wheelfit.operations.host_descriptions import list_hosts
 
     show_host_list(list_hosts(arguments.names, context), output, arguments.names)
@@ -90,7 +90,7 @@ def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.hosts import show_host_report
+    from wheelfit.cli.render.machines import show_host_report
     from wheelfit.operations.host_descriptions import show_host
 
     show_host_report(show_host(arguments.host, context), output)
@@ -99,7 +99,7 @@ def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> int:
     """Show what differs; 30 with ``--exit-code`` if anything does."""
-    from wheelfit.cli.render.hosts import show_comparison
+    from wheelfit.cli.render.machines import show_comparison
     from wheelfit.operations.host_descriptions import compare_hosts
 
     comparison = compare_hosts(arguments.host, arguments.other, context)
@@ -109,7 +109,7 @@ def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> in
 
 def _new_host(arguments: Namespace, output: Output, context: Context) -> int:
     """Write or print the host file of a machine."""
-    from wheelfit.cli.render.hosts import show_new_host
+    from wheelfit.cli.render.machines import show_new_host
     from wheelfit.errors import UsageError
     from wheelfit.operations.hosts import host_text
     from wheelfit.operations.new_host import NewHostRequest, describe_host, write_host
@@ -136,7 +136,7 @@ def _show_provider(arguments: Namespace, output: Output, context: Context) -> in
 
 def _trust(arguments: Namespace, output: Output, context: Context) -> int:
     """Trust a plugin, with consent."""
-    from wheelfit.cli.render.trust import show_trust
+    from wheelfit.cli.render.providers import show_trust
     from wheelfit.operations.trust import TrustRequest, trust
 
     consent = _consent_given if arguments.yes else partial(_ask_consent, output)
@@ -157,7 +157,7 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
     import sys
     from dataclasses import replace
 
-    from wheelfit.cli.render.trust import plan_lines
+    from wheelfit.cli.render.providers import plan_lines
     from wheelfit_runtime.errors import PolicyRefusal
 
     package, lines = plan.entry.package, plan_lines(plan)
@@ -184,7 +184,7 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
 
 def _switch(arguments: Namespace, output: Output, context: Context, *, on: bool) -> int:
     """Switch providers on or off."""
-    from wheelfit.cli.render.trust import show_switch
+    from wheelfit.cli.render.providers import show_switch
     from wheelfit.operations.trust import SwitchRequest, switch_providers
 
     request = request_of(SwitchRequest, arguments, on=on)
@@ -193,7 +193,7 @@ def _switch(arguments: Namespace, output: Output, context: Context, *, on: bool)
 
 
 def _list_bridges(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.bridges import show_bridge_table
+    from wheelfit.cli.render.providers import show_bridge_table
     from wheelfit.operations.bridges import list_bridges
 
     del arguments, context
@@ -202,7 +202,7 @@ def _list_bridges(arguments: Namespace, output: Output, context: Context) -> int
 
 
 def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.bridges import show_bridge_members
+    from wheelfit.cli.render.providers import show_bridge_members
     from wheelfit.operations.bridges import show_bridges
 
     del context
@@ -212,7 +212,7 @@ def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int
 
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
     """Judge what is installed; 13 if something does not fit."""
-    from wheelfit.cli.render.fitness import show_fitness
+    from wheelfit.cli.render.diagnosis import show_fitness
     from wheelfit.operations.check_environment import check_environment
     from wheelfit.operations.findings import ExaminationRequest, faults_among
 
@@ -324,7 +324,9 @@ Nothing is installed or run unless --try is given.
             "untrust": Command(
                 "Take trust in plugins back, and remove where they were installed.",
                 (UNTRUSTED,),
-                Operation("trust.untrust", "trust.UntrustRequest", "trust.show_untrust"),
+                Operation(
+                    "providers.untrust", "providers.UntrustRequest", "providers.show_untrust"
+                ),
                 summary="take trust back, and remove where the plugin was installed",
             ),
             "enable": Command(

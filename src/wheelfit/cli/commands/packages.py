@@ -61,7 +61,7 @@ def _explain(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
     """Make a bundle, or check one."""
-    from wheelfit.cli.render.bundles import show_bundle, show_verified
+    from wheelfit.cli.render.locks import show_bundle, show_verified
     from wheelfit.errors import UsageError
     from wheelfit.operations.bundle import BundleRequest, VerifyRequest, bundle, verify
 
@@ -165,7 +165,7 @@ depends on are broken or missing, as that change may have broken them.
     "list": Command(
         "Show what is installed in an environment, with the label of each variant.",
         (LIST, ENVIRONMENT),
-        Operation("installed.list_installed", "installed.ListRequest", "installed.show_installed"),
+        Operation("changes.list_installed", "changes.ListRequest", "changes.show_installed"),
     ),
     "explain": Command(
         """\

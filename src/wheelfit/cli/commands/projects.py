@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def _init(arguments: Namespace, output: Output, context: Context) -> int:
     """Edit the table of a project."""
-    from wheelfit.cli.render.project_table import show_diff, show_edits, show_guides
+    from wheelfit.cli.render.projects import show_diff, show_edits, show_guides
     from wheelfit.operations.init import InitRequest, explain_namespaces, init
 
     if arguments.explain:
@@ -96,7 +96,7 @@ def _answer(question: str) -> str:
 
 def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
     """Read the matrix, and write it."""
-    from wheelfit.cli.render.matrix import show_matrix
+    from wheelfit.cli.render.projects import show_matrix
     from wheelfit.errors import UsageError
     from wheelfit.operations.matrix import MatrixRequest, matrix
 
@@ -149,7 +149,7 @@ variants is asked for them; of any other one a plain wheel is built and converte
                 for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)
             ),
         ),
-        Operation("build.build", "build_request.BuildRequest", "builds.show_build"),
+        Operation("build.build", "build_request.BuildRequest", "projects.show_build"),
     ),
     "matrix": Command(
         """\
@@ -179,7 +179,7 @@ one; wheels and folders of them; or single libraries with their versions, `1.2=l
 """,
                 (ABI_BOUNDS, SOURCES),
                 Operation(
-                    "abi_bounds.abi_bounds", "abi_bounds.AbiBoundsRequest", "abi_bounds.show_bounds"
+                    "projects.abi_bounds", "projects.AbiBoundsRequest", "projects.show_bounds"
                 ),
                 summary="derive from symbols which releases of a library something works with",
             )

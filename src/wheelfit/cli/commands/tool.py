@@ -55,7 +55,7 @@ def _completion(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _demo(arguments: Namespace, output: Output, context: Context) -> int:
     """Show each step of the demonstration when it is done."""
-    from wheelfit.cli.render.demo import show_step
+    from wheelfit.cli.render.explanations import show_step
     from wheelfit.operations.demo import DemoReport, DemoRequest, demonstrate
 
     for step in demonstrate(request_of(DemoRequest, arguments), context):

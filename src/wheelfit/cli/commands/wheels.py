@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
     """Show wheels, or a part of what is in them."""
-    from wheelfit.cli.render.wheel_contents import show_dependencies, show_metadata, show_wheels
+    from wheelfit.cli.render.wheels import show_dependencies, show_metadata, show_wheels
     from wheelfit.operations.show import ShowRequest, show
 
     report = show(request_of(ShowRequest, arguments), context)
@@ -50,7 +50,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _inspect(arguments: Namespace, output: Output, context: Context) -> int:
     """Show the binaries of each wheel as soon as they are read."""
-    from wheelfit.cli.render.wheel_contents import show_inspected
+    from wheelfit.cli.render.wheels import show_inspected
     from wheelfit.operations.inspection import InspectReport, InspectRequest, inspect
 
     files = []

@@ -1,18 +1,29 @@
-"""Reports of changed environments, as text."""
+"""Changes of environments, and what is installed, as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.sizes import size_table
-from wheelfit.operations.sizes import unknown_sizes
+from wheelfit.core.sizes import size_in_words
+from wheelfit.operations.installed import project_folder
+from wheelfit.operations.sizes import by_size, size_words, unknown_sizes
+from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
     from wheelfit.cli.output import Output
+    from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.installed import InstalledReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.size import FileSize
+
 
 _PLAIN = "plain"
 
@@ -102,3 +113,61 @@ def show_recovered(report: RecoverReport, output: Output) -> None:
     output.result("no change was interrupted" if report.found is None else str(report.found))
     for note in report.notes:
         output.note(f"note: {note}")
+
+
+def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
+    """Return the lines of a table: every package, the largest download first, and the sums.
+
+    :param pins: what would be installed.
+    :param sizes: of each.
+    """
+    by_name = {pin.name: pin for pin in pins}
+    rows = [
+        (
+            str(by_name[name]),
+            _download(by_name[name], sizes[name]),
+            size_words(sizes[name].unpacked),
+        )
+        for name in by_size(sizes)
+    ]
+    known = sizes.values()
+    download = size_in_words(sum(one.download or 0 for one in known))
+    disk = size_in_words(sum(one.unpacked or 0 for one in known))
+    more = [
+        " or more" if any(value is None for value in values) else ""
+        for values in ([one.download for one in known], [one.unpacked for one in known])
+    ]
+    total = ("together", download + more[0], disk + more[1])
+    return columns(("package", "download", "on disk"), [*rows, total] if len(rows) > 1 else rows)
+
+
+def _download(pin: Pin, size: FileSize) -> str:
+    if size.is_here:
+        return "local" if pin.file.is_local else "cached"
+    return size_words(size.file)
+
+
+def show_installed(report: InstalledReport, output: Output) -> None:
+    """Print the packages of an environment."""
+    output.result_json(report.to_json())
+    rows = [
+        (entry.name, str(entry.version), entry.label or "", _remark(entry))
+        for entry in report.packages
+    ]
+    for line in columns(("Package", "Version", "Variant", "Remark"), rows):
+        output.result(line)
+    for broken in report.broken:
+        output.warn(f"{broken.path}: {broken.reason}")
+    for entry in report.packages:
+        for note in entry.notes:
+            output.detail(f"{entry}: {note}")
+
+
+def _remark(entry: Installed) -> str:
+    place = project_folder(entry)
+    remarks = {
+        f"editable: {place}" if place else "editable": entry.editable,
+        "outside this environment": entry.outside,
+        "legacy": entry.legacy and not entry.editable,
+    }
+    return ", ".join(remark for remark, holds in remarks.items() if holds)

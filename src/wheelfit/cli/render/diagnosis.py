@@ -1,24 +1,29 @@
-"""The result of an examination, as text."""
+"""Diagnoses of machines, environments and processes, as text."""
 
 from __future__ import annotations
 
+from collections import Counter
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.findings import finding_lines, summary_line
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit_runtime import __version__
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from wheelfit.checking.findings import Finding
     from wheelfit.cli.output import Output, Style
-    from wheelfit.cli.render.findings import Line
     from wheelfit.doctor.families import Build
     from wheelfit.installation.environment import Environment
+    from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis
     from wheelfit_runtime.platforms.features import Detection
+
+    Line = tuple[str, Style]
+
 
 _STATUS: dict[str, Style] = {
     "supported": "good",
@@ -224,3 +229,57 @@ def _process_lines(found: Diagnosis) -> Iterator[Line]:
     ]
     for line in columns(("Library", "Of", "Version", "Owner", "File"), rows):
         yield f"  {line}", "plain"
+
+
+def show_fitness(report: FitnessReport, output: Output) -> None:
+    """Print which installed variants fit, and what was found."""
+    output.result_json(report.to_json())
+    verbose = output.verbosity > 0
+    for one in report.variants:
+        if one.fits and verbose:
+            output.result(f"  fits    {one.variant}", "dim")
+    for finding in report.findings:
+        if verbose or finding.severity != "note":
+            for line, style in finding_lines(finding):
+                output.result(line, style)
+    fitting = sum(one.fits is True for one in report.variants)
+    output.note(f"{fitting} of {len(report.variants)} installed variants fit {report.machine.name}")
+    output.result(*summary_line(report.findings, verbose=verbose))
+
+
+_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
+_COLUMNS = 88
+"""How wide the words of a finding are."""
+
+
+def finding_lines(finding: Finding) -> Iterator[Line]:
+    """Yield the lines of a finding."""
+    mark = f"  {finding.severity.value:<7} {finding.code}"
+    rule = f" ({finding.rule})" if finding.rule else ""
+    yield f"{mark}{rule}  {finding.where}", _STYLES[finding.severity.value]
+    for line in _wrapped(finding.message):
+        yield f"          {line}", "plain"
+    # A command stays in one line, so that it can be copied.
+    command = finding.remedy.startswith("wheelfit ")
+    for number, line in enumerate([finding.remedy] if command else _wrapped(finding.remedy)):
+        yield f"          {'  ' if number else '→ '}{line}", "dim"
+
+
+def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
+    """Return how much was found, in a line.
+
+    :param findings: what was found.
+    :param verbose: whether notes are shown.
+    """
+    counts = Counter(str(one.severity) for one in findings)
+    faults = (severity for severity in ("error", "warning") if counts[severity])
+    words = ", ".join(count_of(counts[one], one) for one in faults) or "nothing is wrong"
+    if counts["note"]:
+        words += f"; {count_of(counts['note'], 'note')}" + ("" if verbose else " (-v shows)")
+    if counts["error"]:
+        return words, "bad"
+    return words, "warning" if counts["warning"] else "good"
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]

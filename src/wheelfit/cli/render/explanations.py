@@ -1,4 +1,4 @@
-"""Explanations of choices, as text."""
+"""Explanations of choices, and the steps of the demonstration, as text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.selection import Verdict
     from wheelfit.core.target import TagPreference
+    from wheelfit.operations.demo import DemoStep
     from wheelfit.operations.explain import ExplainReport
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.explain import Explanation
+
 
 _JOINED = "\xa0::\xa0"
 """Keeps a property on one line."""
@@ -126,3 +128,16 @@ def _counted(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
 
 def _reason(verdict: Verdict) -> str:
     return verdict.reason.removeprefix(f"{verdict.verdict}; ")
+
+
+def show_step(step: DemoStep, output: Output) -> None:
+    """Print a step, or what came of it."""
+    if step.line:
+        output.result(f"  {step.line}")
+        return
+    output.result()
+    if step.explained is not None:
+        machine, explanation = step.explained
+        print_explanation(explanation, machine, output)
+    else:
+        output.result(step.title, "strong")

@@ -1,14 +1,16 @@
-"""Locks that were written, as text."""
+"""Reports of locks and bundles, as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.lock import labels_of
+from wheelfit.operations.sizes import size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
+    from wheelfit.operations.bundle import BundleReport, VerifiedBundle
     from wheelfit.operations.lock import LockReport
 
 
@@ -39,3 +41,40 @@ def show_lock(report: LockReport, output: Output) -> None:
         else:
             verb = "locked" if report.writes else "would lock"
             output.result(f"{verb} {packages} for {one.environments} in {one.path}")
+
+
+def show_bundle(report: BundleReport, output: Output) -> None:
+    """Print what a bundle has for each machine."""
+    output.result_json(report.to_json())
+    for note in report.notes:
+        output.warn(note)
+    for host in report.hosts:
+        count = count_of(len(host.packages), "package")
+        output.result(f"{host.name}: {count}, {_words(host.size)}")
+        for pin in host.packages:
+            if pin.label is not None or output.verbosity > 0:
+                label = f" ({pin.label})" if pin.label else ""
+                output.result(f"  {pin.name} {pin.version}{label}")
+    verb = "would write" if report.manifest is None else "wrote"
+    wheels = count_of(len(report.sizes), "wheel")
+    line = f"{verb} {report.folder}: {wheels}, {_words(report.size)}"
+    if report.shared:
+        line += f"; a folder for each would take {_words(report.shared)} more"
+    if report.reused:
+        line += f"; {report.reused} taken from the earlier bundle"
+    output.result(line)
+
+
+def show_verified(bundle: VerifiedBundle, output: Output) -> None:
+    """Print that a bundle is in order."""
+    output.result_json(bundle.to_json())
+    manifest = bundle.manifest
+    machines = ", ".join(host.name for host in manifest.hosts) or "any machine"
+    output.result(
+        f"{bundle.folder} is in order: {count_of(len(manifest.wheels), 'wheel')}, "
+        f"{_words(bundle.size)}, for {machines}"
+    )
+
+
+def _words(size: int | None) -> str:
+    return "of unknown size" if size is None else size_words(size)

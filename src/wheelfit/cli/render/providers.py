@@ -1,9 +1,10 @@
-"""Providers and plugins, as text."""
+"""Providers, trust in plugins, and bridges, as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.cli.render.machines import shortened
 from wheelfit.operations.providers import VERSIONS_NAMESPACE
 from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.cli.output import Output
+    from wheelfit.core.bridges import Family
+    from wheelfit.operations.bridges import BridgesReport
     from wheelfit.operations.providers import KnownProviders
+    from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
+    from wheelfit_runtime.platforms.features import Detection
 
 
 def show_provider_list(report: KnownProviders, output: Output) -> None:
@@ -129,3 +134,108 @@ def _show_policies(policies: Iterable[Mapping[str, Any]], output: Output) -> Non
         words += [f"off: {', '.join(one['disabled'])}"] if one["disabled"] else []
         words += [f"lists {', '.join(one['listed'])}"] if one["listed"] else []
         output.result(f"Policy {one['file']}: {'; '.join(words)}")
+
+
+def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
+    """Print what is trusted now.
+
+    :param with_plan: whether to list the files, for one who was not shown them before.
+    """
+    output.result_json(report.to_json())
+    if with_plan:
+        for line in plan_lines(report.plan):
+            output.result(line)
+    entry = report.plan.entry
+    output.result(f"trusted: {entry.package}{entry.versions}; written to {report.file}")
+    if report.answer is not None:
+        _show_answer(report.answer, output)
+
+
+def show_untrust(report: UntrustReport, output: Output) -> None:
+    """Print what is not trusted any more."""
+    output.result_json(report.to_json())
+    output.result(f"not trusted any more: {', '.join(report.packages)}")
+    for folder in report.removed:
+        output.note(f"removed {folder}")
+
+
+def show_switch(report: SwitchReport, output: Output) -> None:
+    """Print which providers were switched."""
+    output.result_json(report.to_json())
+    switched = "enabled" if report.on else "disabled"
+    output.result(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
+
+
+def plan_lines(plan: TrustPlan) -> list[str]:
+    """Return the lines about what would be trusted."""
+    entry = plan.entry
+    lines = [f"{entry.package}{entry.versions} consists of"]
+    for one in plan.wheels:
+        file = one.pin.file
+        size = "" if file.size is None else f", {file.size:,} bytes"
+        when = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
+        lines += [
+            f"  {one.pin.name} {one.pin.version}",
+            f"    file    {one.pin.filename.text}{size}{when}",
+            f"    sha256  {one.sha256}",
+            f"    from    {one.origin}",
+        ]
+    namespace = entry.namespace or "any namespace that names it"
+    lines.append(f"It may answer for {namespace}, at {entry.plugin_api or 'any endpoint'}.")
+    return lines
+
+
+def _show_answer(answer: Detection, output: Output) -> None:
+    output.result(f"{answer.source}: {answer.status}")
+    values = {feature.name: feature.values for feature in answer.features}
+    flags = [name for name, some in values.items() if some == ("on",)]
+    for name, some in values.items():
+        if name not in flags:
+            output.result(f"  {name}  {shortened(some, output)}")
+    if flags:
+        output.result(f"  on  {shortened(flags, output)}")
+    for one in answer.evidence:
+        output.result(f"  evidence  {one.source}: {one.value}", "dim")
+
+
+def show_bridge_table(report: BridgesReport, output: Output) -> None:
+    """Print families, one a line."""
+    output.result_json(report.to_json())
+    rows = [
+        (
+            one.name,
+            "always" if one.by_default else f"with --bridge {one.name}",
+            ", ".join(one.projects if one.is_of_indexes else one.distributions),
+        )
+        for one in report.families
+    ]
+    for line in columns(("family", "counts", "members"), rows):
+        output.result(line)
+
+
+def show_bridge_members(report: BridgesReport, output: Output) -> None:
+    """Print families with all their members."""
+    output.result_json(report.to_json())
+    for place, family in enumerate(report.families):
+        if place:
+            output.result("")
+        _show_family(family, output)
+
+
+def _show_family(family: Family, output: Output) -> None:
+    output.result(family.name, "strong")
+    counts = "always, unless --no-bridges is given" if family.by_default else ""
+    output.result(f"  counts      {counts or f'with --bridge {family.name}'}")
+    for member in family.members:
+        name = f"{member.distribution} in {member.index}" if member.index else member.distribution
+        releases = f", releases {member.versions}" if str(member.versions) else ""
+        output.result(f"  member      {name}{releases}: {member.condition}")
+    if family.is_of_indexes:
+        output.result(f"  projects    {', '.join(family.projects)}")
+        output.result(f"  indexes at  {family.base}")
+    if family.extras:
+        output.result(f"  extras      {', '.join(family.extras)}")
+    if family.no_fit:
+        output.result(f"  otherwise   {family.no_fit}")
+    output.result(f"  because     {family.says}")
+    output.result(f"              ({family.source}; compared {family.checked})")

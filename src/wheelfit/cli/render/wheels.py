@@ -1,14 +1,22 @@
-"""Reports of wheels that were written anew, as text."""
+"""Wheels that were written anew, and what is in wheels, as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.inspection import newest_versions
+from wheelfit.operations.sizes import size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from wheelfit.cli.output import Output
+    from wheelfit.operations.inspection import InspectedFile
     from wheelfit.operations.rewriting import RewriteReport
+    from wheelfit.operations.show import ShownWheel, ShowReport
+    from wheelfit.wheels.binaries.facts import Binary
+
 
 FAILURES = 9
 """The exit code when some wheels could not be written, and the others were."""
@@ -36,3 +44,108 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
     if report.failed:
         return FAILURES
     return LOSSES if report.lost else 0
+
+
+def show_wheels(report: ShowReport, output: Output) -> None:
+    """Print the contents of wheels."""
+    output.result_json(report.to_json())
+    for wheel in report.wheels:
+        output.result(wheel.where, "strong")
+        for name, text in _rows(wheel):
+            output.result(f"  {name:<9} {text}")
+
+
+def show_metadata(report: ShowReport, output: Output) -> None:
+    """Print the METADATA of wheels as it is."""
+    output.result_json(report.to_json())
+    for wheel in report.wheels:
+        if len(report.wheels) > 1:
+            output.result(f"# {wheel.where}")
+        output.result(wheel.metadata.decode("utf-8", "replace").rstrip("\n"))
+
+
+def show_dependencies(report: ShowReport, output: Output) -> None:
+    """Print the dependencies of wheels as they are."""
+    output.result_json(report.to_json())
+    for wheel in report.wheels:
+        if len(report.wheels) > 1:
+            output.result(f"# {wheel.where}")
+        for requirement in wheel.core.requires_texts:
+            output.result(requirement)
+
+
+def show_inspected(file: InspectedFile, output: Output) -> None:
+    """Print the binaries of one file; nothing under ``--json``."""
+    for line in _lines(file):
+        output.result(line)
+
+
+def _rows(wheel: ShownWheel) -> Iterator[tuple[str, str]]:
+    yield "release", f"{wheel.core.name} {wheel.core.version}"
+    if wheel.document is None:
+        yield "variant", "none: it is a plain wheel"
+    else:
+        yield "label", str(wheel.filename.label)
+        yield from _named("property", wheel.properties or ["none: the null variant"])
+        providers = wheel.providers
+        yield from _named(
+            "provider",
+            (f"{name}: {providers.get(name, 'none')}" for name in wheel.document.priorities),
+        )
+        yield "layout", wheel.document.layout
+    sizes = ((wheel.size, ""), (wheel.unpacked_size, " unpacked"))
+    known = [f"{size_words(size)}{which}" for size, which in sizes if size is not None]
+    yield "size", ", ".join(known)
+    yield from _named("markers", wheel.variant_markers)
+
+
+def _named(name: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield texts, the first of which has a name."""
+    for index, text in enumerate(texts):
+        yield name if index == 0 else "", text
+
+
+def _lines(file: InspectedFile) -> Iterator[str]:
+    yield str(file.path)
+    if not file.binaries.members:
+        yield "  no binaries"
+    for one in file.binaries:
+        yield from _about(one)
+    properties = [str(one) for one in file.found.properties]
+    if properties:
+        yield "  properties that the binaries show:"
+        yield from (f"    {one}" for one in properties)
+    yield from (f"  note: {one}" for one in file.found.notes)
+
+
+def _about(binary: Binary) -> Iterator[str]:
+    kind = ", ".join([binary.format.value, *binary.machines, size_words(binary.size)])
+    yield f"  {binary.member} ({kind})"
+    levels = binary.levels
+    rows: list[tuple[str, Iterable[str]]] = [
+        ("calls itself", [binary.soname] if binary.soname else []),
+        ("needs", binary.needed),
+        ("looks in", binary.rpath),
+        ("versions", newest_versions(binary.versions)),
+        (
+            "x86-64",
+            [
+                *([f"needs {levels.needed}"] if levels.needed else []),
+                *([f"has code of {levels.used}"] if levels.used else []),
+                *(f"{count:,} of {level}" for level, count in levels.instructions or ()),
+            ],
+        ),
+        (
+            "made for",
+            [
+                f"{one.system} {one.version[0]}.{one.version[1]} on {one.machine}"
+                for one in binary.minimum_systems
+            ],
+        ),
+        ("GPUs", map(str, binary.code)),
+        ("unlinked", map(str, binary.unlinked)),
+        ("unknown", binary.faults),
+    ]
+    for word, items in rows:
+        if text := ", ".join(items):
+            yield f"    {word:<13}{text}"

@@ -1,0 +1,210 @@
+"""Reports of indexes, of what is published to them, and of their files, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.render.check import FAULTS, exit_code, show_findings
+from wheelfit.cli.render.wheels import LOSSES
+from wheelfit.operations.sizes import size_words
+from wheelfit.operations.text import columns
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.convert_index import ConvertedIndex
+    from wheelfit.operations.generate_index import GeneratedIndex
+    from wheelfit.operations.index_files import FilesReport
+    from wheelfit.operations.index_stages import DroppedStage, OpenedStage, StagesReport
+    from wheelfit.operations.index_tokens import CreatedToken, RevokedToken, TokensReport
+    from wheelfit.operations.proxy import ServedProxy
+    from wheelfit.operations.publish import PublishReport
+    from wheelfit.operations.serve import ServedIndex
+
+
+def show_served_index(report: ServedIndex, output: Output) -> None:
+    """Print the URL of an index, and how to upload."""
+    output.result_json(report.to_json())
+    output.result(report.index_url)
+    output.flush()
+    if report.token_file is not None:
+        from shlex import quote
+
+        token = f'"$(cat {quote(str(report.token_file))})"'
+        upload = report.upload_url
+        output.say(f"a token for uploads is in {report.token_file}; with it", "dim")
+        output.say(f"  uv publish --publish-url {upload} --token {token}", "dim")
+        output.say(
+            f"  twine upload --repository-url {upload} -u __token__ -p {token} dist/*", "dim"
+        )
+
+
+def show_files(report: FilesReport, output: Output) -> None:
+    """Print the files that were changed."""
+    output.result_json(report.to_json())
+    for name in report.files:
+        output.result(name)
+
+
+def show_opened_stage(report: OpenedStage, output: Output) -> None:
+    """Print the ID of a stage, and the URLs that it has."""
+    stage = report.stage
+    output.result_json(report.to_json())
+    output.result(stage["id"])
+    if report.server is not None:
+        output.say(f"upload to {report.upload_url} with your own token", "dim")
+        output.say(f"see it at {report.index_url}", "dim")
+    else:
+        output.say(f"its secret is {stage['secret']}", "dim")
+    output.say(f"publish it before {stage['expires']}", "dim")
+
+
+def show_stages(report: StagesReport, output: Output) -> None:
+    """Print the open stages."""
+    output.result_json(report.to_json())
+    for one in report.stages:
+        output.result(f"{one['id']}  {one['owner']}  until {one['expires']}")
+
+
+def show_dropped_stage(report: DroppedStage, output: Output) -> None:
+    """Print how many files were dropped."""
+    output.result_json(report.to_json())
+    output.result(f"{report.count} files are forgotten")
+
+
+def show_created_token(report: CreatedToken, output: Output) -> None:
+    """Print a new token."""
+    output.result_json(report.to_json())
+    output.result(report.token["secret"])
+    output.say(f"its ID is {report.token['id']}; it is shown this once", "dim")
+
+
+def show_tokens(report: TokensReport, output: Output) -> None:
+    """Print the tokens with their rights."""
+    output.result_json(report.to_json())
+    for one in report.tokens:
+        projects = "every project" if one["projects"] is None else ", ".join(one["projects"])
+        until = f"until {one['expires']}" if one["expires"] else "always"
+        parts = [one["id"], one["owner"], "+".join(one["scopes"]), projects, until, one["note"]]
+        output.result("  ".join(part for part in parts if part))
+
+
+def show_revoked_token(report: RevokedToken, output: Output) -> None:
+    """Print which token was revoked."""
+    output.result_json(report.to_json())
+    output.result(f"{report.token} is revoked")
+
+
+def show_served_proxy(report: ServedProxy, output: Output) -> None:
+    """Print the URL of a proxy."""
+    output.result_json(report.to_json())
+    output.result(report.index_url)
+    output.flush()
+    output.say(f"for another machine: {report.base}/for/PRESET/simple/", "dim")
+
+
+def show_generated_index(report: GeneratedIndex, output: Output) -> int:
+    """Print what was refused and what was published; 9 if anything was refused."""
+    generated = report.generated
+    output.result_json(report.to_json())
+    for note in generated.notes:
+        output.warn(note)
+    if generated.refused:
+        show_findings(report.refused, output)
+    if not generated.is_published:
+        output.result("nothing is published; --keep-going publishes the rest", "bad")
+        return FAULTS
+    there = (
+        f"{count_of(generated.files, 'file')} of {count_of(generated.releases, 'release')}, "
+        f"{count_of(generated.projects, 'project')}"
+    )
+    if generated.written or generated.removed:
+        done = f"{len(generated.written)} written"
+        if generated.removed:
+            done += f", {len(generated.removed)} removed"
+    else:
+        done = "nothing has changed"
+    output.result(f"{report.target}/simple/: {there}; {done}", "good")
+    if generated.left_out:
+        output.result(f"left out: {', '.join(generated.left_out)}", "warning")
+    if generated.unnamed:
+        output.say(
+            f"{count_of(generated.unnamed, 'file')} no page names any more; --prune removes what "
+            "was so before the last change",
+            "dim",
+        )
+    return FAULTS if generated.refused else 0
+
+
+def show_converted_index(report: ConvertedIndex, output: Output) -> int:
+    """Print what was read, written and lost; 9 if something was left out, 32 for losses."""
+    output.result_json(report.to_json())
+    generated = report.generated
+    if generated.refused:
+        show_findings(report.refused, output)
+    for text in report.lost:
+        output.result(f"lost: {text}", "warning")
+    documents = report.documents
+    layouts = Counter(documents.values())
+    told = ", ".join(f"{layouts[layout]} of layout {layout}" for layout in sorted(layouts))
+    output.result(f"{count_of(len(documents), 'index file')} read" + (f" ({told})" if told else ""))
+    for old, new in report.rewritten.items():
+        output.result(f"  {old} → {new}" if old != new else f"  {old} is written anew")
+    if generated.is_published:
+        what = count_of(len(report.projects), "project")
+        output.result(f"{report.target}/simple/: {what}; {len(generated.written)} written", "good")
+    else:
+        output.result("nothing is published; --keep-going publishes the rest", "bad")
+    if generated.refused:
+        return FAULTS
+    return LOSSES if report.lost else 0
+
+
+def show_publish(report: PublishReport, output: Output) -> None:
+    """Print what was found, every file with its state, and what was sent."""
+    output.result_json(report.to_json())
+    show_findings(report.found, output)
+    rows = [
+        (one.filename, size_words(one.size), report.state(one.filename))
+        for one in report.outgoing.files
+    ]
+    for line in columns(("file", "size", "state"), rows):
+        output.result(line)
+    for forecast in report.forecasts:
+        output.say(str(forecast), "dim")
+    _show_end(report, output)
+    if report.is_public and report.act is not None and report.act.sent:
+        output.say("the registry takes more files for a release for 14 days only", "dim")
+
+
+def publish_exit_code(report: PublishReport, *, strict: bool) -> int:
+    """Return the exit code of a release: that of its findings, or 9 where files were refused.
+
+    :param strict: whether warnings are faults too, and refused index files.
+    """
+    code = exit_code(report.found, strict=strict)
+    if report.act is None:
+        return code or (0 if report.dry_run else FAULTS)
+    return code or (FAULTS if report.act.refused_index_files and strict else 0)
+
+
+def _show_end(report: PublishReport, output: Output) -> None:
+    act = report.act
+    if act is None:
+        output.result("nothing was sent", "plain" if report.dry_run else "bad")
+        return
+    if not act.sent:
+        output.result(f"{report.to} has all of it already", "good")
+        return
+    files = count_of(len(act.sent), "file")
+    if act.unlisted:
+        words = f"{files} sent to {report.to}, which does not list {len(act.unlisted)}"
+        output.result(words, "bad")
+    elif not act.is_confirmed:
+        words = f"{files} sent to {report.to}; whether it lists them could not be asked"
+        output.result(words, "warning")
+    else:
+        how = "one by one" if report.way == "one-by-one" else "in one act"
+        resumed = ", going on with what was sent before" if act.is_resumed else ""
+        output.result(f"{files} published at {report.to} {how}{resumed}", "good")

@@ -1,0 +1,279 @@
+"""What machines support, and descriptions of them, as text."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.core.host_difference import Difference
+    from wheelfit.operations.host_descriptions import HostComparison, HostList, HostReport
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.machine_records import Record
+    from wheelfit.operations.new_host import NewHost
+    from wheelfit.operations.probe import ProbeReport
+    from wheelfit_runtime.platforms.features import Detection, Evidence
+
+
+_SHOWN = 6
+"""How many values of a long list are shown without ``--verbose``."""
+_WIDTH = 72
+"""How many characters of a piece of evidence are shown without ``--verbose``."""
+_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
+"""What tells the names of several devices apart: numbers, and addresses on a bus."""
+_LABEL = len("decided by")
+"""Columns that the names of values, of evidence and of who decided have at least."""
+
+
+def show_detections(
+    detections: Sequence[Detection], output: Output, *, versions: bool = False
+) -> None:
+    """Print what is supported of each namespace, and how that was found.
+
+    Where there is nothing, one line says why.
+
+    :param detections: the answers.
+    :param output: where to; unless it is verbose, long lists are cut.
+    :param versions: whether to name the version of each provider.
+    """
+    short = [one for one in detections if output.verbosity <= 0 and _is_plain_nothing(one)]
+    for detection in detections:
+        if detection not in short:
+            _print_detection(detection, output, versions=versions)
+    if short:
+        output.result()
+        output.result("nothing of these:", "dim")
+    width = max((len(one.namespace) for one in short), default=0)
+    for one in short:
+        output.result(f"  {one.namespace:<{width}}  {_reason(one, output)}", "dim")
+
+
+def _is_plain_nothing(detection: Detection) -> bool:
+    """Return whether one line is enough."""
+    return (
+        str(detection.status) == "nothing"
+        and not detection.warnings
+        and len(detection.evidence) < 2
+        and detection.plugin is None
+    )
+
+
+def _reason(detection: Detection, output: Output) -> str:
+    for one in detection.evidence:
+        value = _clipped(one.value, output)
+        # What a preset or the built-in providers say of files is enough by itself.
+        enough = one.source in ("files", detection.source)
+        return value if enough else f"{one.source}: {value}"
+    return detection.source
+
+
+def _print_detection(detection: Detection, output: Output, *, versions: bool) -> None:
+    styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
+    output.result()
+    output.result(
+        f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
+    )
+    output.result(f"  {'decided by':<{_LABEL}}  {detection.source}")
+    if versions and detection.version:
+        output.result(f"  {'provider':<{_LABEL}}  {detection.version}")
+    # One feature per CPU flag would fill the screen; together they are one line.
+    flags = [feature.name for feature in detection.features if feature.values == ("on",)]
+    shown = [feature for feature in detection.features if feature.name not in flags]
+    width = max([_LABEL, *(len(feature.name) for feature in shown)])
+    for feature in shown:
+        output.result(f"  {feature.name:<{width}}  {shortened(feature.values, output)}")
+    if flags:
+        output.result(f"  {'on':<{width}}  {shortened(flags, output)}")
+    order = {feature.name: feature.values for feature in detection.features}
+    for device in detection.devices:
+        values = [value for value in order.get(device.feature, ()) if value in device.values]
+        output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
+    for source, value in _observations(detection, output):
+        output.result(f"  {'evidence':<{_LABEL}}  {source}: {value}", "dim")
+    warn_of_detection(detection, output)
+
+
+def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, str]]:
+    """Yield the evidence; what is the same of several numbered things comes once."""
+
+    def kind(one: Evidence) -> object:
+        return one if output.verbosity > 0 else (_NUMBER.sub("", one.source), one.value)
+
+    for _, alike in groupby(detection.evidence, key=kind):
+        first, *others = alike
+        source = f"{first.source} … {others[-1].source}" if others else first.source
+        count = f" ({len(others) + 1} in all)" if others else ""
+        yield source, f"{_clipped(first.value, output)}{count}"
+
+
+def warn_of_detection(detection: Detection, output: Output) -> None:
+    """Print the warnings of a provider.
+
+    :param detection: the answer.
+    :param output: where to.
+    """
+    for warning in detection.warnings:
+        output.warn(f"{detection.namespace}: {warning}")
+
+
+def shortened(values: Sequence[str], output: Output) -> str:
+    """Return a list on one line; a long one with its beginning, end and length.
+
+    :param values: the list.
+    :param output: all of it is returned when that is verbose.
+    """
+    if len(values) <= _SHOWN + 2 or output.verbosity > 0:
+        return ", ".join(values)
+    return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
+
+
+def _clipped(text: str, output: Output) -> str:
+    if output.verbosity > 0:
+        return text
+    first, *rest = text.splitlines() or [""]
+    first = " ".join(first.split())
+    return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
+
+
+def show_probe(report: ProbeReport, output: Output) -> None:
+    """Print what a machine supports."""
+    output.result_json(report.to_json())
+    output.result(_headline(report.machine), "strong")
+    show_detections(report.detections, output)
+    if report.record is not None:
+        _show_record(report.record, output)
+
+
+def show_host_file(report: ProbeReport, output: Output) -> None:
+    """Print the host file of a machine."""
+    for detection in report.detections:
+        warn_of_detection(detection, output)
+    output.result(report.host_file().rstrip("\n"))
+    if report.record is not None:
+        _show_record(report.record, output)
+
+
+def _headline(machine: ChosenMachine) -> str:
+    if machine.words:
+        return f"{machine.name}: {machine.words}"
+    values = machine.target.environment
+    return (
+        f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
+        f" on {values['platform_system']} {values['platform_machine']}"
+    )
+
+
+def _show_record(record: Record, output: Output) -> None:
+    if record.is_new:
+        output.say(
+            f"recorded this machine in {record.folder}; look through it before you send it, "
+            f"and look at what it says: wheelfit probe --replay {record.folder}"
+        )
+    for namespace in record.differs:
+        when = "as replayed" if record.is_new else "now as when it was recorded"
+        output.warn(f"{namespace}: detection does not say the same {when}")
+
+
+_BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
+_COLUMNS = 100
+
+
+def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
+    """Print the host files of the user and the parts of presets.
+
+    :param words: what was looked for.
+    """
+    output.result_json(report.to_json())
+    if report.own:
+        output.result(f"your own, in {report.folder}", "strong")
+        width = max(len(one.name) for one in report.own)
+        for one in report.own:
+            output.result(f"  {one.name:<{width}}  {one.about}")
+        output.result()
+    if report.presets:
+        output.result("parts of presets, joined as cuda-12.8-sm90+cpu-x86_64-v3", "strong")
+        for line in _preset_table(report):
+            output.result(line)
+    if not report.own and not report.presets:
+        output.result(f"nothing is called {' '.join(words)}")
+
+
+def show_host_report(report: HostReport, output: Output) -> None:
+    """Print everything that is known of a machine."""
+    output.result_json(report.to_json())
+    host, file, target = report.host, report.host.file, report.target
+    output.result(f"{host.name}: {host.words}" if host.words else host.name, "strong")
+    in_use = "" if file.interpreter else " (the one in use; the file names none)"
+    implementation = target.environment["implementation_name"]
+    rows = {
+        "describes": file.origin,
+        "created by": file.created_by,
+        "interpreter": f"{implementation} {target.python_full_version}{in_use}",
+        "platforms": shortened(report.platforms, output),
+        "tags": f"{len(target.tags)} in all, the best is {next(iter(target.tags))}",
+        "markers": ", ".join(
+            f"{name} {value}" for name, value in sorted(file.environment.items()) if value
+        ),
+        "overrides": ", ".join(file.overrides),
+    }
+    for what, text in rows.items():
+        if text:
+            output.result(f"  {what:<12}{text}")
+    for entry in file.providers:
+        only = " ".join(filter(None, (entry.plugin_api, *entry.resolved)))
+        if only:
+            output.result(f"  {'only for':<12}{entry.namespace}: {only}")
+    show_detections(report.detections, output, versions=True)
+
+
+def show_comparison(report: HostComparison, output: Output) -> None:
+    """Print what differs between two machines."""
+    output.result_json(report.to_json())
+    names = (report.left.name, report.right.name)
+    alike = "" if report.differences else ": alike"
+    output.result(f"{names[0]} and {names[1]}{alike}")
+    for one in report.differences:
+        for line in _lines(one, names, output):
+            output.result(line)
+
+
+def show_new_host(report: NewHost, output: Output) -> None:
+    """Print where a new host file was written."""
+    output.result_json(report.to_json())
+    host = report.host
+    output.result(f"wrote {report.path}: {host.words or host.file.origin or host.name}")
+    output.say(f"use it anywhere: wheelfit install --for {report.name} …")
+
+
+def _preset_table(report: HostList) -> Iterator[str]:
+    """Yield the parts of presets by kind, those with the same meaning in one row."""
+    from textwrap import wrap
+
+    width = max(len(one.pattern) for one in report.presets)
+    for kind, lines in report.presets_by_kind().items():
+        rows: dict[str, list[str]] = {}
+        for one in lines:
+            rows.setdefault(one.words, []).append(one.pattern)
+        yield f"{kind}:"
+        for words, (first, *others) in rows.items():
+            also = ", ".join(_BEGINNING.sub("", other, count=1) for other in others)
+            text = f"{words}; also {also}" if also else words
+            for number, part in enumerate(wrap(text, max(40, _COLUMNS - width - 4))):
+                yield f"  {'' if number else first:<{width}}  {part}"
+
+
+def _lines(one: Difference, names: tuple[str, str], output: Output) -> Iterator[str]:
+    if len(one.left) < 2 and len(one.right) < 2:
+        left, right = (" ".join(some) or "nothing" for some in (one.left, one.right))
+        yield f"  {one.path}: {left} | {right}"
+        return
+    yield f"  {one.path}"
+    for name, some in zip(names, (one.only_left, one.only_right), strict=True):
+        if some:
+            yield f"    only {name}: {shortened(some, output)}"
+    if one.reordered:
+        yield "    the rest stands in another order"

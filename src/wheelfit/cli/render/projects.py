@@ -1,0 +1,147 @@
+"""What was built, made or found for a project, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.abi_bounds import verdict_in_words
+from wheelfit.operations.text import columns
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.building.front_end.orders import BuiltWheel
+    from wheelfit.building.provider_guide import Guide
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.operations.abi_bounds import AbiBoundsReport
+    from wheelfit.operations.build import BuildReport
+    from wheelfit.operations.init import InitReport
+    from wheelfit.operations.matrix import MatrixReport
+
+
+FAILURES = 9
+"""The exit code when some jobs failed, and the others are done."""
+
+
+def show_build(report: BuildReport, output: Output) -> int:
+    """Print the wheels that were built, and return the exit code."""
+    for warning in report.warnings:
+        output.warn(warning)
+    wheels = report.by_filename
+    for path in report.files:
+        wheel = wheels.get(path.name)
+        output.result(str(path), "good")
+        if wheel is not None and wheel.label is not None:
+            output.result(f"  {wheel.properties or 'no properties'}")
+            output.result(f"  {_words(wheel)}", "dim")
+    output.result_json(report.to_json())
+    return _show_jobs(report, output) if report.results else 0
+
+
+def _words(wheel: BuiltWheel) -> str:
+    how = {
+        "converted": f"converted from a plain wheel of {wheel.backend}",
+        "native": f"built by {wheel.backend} as a variant",
+    }
+    parts = [how[wheel.how]]
+    if wheel.flags:
+        parts.append(" ".join(wheel.flags))
+    parts += [f"{namespace}: {who}" for namespace, who in wheel.validated.items() if who]
+    return "; ".join(parts)
+
+
+def _show_jobs(report: BuildReport, output: Output) -> int:
+    """Print errors of jobs and their counts, and return the exit code."""
+    results = report.results
+    # One fault of several jobs is shown once, though each process has an error of its own.
+    errors = {str(one.error.parts()): one.error for one in results if one.error is not None}
+    if not output.json:
+        for error in errors.values():
+            output.error(error)
+    skipped = sorted({one.job.platform for one in results if one.status == "skipped"})
+    words = {
+        "built": "built",
+        "kept": "kept from before",
+        "failed": "failed",
+        "skipped": f"for other platforms ({', '.join(skipped)})",
+    }
+    counts = {status: sum(one.status == status for one in results) for status in words}
+    parts = [f"{count} {words[status]}" for status, count in counts.items() if count]
+    output.say(", ".join(parts), "bad" if counts["failed"] else "good")
+    return FAILURES if counts["failed"] else 0
+
+
+def show_matrix(report: MatrixReport, output: Output) -> None:
+    """Print the wheels of each Python and platform."""
+    output.result_json(report.to_json())
+    rows: dict[tuple[str, str], list[str]] = {}
+    for job in report.jobs:
+        rows.setdefault((job.platform, job.python), []).append(job.label or "(plain)")
+    cells = [(*target, ", ".join(labels)) for target, labels in rows.items()]
+    for line in columns(("Platform", "Python", "Wheels"), cells):
+        output.result(line)
+    output.say(f"{count_of(len(report.jobs), 'wheel')} of {report.name}")
+
+
+def show_guides(guides: Sequence[Guide], output: Output) -> None:
+    """Print what is known of namespaces."""
+    output.result_json({"version": 1, "namespaces": [one.to_mapping() for one in guides]})
+    for guide in guides:
+        for line in guide.lines():
+            output.result(line)
+        output.result()
+
+
+def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = False) -> None:
+    """Print what was written, or would be.
+
+    :param report: the edits.
+    :param output: receives the lines.
+    :param is_diff_shown: whether the difference was printed before.
+    """
+    output.result_json(report.to_json())
+    if not report.is_changed:
+        output.result(f"{report.path} says that already", "good")
+        return
+    if not is_diff_shown:
+        show_diff(report.diff, output)
+    if not report.is_written:
+        output.result("nothing is written")
+        return
+    output.result(f"{report.path} is written", "good")
+    if report.has_variants:
+        output.say("wheelfit build --all builds the variants it names", "dim")
+
+
+def show_diff(diff: Sequence[str], output: Output) -> None:
+    """Print the lines of a difference."""
+    styles: dict[str, Style] = {"+": "good", "-": "bad", "@": "dim"}
+    for line in diff:
+        output.result(line, styles.get(line[:1], "plain"))
+
+
+def show_bounds(report: AbiBoundsReport, output: Output) -> None:
+    """Print the releases with which something works."""
+    output.result_json(report.to_json())
+    for line in _lines(report):
+        output.result(line)
+    for note in report.found.notes:
+        output.say(f"note: {note}")
+
+
+def _lines(report: AbiBoundsReport) -> Iterator[str]:
+    bounds, feature = report.found.bounds, report.feature
+    count = len(bounds.symbols)
+    yield (
+        f"{report.consumer.name} uses {count_of(count, 'symbol')} of {', '.join(bounds.libraries)}"
+    )
+    for one in bounds.releases:
+        yield f"  {verdict_in_words(one)}"
+    if feature:
+        yield "properties:"
+        yield from (f"  {report.namespace} :: {feature} :: {value}" for value in bounds.values)
+        yield f"requirement: {report.project}{bounds.requirement}"
+    else:
+        yield f"values: {', '.join(bounds.values)}"
+        yield f"versions: {bounds.requirement}"
