@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.check import CheckReport, CheckRequest, check
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.documents import read_variants_json
-    from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
+    from wheelfit.operations.explain import (
+        ExplainReport,
+        ExplainRequest,
+        ResolveRequest,
+        explain,
+        resolve,
+    )
     from wheelfit.operations.export import ExportReport, ExportRequest, export
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.install import InstallRequest, install
     from wheelfit.operations.lock import LockReport, LockRequest, lock
     from wheelfit.operations.probe import ProbeReport, ProbeRequest, probe
-    from wheelfit.operations.resolve import ResolveRequest, resolve
     from wheelfit.operations.rewriting import RewriteReport
-    from wheelfit.operations.select import SelectRequest, select
+    from wheelfit.operations.select import SelectRequest, read_variants_json, select
     from wheelfit.operations.sync import SyncRequest, sync
     from wheelfit.operations.uninstall import UninstallReport, UninstallRequest, uninstall
     from wheelfit.operations.wheels import MakeVariantRequest, make_variant
@@ -96,7 +100,7 @@ _HOMES = {
     "ProbeReport": "wheelfit.operations.probe",
     "ProbeRequest": "wheelfit.operations.probe",
     "Reporter": "wheelfit.operations.context",
-    "ResolveRequest": "wheelfit.operations.resolve",
+    "ResolveRequest": "wheelfit.operations.explain",
     "RewriteReport": "wheelfit.operations.rewriting",
     "SelectRequest": "wheelfit.operations.select",
     "SyncRequest": "wheelfit.operations.sync",
@@ -113,8 +117,8 @@ _HOMES = {
     "lock": "wheelfit.operations.lock",
     "make_variant": "wheelfit.operations.wheels",
     "probe": "wheelfit.operations.probe",
-    "read_variants_json": "wheelfit.operations.documents",
-    "resolve": "wheelfit.operations.resolve",
+    "read_variants_json": "wheelfit.operations.select",
+    "resolve": "wheelfit.operations.explain",
     "select": "wheelfit.operations.select",
     "sync": "wheelfit.operations.sync",
     "uninstall": "wheelfit.operations.uninstall",

@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "output.py": "errors of every floor lose their credentials there",
     "progress.py": "it implements the interface of progress",
     "render/cache.py": "sizes in words",
-    "render/sizes.py": "sizes in words",
+    "render/changes.py": "sizes in words",
 }
 
 

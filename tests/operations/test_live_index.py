@@ -9,30 +9,26 @@ from error_codes import raises_code
 from server.uploading import upload
 
 from wheelfit.operations.context import Context
-from wheelfit.operations.index_files import (
+from wheelfit.operations.live_index import (
+    CreateTokenRequest,
     DeleteRequest,
     FilesRequest,
-    YankRequest,
-    delete,
-    unyank,
-    yank,
-)
-from wheelfit.operations.index_stages import (
+    LiveIndexRequest,
     OpenedStage,
     OpenStageRequest,
     StageRequest,
+    TokenRequest,
+    YankRequest,
+    create_token,
+    delete,
     drop_stage,
     list_stages,
-    open_stage,
-)
-from wheelfit.operations.index_tokens import (
-    CreateTokenRequest,
-    TokenRequest,
-    create_token,
     list_tokens,
+    open_stage,
     revoke_token,
+    unyank,
+    yank,
 )
-from wheelfit.operations.live_index import LiveIndexRequest
 from wheelfit.server.store.opening import open_store
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem

@@ -310,13 +310,13 @@ EXCEPTIONS = {
     "cli/options/table/machine.py": "--rocm-compat, --tpu-generation",
     "cli/options/table/variants.py": "examples of shorthands",
     "cli/options/table/hardware.py": "options of `host new` for three families",
-    "operations/new_host.py": "options of `host new` for three families",
+    "operations/host_descriptions.py": "options of `host new` for three families",
     "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
     "checking/tool_profiles.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
     "checking/wheels/binaries.py": "GPU code in wheels",
-    "operations/binary_variants.py": "GPU code in wheels",
+    "operations/wheels.py": "GPU code in wheels",
     "wheels/binaries/properties.py": "GPU code in wheels",
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",

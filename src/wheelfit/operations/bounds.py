@@ -59,7 +59,7 @@ def tell_unconcerned(reporter: Reporter) -> None:
 def _check_download(
     most: int, fetched: Sequence[Pin], candidates: Candidates, reporter: Reporter
 ) -> None:
-    from wheelfit.operations.sizes import sizes_of, unknown_sizes
+    from wheelfit.operations.text import sizes_of, unknown_sizes
 
     sizes = sizes_of(fetched, candidates.repository, unpacked=False)
     check_download(
@@ -81,7 +81,7 @@ def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> No
     :raises TooLarge: it would be more; what nobody knows does not count here.
     """
     from wheelfit.core.sizes import size_in_words
-    from wheelfit.operations.sizes import largest_first
+    from wheelfit.operations.text import largest_first
 
     total = sum(one.download or 0 for one in sizes.values())
     if total <= most:

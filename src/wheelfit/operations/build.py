@@ -74,7 +74,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from wheelfit.building.jobs import same_files
     from wheelfit.core.labels import NULL
     from wheelfit.operations.build_jobs import do_jobs, jobs_for
-    from wheelfit.operations.build_places import open_build_places
+    from wheelfit.operations.build_request import open_build_places
     from wheelfit.operations.scratch import scratch_folder
 
     environ, reporter = context.environ, context.reporter
@@ -211,7 +211,7 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
     from wheelfit.building.front_end.orders import BuildOrder
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.errors import UsageError
-    from wheelfit.operations.source_date import source_date_epoch
+    from wheelfit.operations.files import source_date_epoch
 
     if dialect not in ("auto", "none", *DIALECTS):
         raise UsageError(

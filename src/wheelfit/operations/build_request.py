@@ -1,9 +1,11 @@
-"""The request of a build, which may be sent to other processes."""
+"""The request of a build, and the places where it builds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wheelfit.operations.requests import (
     BuildingOptions,
@@ -13,6 +15,15 @@ from wheelfit.operations.requests import (
     VariantOptions,
     WorkerOptions,
 )
+from wheelfit.operations.source_builds import open_building, open_places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.operations.context import Context
+    from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.sources.repository import Repository
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,3 +62,58 @@ class BuildRequest(
         """The folder of the project, or its source distribution."""
         path = Path(self.source)
         return path.parent if path.name == "pyproject.toml" else path
+
+
+@contextmanager
+def open_build_places(
+    request: BuildRequest, context: Context
+) -> Iterator[IsolatedPlaces | OwnPlaces]:
+    """Open the places in which the backends of a build run.
+
+    :param request: the build.
+    :param context: the surroundings.
+    :raises WheelfitError: the environment or the sources cannot be opened.
+    """
+    from wheelfit.operations.environments import open_environment_of
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.operations.machine import choose_machine
+    from wheelfit.operations.pip_rules import read_rules
+    from wheelfit.operations.preferences import choice_policy
+    from wheelfit.operations.requirements import limited, read_wanted, source_of
+
+    environ = context.environ
+    wanted = read_wanted(request, environ, may_be_empty=True)
+    environment = open_environment_of(request, environ)
+    prefix = environment.interpreter.prefix
+    rules = read_rules(environ, prefix)
+    if rules.constraints:
+        wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
+    machine = choose_machine(request, environment.target(), context)
+    policy = choice_policy(request, machine.policy, wanted.hashes)
+    settings = read_settings(request, environ, wanted.files, prefix=prefix)
+    required = rules.require_hashes or wanted.requires_hashes
+    by = rules.said_by("require-hashes") if rules.require_hashes else ""
+    with ExitStack() as stack:
+        repository: Repository = stack.enter_context(
+            open_indexes(request, settings, context, by_content=required)
+        )
+        # Settings are for the backend of the project, not for those of its build requirements.
+        others = replace(request, config_settings=())
+        building = open_building(
+            others, context, repository, settings, environment, machine, policy,
+            wanted, requires_hashes=required, hashes_required_by=by,
+        )  # fmt: skip
+        stack.callback(building.close)
+
+        def given(asked: Asked) -> GivenWheel | None:
+            """Build a requirement that the project names by a URL, as a fork of a backend."""
+            source = source_of(asked)
+            if source is None:
+                return None
+            context.reporter.note(f"building needs {source}")
+            return building.given(source)
+
+        yield open_places(
+            request, environ, lambda: building, environment, machine, policy, wanted,
+            requires_hashes=required, hashes_required_by=by, given=given,
+        )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.breakage import breakages
-from wheelfit.operations.sizes import sized, sizes_of
+from wheelfit.operations.text import sized, sizes_of
 from wheelfit.resolution.acceleration import unwished_libraries
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
     from tempfile import TemporaryDirectory
 
     from wheelfit.errors import UsageError
-    from wheelfit.operations.index_targets import open_target
+    from wheelfit.operations.whole_index import open_target
     from wheelfit.server.generate.conversion import convert_project, publish_converted
 
     target, place = open_target(request.to)

@@ -1,4 +1,4 @@
-"""Explanations: the wheel that would be chosen, and the reasons against the others."""
+"""Which wheels are chosen, and why."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.listing import Release
     from wheelfit.resolution.overview import LabelRow, Overview
     from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.resolution.resolution import Resolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,3 +325,36 @@ def _releases(opened: Opened) -> Iterator[tuple[Candidates, Release]]:
             candidates, one, constraints=constraints, prereleases=opened.prereleases
         )
         yield candidates, release
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolveRequest(FromRequirements):
+    """What is asked for, and for which machine; what is installed has no part in it."""
+
+
+def resolve(request: ResolveRequest, context: Context) -> Resolution:
+    """Choose a version and a wheel of everything that is needed; nothing is installed.
+
+    :param request: what is asked for.
+    :param context: the surroundings.
+    :raises NoSolution: the requirements contradict each other.
+    :raises NoCompatibleWheel: nothing of a project fits the machine.
+    """
+    from wheelfit.resolution import resolver
+    from wheelfit.resolution.request import Request
+
+    with open_for_choice(request, context, changes=False) as opened:
+        wanted = opened.wanted
+        return resolver.resolve(
+            Request(
+                requirements=wanted.requirements,
+                wheels=opened.wheels(),
+                constraints=wanted.constraints,
+                overrides=wanted.overrides,
+                excluded=wanted.excluded,
+                prereleases=opened.prereleases,
+                dependencies=not request.no_deps,
+                require_hashes=opened.requires_hashes,
+            ),
+            opened.candidates,
+        )

@@ -19,9 +19,8 @@ from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
-from wheelfit.operations.files import new_folder, write_atomically
+from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import FromLock, naming, open_lock
-from wheelfit.operations.source_date import source_date_epoch
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite

@@ -1,4 +1,4 @@
-"""Files and folders named by the user: written whole, or not at all."""
+"""Files that are written, and the time that they carry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.durable import write_file
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
@@ -79,3 +79,24 @@ def _pour(data: bytes, path: Path) -> None:
     except OSError as error:
         words = f"the file cannot be written: {error.strerror}"
         raise FileProblem(words, where=str(path)) from None
+
+
+_DIGITS = 11
+"""Of a moment before the year 5139; dates end at 9999."""
+
+
+def source_date_epoch(environ: Mapping[str, str]) -> int | None:
+    """Return ``SOURCE_DATE_EPOCH``; None if it is not set.
+
+    :param environ: the environment of the process.
+    :raises UserError: it is no number of seconds.
+    """
+    text = environ.get("SOURCE_DATE_EPOCH", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise UserError(
+            "SOURCE_DATE_EPOCH is not a number of seconds since 1970",
+            where=f"SOURCE_DATE_EPOCH={text[:40]}",
+        )
+    return int(text)

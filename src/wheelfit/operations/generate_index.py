@@ -88,7 +88,7 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     from pathlib import Path
 
     from wheelfit.errors import UsageError
-    from wheelfit.operations.index_targets import open_target
+    from wheelfit.operations.whole_index import open_target
     from wheelfit.server.generate.targets import SIMPLE
     from wheelfit_runtime.errors import FileProblem
 

@@ -1,15 +1,19 @@
-"""The live index that an operation changes: its server, or its store."""
+"""A live index: its files, stages and tokens, here or over its server."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.operations.requests import Checked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wheelfit.operations.context import Context
     from wheelfit.server.hosting.administration import Administration
+
 
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
@@ -59,3 +63,246 @@ def open_administration(request: LiveIndexRequest, context: Context) -> Administ
             hint="--at says where it is; wheelfit index serve DIR makes one",
         )
     return StoreAdministration(open_store(folder, records=request.database, blobs=request.storage))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRequest(LiveIndexRequest):
+    """Files of a live index: names of files, releases as ``NAME==VERSION``, or projects."""
+
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class YankRequest(FilesRequest):
+    """The files to yank, and why."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteRequest(FilesRequest):
+    """The files to delete, and the consent to it."""
+
+    yes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReport:
+    """The files of an index that were changed."""
+
+    files: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "files": list(self.files)}
+
+
+def yank(request: YankRequest, context: Context) -> FilesReport:
+    """Yank files: installers take them only where a version is pinned exactly."""
+    with closing(open_administration(request, context)) as administration:
+        return FilesReport(tuple(administration.yank(request.what, request.reason)))
+
+
+def unyank(request: FilesRequest, context: Context) -> FilesReport:
+    """Restore files that were yanked."""
+    with closing(open_administration(request, context)) as administration:
+        return FilesReport(tuple(administration.yank(request.what, None)))
+
+
+def delete(request: DeleteRequest, context: Context) -> FilesReport:
+    """Delete files for ever: their names cannot be uploaded again.
+
+    :raises PolicyRefusal: ``no-consent``; the request has no consent.
+    """
+    from wheelfit_runtime.errors import PolicyRefusal
+
+    if not request.yes:
+        raise PolicyRefusal(
+            "what is deleted is gone, and its names never come back",
+            code="no-consent",
+            hint="--yes deletes; wheelfit index yank keeps installers from it as well",
+        )
+    with closing(open_administration(request, context)) as administration:
+        return FilesReport(tuple(administration.delete(request.what)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenStageRequest(LiveIndexRequest):
+    """The stage to open."""
+
+    owner: str = "admin"
+    lasts: str = "7d"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRequest(LiveIndexRequest):
+    """A stage, by its ID."""
+
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedStage:
+    """A stage that was opened."""
+
+    stage: Mapping[str, Any]
+    """Its ``id``, ``secret`` and the moment at which it ``expires``."""
+    server: str | None
+    """The URL of the server, without a slash at its end; None for an index named by its store."""
+
+    @property
+    def upload_url(self) -> str:
+        """The URL for uploads, where there is a server."""
+        return f"{self.server}/stage/{self.stage['id']}/legacy/"
+
+    @property
+    def index_url(self) -> str:
+        """The URL for installers, with the secret, where there is a server."""
+        scheme, _, rest = f"{self.server}/stage/{self.stage['id']}".partition("://")
+        return f"{scheme}://__token__:{self.stage['secret']}@{rest}/simple/"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, **self.stage}
+
+
+@dataclass(frozen=True, slots=True)
+class StagesReport:
+    """The open stages of an index."""
+
+    stages: tuple[Mapping[str, Any], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "stages": list(self.stages)}
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedStage:
+    """A stage that was dropped."""
+
+    count: int
+    """The number of its files."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "count": self.count}
+
+
+def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
+    """Open a stage.
+
+    :raises UserError: the time that it lasts cannot be understood.
+    """
+    from wheelfit.server.hosting.administration import seconds_of
+
+    with closing(open_administration(request, context)) as administration:
+        stage = administration.open_stage(request.owner, seconds_of(request.lasts))
+    return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
+
+
+def list_stages(request: LiveIndexRequest, context: Context) -> StagesReport:
+    """Return the open stages."""
+    with closing(open_administration(request, context)) as administration:
+        return StagesReport(tuple(administration.stages()))
+
+
+def publish_stage(request: StageRequest, context: Context) -> FilesReport:
+    """Publish all files of a stage at once, or none if anything is wrong."""
+    with closing(open_administration(request, context)) as administration:
+        return FilesReport(tuple(administration.publish(request.stage)))
+
+
+def drop_stage(request: StageRequest, context: Context) -> DroppedStage:
+    """Drop a stage and its files."""
+    with closing(open_administration(request, context)) as administration:
+        return DroppedStage(administration.drop(request.stage))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateTokenRequest(LiveIndexRequest):
+    """The token to create."""
+
+    project: tuple[str, ...] = ()
+    scope: Literal["read", "upload", "admin"] = "upload"
+    owner: str = "admin"
+    expires: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenRequest(LiveIndexRequest):
+    """A token, by its ID."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedToken:
+    """A token that was created."""
+
+    token: Mapping[str, Any]
+    """Its ``id``, its ``secret``, and its rights."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, **self.token}
+
+
+@dataclass(frozen=True, slots=True)
+class TokensReport:
+    """The tokens of an index, without their secrets."""
+
+    tokens: tuple[Mapping[str, Any], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "tokens": list(self.tokens)}
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedToken:
+    """A token that was revoked, by its ID."""
+
+    token: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "revoked": self.token}
+
+
+def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
+    """Create a token; its secret cannot be read afterwards.
+
+    :raises UserError: the time until it expires cannot be understood.
+    """
+    from wheelfit.server.hosting.administration import seconds_of
+
+    with closing(open_administration(request, context)) as administration:
+        token = administration.create_token(
+            request.owner,
+            ("upload", "admin") if request.scope == "admin" else (request.scope,),
+            request.project or None,
+            None if request.expires is None else seconds_of(request.expires),
+            request.note,
+        )
+    return CreatedToken(token)
+
+
+def list_tokens(request: LiveIndexRequest, context: Context) -> TokensReport:
+    """Return the tokens."""
+    with closing(open_administration(request, context)) as administration:
+        return TokensReport(tuple(administration.tokens()))
+
+
+def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
+    """Revoke a token.
+
+    :raises FileProblem: there is none of that ID.
+    """
+    from wheelfit_runtime.errors import FileProblem
+
+    with closing(open_administration(request, context)) as administration:
+        if not administration.revoke(request.token):
+            raise FileProblem("there is no such token", where=request.token)
+    return RevokedToken(request.token)

@@ -1,18 +1,342 @@
-"""A proxy that chooses variants for installers, until the process is asked to end."""
+"""Serve variants to other installers, with a proxy for each machine."""
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
 
-from wheelfit.operations.proxies import ProxiedRequest
+from wheelfit.core.shorthands import combined, find_shorthand
+from wheelfit.errors import UnknownShorthand
+from wheelfit.operations.cache_folder import cache_folder_in_use
+from wheelfit.operations.context import Context, Reporter
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.hosts import own_hosts
+from wheelfit.operations.indexes import open_indexes
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.preferences import choice_policy
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    SourceOptions,
+    VariantOptions,
+)
+from wheelfit.operations.user_folders import home
+from wheelfit.server.admission import Admission
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.origins import Addressed
+from wheelfit.server.proxy.application import Proxy
+from wheelfit.server.proxy.folder_upstream import FolderUpstream
+from wheelfit.server.proxy.mounting import Mounted
+from wheelfit.server.proxy.profiles import Profile
+from wheelfit.server.proxy.upstream import Upstream
+from wheelfit.sources.open import is_protected, open_web
+from wheelfit.sources.urls import file_path, origin, redact
+from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
+from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from wheelfit.operations.context import Context
-    from wheelfit.operations.proxies import OpenedProxy
+    from wheelfit.installation.environment import Environment
+    from wheelfit.server.messages import Application
+    from wheelfit.sources.open import Web
+    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.settings import SourceSettings
+
+
+_LONGEST_NAME = 200
+_PATIENCE = 60.0
+"""Seconds that a page of an index may take, however slowly it comes."""
+_LOOK_AGAIN = 30.0
+"""Seconds after which this machine is looked at anew: its driver may be another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantOptions):
+    """The indexes behind a proxy, and the machine for which it chooses."""
+
+    full: bool = False
+    catalogue: bool = False
+    in_uv_locks: bool = False
+    link_host: tuple[str, ...] = ()
+
+
+class OpenedProxy:
+    """A proxy, with everything that it was opened with.
+
+    :param application: answers requests.
+    :param proxies: those that answer behind it.
+    :param webs: the connections that they fetch with.
+    :param repository: the source of plugins.
+    :param has_logins: whether an index behind it is asked with a login.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        proxies: Iterable[Proxy],
+        webs: Iterable[Web],
+        repository: Remembered,
+        *,
+        has_logins: bool,
+    ) -> None:
+        self.application = application
+        """Answers requests."""
+        self.has_logins = has_logins
+        """Whether an index behind it is asked with a login."""
+        self._proxies = tuple(proxies)
+        self._webs = tuple(webs)
+        self._repository = repository
+
+    def cut(self) -> None:
+        """End every transfer that is under way."""
+        for web in self._webs:
+            web.cut()
+        self._repository.cut()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for proxy in self._proxies:
+            proxy.close()
+        for web in self._webs:
+            web.close()
+        self._repository.close()
+
+
+def open_proxy(
+    request: ProxiedRequest,
+    settings: SourceSettings,
+    context: Context,
+    *,
+    below: Mapping[str, SourceSettings] = MappingProxyType({}),
+) -> OpenedProxy:
+    """Open a proxy; no index is asked yet.
+
+    :param request: the machine, and how the proxy answers.
+    :param settings: the indexes behind it, and how they are asked.
+    :param context: the surroundings.
+    :param below: further proxies below paths, each with the settings of its own indexes.
+    :raises InvalidConfiguration: no index is left that can be asked.
+    """
+    upstreams = _Upstreams(request, context)
+    behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
+    if not any(behind.values()):
+        raise InvalidConfiguration(
+            "there is no index to stand in front of", hint="name one with --index-url"
+        )
+    repository = open_indexes(request, settings, context)
+    environment = open_environment_of(request, context.environ)
+    profiles = _Profiles(request, settings, environment, repository, context)
+    profiles("")  # faults of the options show now
+    proxies = {
+        name: Proxy(
+            of_one,
+            profiles,
+            mode="full" if request.full else "additive",
+            catalogue=request.catalogue,
+            in_locks_of_uv=request.in_uv_locks,
+            note=context.reporter.warn,
+        )
+        for name, of_one in behind.items()
+    }
+    usual = proxies.pop("")
+    return OpenedProxy(
+        Mounted(usual, proxies) if proxies else usual,
+        (usual, *proxies.values()),
+        (one.web for one in upstreams.opened),
+        repository,
+        has_logins=any(one.has_login for one in upstreams.opened),
+    )
+
+
+def serving(
+    application: Application, *, port: int = 0, names: Iterable[str] = ()
+) -> LoopbackServer:
+    """Return a small server for this machine that is to be entered.
+
+    :param application: answers requests.
+    :param names: as for `wheelfit.server.origins.Names`.
+    :param port: port to listen at; 0 takes a free one.
+    :raises InvalidConfiguration: it cannot listen there.
+    """
+    try:
+        return LoopbackServer(Addressed(application, names), port=port)
+    except OSError as error:
+        raise InvalidConfiguration(
+            f"nothing can be served there: {error.strerror or type(error).__name__}",
+            where=f"127.0.0.1:{port}",
+            hint="choose another --port",
+        ) from None
+
+
+class _Upstreams:
+    """The indexes behind a proxy; each is opened once."""
+
+    def __init__(self, request: ProxiedRequest, context: Context) -> None:
+        self._request = request
+        self._context = context
+        self._left_out_urls: set[str] = set()
+        self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
+
+    @property
+    def opened(self) -> tuple[Upstream, ...]:
+        """All that were opened."""
+        return tuple(self._known.values())
+
+    def of(self, settings: SourceSettings) -> tuple[Upstream, ...]:
+        """Return the indexes of some settings, in their order."""
+        found = []
+        for url in dict.fromkeys(settings.index_urls):
+            key = (url, settings.trusted_hosts)
+            known = self._known.get(key) or self._open(url, settings)
+            if known is not None:
+                self._known[key] = known
+                found.append(known)
+        return tuple(found)
+
+    def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
+        folder = _folder(url)
+        if folder is not None:
+            return FolderUpstream(folder, self._web(url, settings))
+        try:
+            where = origin(url)
+        except ValueError:
+            raise InvalidConfiguration(
+                f"{redact(url)} is no URL of an index", hint="as https://wheels.example.org/simple/"
+            ) from None
+        if where.scheme not in {"http", "https"}:
+            self._leave_out(url, "a proxy stands in front of folders and web servers only")
+            return None
+        if not is_protected(url, settings):
+            self._leave_out(
+                url, f"it is not https; --trusted-host {where.host} uses it all the same"
+            )
+            return None
+        if self._request.no_bridges:
+            return Upstream(url, self._web(url, settings))
+        from wheelfit.server.proxy.bridged import BridgedUpstream
+        from wheelfit.sources.bridges.shelf import Shelf
+
+        return BridgedUpstream(url, self._web(url, settings), Shelf(self._request.bridge))
+
+    def _leave_out(self, url: str, why: str) -> None:
+        if url not in self._left_out_urls:
+            self._left_out_urls.add(url)
+            self._context.reporter.warn(f"{redact(url)} is left out: {why}")
+
+    def _web(self, url: str, settings: SourceSettings) -> Web:
+        request = self._request
+        is_folder = _folder(url) is not None
+        return open_web(
+            replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
+            cache_folder=usable_cache_folder(
+                cache_folder_in_use(request, self._context.environ),
+                lambda _text: None,  # `open_indexes` reports its faults, once
+            ),
+            environ=self._context.environ,
+            home=home(),
+            offline=request.offline,
+            note=self._context.reporter.warn,
+            admits=(lambda _host, _address: False)
+            if is_folder
+            else Admission.of(url, request.link_host),
+            patience=_PATIENCE,
+        )
+
+
+def _folder(url: str) -> Path | None:
+    """Return the folder that an index is; None if it is none."""
+    if url.startswith("file:"):
+        try:
+            return Path(file_path(url))
+        except ValueError:
+            return None
+    return Path(url) if "://" not in url and Path(url).exists() else None
+
+
+class _Profiles:
+    """Machines by the names in URLs; a name is never that of a file."""
+
+    def __init__(
+        self,
+        request: ProxiedRequest,
+        settings: SourceSettings,
+        environment: Environment,
+        repository: Remembered,
+        context: Context,
+    ) -> None:
+        self._request = request
+        self._settings = settings
+        self._environment = environment
+        self._repository = repository
+        self._context = context
+        self._own = own_hosts(context.environ)
+        self._known: dict[str, tuple[float, Profile]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str) -> Profile:
+        """Return a profile."""
+        with self._lock:
+            since, known = self._known.get(name, (0.0, None))
+            now = time.monotonic()
+            if known is not None and now - since < _LOOK_AGAIN:
+                return known
+            if known is not None and (name or self._request.host):
+                return known  # a description does not change
+            found = self._find(name)
+            while len(self._known) >= 256:
+                del self._known[next(iter(self._known))]  # the oldest
+            self._known[name] = (now, found)
+            # Remarks on options and overrides are made once.
+            self._context = replace(self._context, reporter=Reporter())
+            return found
+
+    def _find(self, name: str) -> Profile:
+        from wheelfit_runtime.platforms.presets import compose, is_preset
+
+        if not name:
+            return self._of_machine(self._request)
+        if len(name) > _LONGEST_NAME or "/" in name or os.sep in name or name.endswith(".toml"):
+            raise UnknownHost("the profile is none that there could be")
+        problem = None
+        try:
+            if name not in self._own and is_preset(name):
+                compose([name])  # there is such a one
+            if name in self._own or is_preset(name):
+                return self._of_machine(replace(self._request, host=name))
+        except UnknownHost as error:
+            problem = error
+        try:
+            shorthand = find_shorthand(name, self._request.shorthands)
+        except UnknownShorthand:
+            raise problem or UnknownHost(
+                f"{name[:80]!r} is no profile",
+                hint="there are presets (`wheelfit host list`), as cuda-12.8-sm90, and "
+                "shorthands, as cuda12 and cpu",
+            ) from None
+        profile = self._of_machine(self._request)
+        wishes = combined([shorthand], profile.policy.preferences)
+        return replace(profile, name=name, policy=replace(profile.policy, preferences=wishes))
+
+    def _of_machine(self, request: ProxiedRequest) -> Profile:
+        machine = choose_machine(request, self._environment.target(), self._context)
+        return Profile(
+            machine.name,
+            machine.target,
+            machine.detector,
+            machine.user_lists,
+            choice_policy(request, machine.policy),
+            machine.plugins(self._environment, self._repository, self._settings, request),
+        )
+
 
 SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
 """The environment variable with a secret that stands in the path of every URL."""
@@ -65,7 +389,6 @@ def proxy(
     import re
 
     from wheelfit.operations.indexes import read_settings
-    from wheelfit.operations.proxies import open_proxy
     from wheelfit.server.proxy.mounting import Guarded
     from wheelfit.sources.urls import is_loopback
     from wheelfit_runtime.errors import InvalidConfiguration
@@ -107,7 +430,6 @@ def _serve(
     import threading
 
     from wheelfit.errors import NeedsExtra
-    from wheelfit.operations.proxies import serving
     from wheelfit.server.proxy.serving import serve_to_others
     from wheelfit.sources.urls import is_loopback
 

@@ -280,7 +280,7 @@ def _write(
     """Write files and pages of a static index; nothing is written if a file is refused."""
     from wheelfit.building.publishing.acts import Act
     from wheelfit.checking.findings import Count, Report
-    from wheelfit.operations.static_publishing import publish_static
+    from wheelfit.operations.release_checks import publish_static
 
     with context.reporter.work("writing") as progress:
         written, refused = publish_static(place, outgoing, there, progress)

@@ -133,7 +133,7 @@ def rewrite(
 
     from wheelfit.building.staging import Staging
     from wheelfit.building.wheel_jobs import WheelJob
-    from wheelfit.operations.source_date import source_date_epoch
+    from wheelfit.operations.files import source_date_epoch
     from wheelfit.wheels.rewrite import Writing
 
     urls = urls or {}

@@ -1,14 +1,98 @@
-"""Commands whose pip, uv or pdm gets the variants that fit, from a proxy of their own."""
+"""Run a command whose pip, uv or pdm gets the variants that fit."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.proxies import ProxiedRequest
+from wheelfit.operations.proxy import ProxiedRequest
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
+
     from wheelfit.operations.context import Context
+
+
+_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+
+
+def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a program and return its exit code; of one that a signal ended, 128 and its number.
+
+    :param command: the program with its arguments.
+    :param environ: its environment.
+    :raises FileProblem: it cannot be started.
+    """
+    import shutil
+
+    # As a shell: the program is looked for where the environment of the command says.
+    program = shutil.which(command[0], path=environ.get("PATH"))
+    try:
+        if program is None:
+            is_there = os.sep in command[0] and Path(command[0]).exists()
+            why = "it is no program that may be run" if is_there else "there is no such program"
+            raise FileNotFoundError(None, why)
+        process = subprocess.Popen([program, *command[1:]], env=dict(environ))
+    except OSError as error:
+        raise FileProblem(
+            f"the command cannot be started: {error.strerror or type(error).__name__}",
+            where=command[0],
+            hint="name a program on PATH, or by its path",
+        ) from None
+    try:
+        with _passing_on(process):
+            code = process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Pass the signals of this process on to another one, until the block ends."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and _has_terminal():
+            return  # the terminal sends it to both processes
+        with suppress(OSError):
+            process.send_signal(number)
+
+    before = {}
+    for name in _PASSED_ON:
+        number = getattr(signal, name, None)
+        if number is not None:
+            with suppress(ValueError, OSError):  # this is not the main thread
+                before[number] = signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _has_terminal() -> bool:
+    """Return whether keys on the terminal reach our whole process group."""
+    if os.name == "nt":
+        return True
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +115,9 @@ def run(request: RunRequest, context: Context) -> int:
     from pathlib import Path
 
     from wheelfit.errors import UsageError
-    from wheelfit.operations.child_command import run_in_place
     from wheelfit.operations.indexes import read_settings
     from wheelfit.operations.installers import installers_of, read_command
-    from wheelfit.operations.proxies import open_proxy, serving
+    from wheelfit.operations.proxy import open_proxy, serving
     from wheelfit.operations.user_folders import home
     from wheelfit.server.proxy.environment import environment_for
     from wheelfit.server.proxy.mounting import Guarded

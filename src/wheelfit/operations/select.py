@@ -1,16 +1,43 @@
-"""Selection: the best of some wheels for a machine, and a reason for each of the others."""
+"""Choose among wheels that are named, by a document that is given."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.metadata import read_document
+from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
+    import os
+
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.selection import Selection
     from wheelfit.operations.context import Context
+
+
+def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocument:
+    """Read the variant metadata of a release, in any layout (F-130).
+
+    What cannot be used is left out, with a note in `VariantDocument.notes`.
+
+    :param source: the path of a ``NAME-VERSION-variants.json``, or its bytes.
+    :raises FileProblem: the file cannot be read.
+    :raises InvalidDocument: nothing of it can be used.
+    """
+    if isinstance(source, bytes):
+        return read_document(source, where="variants.json")
+    try:
+        with Path(source).open("rb") as file:
+            data = file.read(DEFAULT_LIMITS.size + 1)
+    except OSError as error:
+        raise FileProblem(
+            f"the variant metadata cannot be read: {error.strerror}", where=str(source)
+        ) from None
+    return read_document(data, where=str(source))
 
 
 @dataclass(frozen=True, kw_only=True)

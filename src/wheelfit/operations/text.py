@@ -1,11 +1,21 @@
-"""Text of reports: single lines and tables."""
+"""Texts, tables and sizes for people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from wheelfit.core.sizes import size_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
+
+    Name = TypeVar("Name", bound=str)
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -39,3 +49,92 @@ def in_one_line(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+_AT_ONCE = 8
+"""Requests at the same time: each is small, and mostly waits."""
+
+
+def sizes_of(
+    pins: Sequence[Pin], files: Files, *, unpacked: bool
+) -> Mapping[NormalizedName, FileSize]:
+    """Return how large the wheels of a plan are; nothing is fetched as a whole for it.
+
+    :param pins: what would be installed.
+    :param files: who reads them.
+    :param unpacked: whether what they take on disk is asked for too.
+    """
+    if not pins:
+        return {}
+    from wheelfit.sources.at_once import at_once
+
+    found = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
+    return {pin.name: size for pin, size in zip(pins, found, strict=True)}
+
+
+def sized(
+    plan: Mapping[str, object], sizes: Mapping[NormalizedName, FileSize], *, dry_run: bool
+) -> dict[str, object]:
+    """Return a plan as plain data with the sizes of what would be installed, and their sums.
+
+    :param plan: as `wheelfit.installation.plan.Plan.to_mapping` returns it.
+    :param sizes: of each.
+    :param dry_run: nothing is added to what was really done.
+    """
+    if not dry_run:
+        return dict(plan)
+    known = [sizes[name] for name in sizes]
+    rows = cast("list[dict[str, object]]", plan["install"])
+    return {
+        **plan,
+        "install": [
+            {**row, **_to_mapping(sizes[cast("NormalizedName", row["name"])])} for row in rows
+        ],
+        "download_size": sum(one.download or 0 for one in known),
+        "installed_size": sum(one.unpacked or 0 for one in known),
+        "unknown_sizes": sorted(
+            name for name, one in sizes.items() if one.download is None or one.unpacked is None
+        ),
+    }
+
+
+def _to_mapping(size: FileSize) -> dict[str, object]:
+    return {
+        "download_size": size.download,
+        "installed_size": size.unpacked,
+        "cached": size.is_here,
+    }
+
+
+def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
+    """Return what would be downloaded, a line for each, the largest first.
+
+    :param sizes: by what it is called.
+    """
+    return [
+        f"{name}: {size_words(sizes[name].file)}"
+        for name in by_size(sizes)
+        if not sizes[name].is_here
+    ]
+
+
+def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
+    """Return which sizes are not known, one sentence for each reason."""
+    reasons: dict[tuple[bool, str], list[str]] = {}
+    for name, one in sizes.items():
+        if one.why_unknown:
+            reasons.setdefault((one.file is None, one.why_unknown), []).append(name)
+    return [
+        f"the size of {', '.join(names)}{'' if is_all else ' on disk'} is not known: {why}"
+        for (is_all, why), names in reasons.items()
+    ]
+
+
+def by_size(sizes: Mapping[Name, FileSize]) -> list[Name]:
+    """Return names, the largest download first."""
+    return sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))
+
+
+def size_words(size: int | None) -> str:
+    """Return a size in words."""
+    return "unknown" if size is None else size_in_words(size)

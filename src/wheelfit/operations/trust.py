@@ -24,9 +24,9 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import digest_of, environments_holding
 from wheelfit.installation.plugins.listed import plugin_entry_points
 from wheelfit.installation.plugins.tree import resolve_plugin
-from wheelfit.operations.detections import detection_json
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
+from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 from wheelfit.operations.requests import MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file

@@ -1,7 +1,8 @@
-"""Variant wheels made of other wheels, and plain ones made of them."""
+"""Make variant wheels of wheels that exist."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,97 @@ from wheelfit.operations.requested_variants import VariantRequestOptions
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from wheelfit.building.wheel_jobs import Make
-    from wheelfit.operations.context import Context
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Property
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.rewriting import RewriteReport
+    from wheelfit.wheels.binaries.properties import FoundProperties
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+
+
+_MOST_NOTES = 10
+"""The most notes of one wheel where details are not wanted."""
+
+
+def variants_of_binaries(
+    wheels: Sequence[Path], request: VariantRequestOptions, reporter: Reporter, *, ptx: bool
+) -> Iterator[tuple[Path, tuple[Label, bytes]]]:
+    """Yield each wheel with the variant that its binaries show, and its document.
+
+    Namespaces without a provider in a table or an option get that of wheelfit's own table.
+
+    :param wheels: the wheels.
+    :param request: further properties, providers and priorities.
+    :param reporter: takes notes on what the binaries leave open.
+    :param ptx: whether values of ``sm_arch`` may rely on PTX.
+    :raises FileProblem: a wheel shows no property, or cannot be read.
+    :raises NeedsExtra: the packages that read binaries are not installed.
+    :raises UsageError: ``null`` is requested.
+    """
+    from wheelfit.core.properties import parse_property
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.requested_variants import open_table, requested_variant
+    from wheelfit_runtime.errors import FileProblem
+
+    if request.null:
+        raise UsageError("--null has no properties, --from-binary finds some")
+    given = [parse_property(text) for text in request.property]
+    kept = {(one.namespace, one.feature) for one in given}
+    bound = _lower_bound(given)
+    for wheel in wheels:
+        found = _properties_of(wheel, ptx=ptx, bound=bound)
+        # A wheel may have thousands of libraries, and a note for each.
+        shown_notes = found.notes if reporter.wants_details else found.notes[:_MOST_NOTES]
+        for note in shown_notes:
+            reporter.say(f"{wheel.name}: {note}")
+        if left := len(found.notes) - len(shown_notes):
+            reporter.say(f"{wheel.name}: {left} more notes (--verbose)")
+        shown = [one for one in found.properties if (one.namespace, one.feature) not in kept]
+        known = open_table(request).providers
+        own = replace(
+            request,
+            property=(*request.property, *map(str, shown)),
+            provider=(
+                *request.provider,
+                *sorted({one.namespace for one in shown} - set(known)),
+            ),
+        )
+        variant = requested_variant(own, open_table(own), reporter)
+        if variant is None:
+            raise FileProblem(
+                "its binaries show no property",
+                where=str(wheel),
+                hint="wheelfit wheel inspect shows what they say; name properties with --property",
+            )
+        yield wheel, variant
+
+
+_VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
+
+
+def _lower_bound(given: Sequence[Property]) -> Capability | None:
+    """Return the lower bound of the driver in properties; None: they have none."""
+    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+
+    bounds = []
+    for one in given:
+        match = _VERSION.fullmatch(one.value)
+        if (one.namespace, one.feature) == ("nvidia", "cuda_version_lower_bound") and match:
+            bounds.append(Capability(int(match[1]), int(match[2] or 0)))
+    return min(bounds, default=None)
+
+
+def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> FoundProperties:
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.binaries.properties import properties_of
+    from wheelfit.wheels.binaries.reading import binaries_of
+
+    with WheelArchive(wheel) as archive:
+        return properties_of(binaries_of(archive), ptx=ptx, bound=bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +148,6 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
     """Return each wheel, and the variant to make of it."""
     from wheelfit.building.wheel_jobs import Make
     from wheelfit.errors import UsageError
-    from wheelfit.operations.binary_variants import variants_of_binaries
     from wheelfit.operations.requested_variants import open_table, requested_variant
 
     wheels = find_wheels(request.wheels)

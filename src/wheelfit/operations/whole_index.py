@@ -1,4 +1,4 @@
-"""One index, and nothing beside it."""
+"""A whole index that is read, and the target of one that is written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.server.generate.targets import FolderTarget
+from wheelfit.sources.urls import file_path
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
+    from wheelfit.server.generate.targets import Target
     from wheelfit.sources.remembered import Remembered
+
+
+def open_target(text: str) -> tuple[Target, Path | None]:
+    """Return a target, and its folder if it is one.
+
+    :param text: a path, or the URL of a folder or of an object store.
+    :raises NeedsExtra: it is an object store, and the library for it is not installed.
+    :raises InvalidConfiguration: it names no storage.
+    """
+    if text.startswith("file:"):
+        text = file_path(text)
+    if "://" in text:
+        from wheelfit.server.generate.object_store import open_store
+
+        return open_store(text), None
+    return FolderTarget(Path(text)), Path(text)
 
 
 def is_remote(index: str) -> bool:

@@ -12,7 +12,7 @@ from cli.running import Runner, tree
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.operations.upload_logins import find_login
+from wheelfit.operations.publish_destinations import find_login
 from wheelfit.server.messages import Answer
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.projects import write_archive

@@ -194,8 +194,8 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         "Create a token, and show it once; nobody can look it up afterwards.",
                         (NEW_TOKEN, PLACE, STORE),
                         Operation(
-                            "index_tokens.create_token",
-                            "index_tokens.CreateTokenRequest",
+                            "live_index.create_token",
+                            "live_index.CreateTokenRequest",
                             "indexes.show_created_token",
                         ),
                         summary="create a token",
@@ -204,8 +204,8 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         "Show the tokens of an index, and what each is for.",
                         (PLACE, STORE),
                         Operation(
-                            "index_tokens.list_tokens",
-                            "indexes.LiveIndexRequest",
+                            "live_index.list_tokens",
+                            "live_index.LiveIndexRequest",
                             "indexes.show_tokens",
                         ),
                         summary="show the tokens, and what each is for",
@@ -214,8 +214,8 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                         "Forget a token: nothing can be uploaded with it any more.",
                         (TOKEN, PLACE, STORE),
                         Operation(
-                            "index_tokens.revoke_token",
-                            "index_tokens.TokenRequest",
+                            "live_index.revoke_token",
+                            "live_index.TokenRequest",
                             "indexes.show_revoked_token",
                         ),
                         summary="forget a token",
@@ -234,8 +234,8 @@ Only the server has the URLs of a stage: --at names it.
 """,
                         (NEW_STAGE, PLACE, STORE),
                         Operation(
-                            "index_stages.open_stage",
-                            "index_stages.OpenStageRequest",
+                            "live_index.open_stage",
+                            "live_index.OpenStageRequest",
                             "indexes.show_opened_stage",
                         ),
                         summary="make a stage",
@@ -244,8 +244,8 @@ Only the server has the URLs of a stage: --at names it.
                         "Show the stages that are open.",
                         (PLACE, STORE),
                         Operation(
-                            "index_stages.list_stages",
-                            "indexes.LiveIndexRequest",
+                            "live_index.list_stages",
+                            "live_index.LiveIndexRequest",
                             "indexes.show_stages",
                         ),
                         summary="show the stages that are open",
@@ -254,8 +254,8 @@ Only the server has the URLs of a stage: --at names it.
                         "Show all files of a stage in one moment, or none if anything is wrong.",
                         (STAGE, PLACE, STORE),
                         Operation(
-                            "index_stages.publish_stage",
-                            "index_stages.StageRequest",
+                            "live_index.publish_stage",
+                            "live_index.StageRequest",
                             "indexes.show_files",
                         ),
                         summary="show all files of a stage to everybody",
@@ -264,8 +264,8 @@ Only the server has the URLs of a stage: --at names it.
                         "Forget a stage and its files.",
                         (STAGE, PLACE, STORE),
                         Operation(
-                            "index_stages.drop_stage",
-                            "index_stages.StageRequest",
+                            "live_index.drop_stage",
+                            "live_index.StageRequest",
                             "indexes.show_dropped_stage",
                         ),
                         summary="forget a stage and its files",
@@ -276,13 +276,13 @@ Only the server has the URLs of a stage: --at names it.
             "yank": Command(
                 "Yank files of a live index: installers take them only if they are pinned.",
                 (FILES_OF_INDEX, YANK, PLACE, STORE),
-                Operation("index_files.yank", "index_files.YankRequest", "indexes.show_files"),
+                Operation("live_index.yank", "live_index.YankRequest", "indexes.show_files"),
                 summary="keep installers from files of a live index, except where they are pinned",
             ),
             "unyank": Command(
                 "Take back that files of a live index were yanked.",
                 (FILES_OF_INDEX, PLACE, STORE),
-                Operation("index_files.unyank", "index_files.FilesRequest", "indexes.show_files"),
+                Operation("live_index.unyank", "live_index.FilesRequest", "indexes.show_files"),
                 summary="take back that files were yanked",
             ),
             "delete": Command(
@@ -292,7 +292,7 @@ Delete files of a live index for ever: no file of these names can be uploaded ag
 To keep installers from a release, yank it instead; whoever has it in a lock still gets it then.
 """,
                 (FILES_OF_INDEX, DELETE, PLACE, STORE),
-                Operation("index_files.delete", "index_files.DeleteRequest", "indexes.show_files"),
+                Operation("live_index.delete", "live_index.DeleteRequest", "indexes.show_files"),
                 summary="delete files of a live index for ever",
             ),
         },

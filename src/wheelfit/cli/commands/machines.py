@@ -111,8 +111,8 @@ def _new_host(arguments: Namespace, output: Output, context: Context) -> int:
     """Write or print the host file of a machine."""
     from wheelfit.cli.render.machines import show_new_host
     from wheelfit.errors import UsageError
+    from wheelfit.operations.host_descriptions import NewHostRequest, describe_host, write_host
     from wheelfit.operations.hosts import host_text
-    from wheelfit.operations.new_host import NewHostRequest, describe_host, write_host
 
     if bool(arguments.output) == bool(arguments.save):
         raise UsageError("`wheelfit host new` needs either -o FILE or --save NAME")
@@ -213,8 +213,11 @@ def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
     """Judge what is installed; 13 if something does not fit."""
     from wheelfit.cli.render.diagnosis import show_fitness
-    from wheelfit.operations.check_environment import check_environment
-    from wheelfit.operations.findings import ExaminationRequest, faults_among
+    from wheelfit.operations.check_environment import (
+        ExaminationRequest,
+        check_environment,
+        faults_among,
+    )
 
     report = check_environment(request_of(ExaminationRequest, arguments), context)
     show_fitness(report, output)
@@ -324,9 +327,7 @@ Nothing is installed or run unless --try is given.
             "untrust": Command(
                 "Take trust in plugins back, and remove where they were installed.",
                 (UNTRUSTED,),
-                Operation(
-                    "providers.untrust", "providers.UntrustRequest", "providers.show_untrust"
-                ),
+                Operation("trust.untrust", "providers.UntrustRequest", "providers.show_untrust"),
                 summary="take trust back, and remove where the plugin was installed",
             ),
             "enable": Command(

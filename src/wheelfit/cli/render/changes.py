@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.installed import project_folder
-from wheelfit.operations.sizes import by_size, size_words, unknown_sizes
-from wheelfit.operations.text import columns
+from wheelfit.operations.text import by_size, columns, size_words, unknown_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

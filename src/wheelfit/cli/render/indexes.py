@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.render.check import FAULTS, exit_code, show_findings
 from wheelfit.cli.render.wheels import LOSSES
-from wheelfit.operations.sizes import size_words
-from wheelfit.operations.text import columns
+from wheelfit.operations.text import columns, size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.convert_index import ConvertedIndex
     from wheelfit.operations.generate_index import GeneratedIndex
-    from wheelfit.operations.index_files import FilesReport
-    from wheelfit.operations.index_stages import DroppedStage, OpenedStage, StagesReport
-    from wheelfit.operations.index_tokens import CreatedToken, RevokedToken, TokensReport
+    from wheelfit.operations.live_index import (
+        CreatedToken,
+        DroppedStage,
+        FilesReport,
+        OpenedStage,
+        RevokedToken,
+        StagesReport,
+        TokensReport,
+    )
     from wheelfit.operations.proxy import ServedProxy
     from wheelfit.operations.publish import PublishReport
     from wheelfit.operations.serve import ServedIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.lock import labels_of
-from wheelfit.operations.sizes import size_words
+from wheelfit.operations.text import size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:

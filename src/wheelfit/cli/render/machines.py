@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.host_difference import Difference
-    from wheelfit.operations.host_descriptions import HostComparison, HostList, HostReport
+    from wheelfit.operations.host_descriptions import HostComparison, HostList, HostReport, NewHost
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.machine_records import Record
-    from wheelfit.operations.new_host import NewHost
-    from wheelfit.operations.probe import ProbeReport
+    from wheelfit.operations.probe import ProbeReport, Record
     from wheelfit_runtime.platforms.features import Detection, Evidence
 
 

@@ -6,8 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.explain import tags_in_words
-from wheelfit.operations.sizes import size_words
-from wheelfit.operations.text import in_one_line
+from wheelfit.operations.text import in_one_line, size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
