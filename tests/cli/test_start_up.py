@@ -139,7 +139,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 12),
     "help of install": (["install", "--help"], LITTLE, 31),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 28),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 66),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 67),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},

@@ -327,7 +327,7 @@ Nothing is installed or run unless --try is given.
             "untrust": Command(
                 "Take trust in plugins back, and remove where they were installed.",
                 (UNTRUSTED,),
-                Operation("trust.untrust", "providers.UntrustRequest", "providers.show_untrust"),
+                Operation("trust.untrust", "trust.UntrustRequest", "providers.show_untrust"),
                 summary="take trust back, and remove where the plugin was installed",
             ),
             "enable": Command(

@@ -165,7 +165,7 @@ depends on are broken or missing, as that change may have broken them.
     "list": Command(
         "Show what is installed in an environment, with the label of each variant.",
         (LIST, ENVIRONMENT),
-        Operation("installed.list_installed", "changes.ListRequest", "changes.show_installed"),
+        Operation("installed.list_installed", "installed.ListRequest", "changes.show_installed"),
     ),
     "explain": Command(
         """\

@@ -179,7 +179,7 @@ one; wheels and folders of them; or single libraries with their versions, `1.2=l
 """,
                 (ABI_BOUNDS, SOURCES),
                 Operation(
-                    "abi_bounds.abi_bounds", "projects.AbiBoundsRequest", "projects.show_bounds"
+                    "abi_bounds.abi_bounds", "abi_bounds.AbiBoundsRequest", "projects.show_bounds"
                 ),
                 summary="derive from symbols which releases of a library something works with",
             )
