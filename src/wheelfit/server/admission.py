@@ -41,7 +41,6 @@ class Admission:
         An index that is named by a private address, or one of this machine, may name its like;
         one that has a name is taken for public, for where names lead others may decide.
 
-        :param url: of the index.
         :param hosts: whom its pages may name although their addresses are private.
         :raises ValueError: the URL has no host.
         """
@@ -52,7 +51,6 @@ class Admission:
     def __call__(self, host: str, address: str) -> bool:
         """Tell whether something may be asked.
 
-        :param host: as the URL has it.
         :param address: who answered there; the host once more where nobody knows.
         """
         host = host.strip("[]").lower().rstrip(".")

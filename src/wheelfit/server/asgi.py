@@ -85,10 +85,6 @@ class AtHand(Protocol):
 class AsgiApplication:
     """Answer requests of an ASGI server with an application.
 
-    :param application: called in threads.
-    :param at_hand: asked first, in the event loop.
-    :param limits: what clients may take; those of connections are the server's business.
-    :param origin: how the server calls itself.
     :param tell: told of every request, in the event loop.
     :param headers: go with every answer that does not have them itself.
     """

@@ -42,10 +42,7 @@ _PHRASES = {
 
 
 class Bounds:
-    """Look after all connections of a server together.
-
-    :param limits: what connections may take.
-    """
+    """Look after all connections of a server together."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -277,11 +274,7 @@ class BoundedConnection(_Protocol):
 
 
 class _Reasoned:
-    """Put other words beside the status of an answer; otherwise, the transport.
-
-    :param transport: where it goes.
-    :param scope: of the request; may have the words.
-    """
+    """Put other words beside the status of an answer; otherwise, the transport."""
 
     def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
         self._transport = transport

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class Declared(ReadsContent):
     """Have what another index has: an `Index`.
 
-    :param index: the other one.
     :param elsewhere: by project what its page says, whatever the other index says of it.
     """
 

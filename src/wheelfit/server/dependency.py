@@ -37,10 +37,7 @@ _BREATHER = 1.0
 class Turn:
     """The time that one thread uses a dependency: a context manager.
 
-    :param dependency: the dependency.
     :param until: its deadline, by the system's monotonic clock.
-    :param is_long: as for `Dependency.asked`.
-    :param is_elsewhere: as for `Dependency.asked`.
     """
 
     # A class, for generators take three times as long, and this is done for every request.
@@ -84,7 +81,6 @@ class Dependency:
     The breaker opens after some failures in a row, or when a probe fails. While a thread runs
     `watch`, only a probe closes it again; otherwise one caller in each pause tries.
 
-    :param name: its name for people, as ``database``.
     :param most: number of threads that may use it at once.
     :param prompt: seconds in which it normally answers. While all places have been taken for
         longer, further threads are refused.
@@ -209,10 +205,7 @@ class Dependency:
                         give_up()
 
     def probe(self, ask: Callable[[], None]) -> None:
-        """Ask it something small, also while it is silent, and open or close the breaker.
-
-        :param ask: asks it.
-        """
+        """Ask it something small, also while it is silent, and open or close the breaker."""
         probe = Turn(self, time.monotonic() + 2 * self._prompt, is_long=True)
         with self._room:
             self._probe = self._long[probe.key] = probe
@@ -235,11 +228,7 @@ class Dependency:
             self._close()
 
     def watch(self, ask: Callable[[], None], over: threading.Event) -> None:
-        """Probe it periodically until an event is set.
-
-        :param ask: as for `probe`.
-        :param over: the event.
-        """
+        """Probe it periodically until an event is set."""
         self._is_watched = True
         try:
             while True:
@@ -273,10 +262,7 @@ class Dependency:
             self._turns[turn.key] = turn
 
     def leave(self, turn: Turn, error: BaseException | None) -> None:
-        """End a turn.
-
-        :param error: the exception that it ended with, if any.
-        """
+        """End a turn."""
         with self._room:
             if self._long.pop(turn.key, None) is None:
                 del self._turns[turn.key]

@@ -54,7 +54,6 @@ class FolderIndex(ReadsContent):
 
     :param folder: its wheels, source distributions and ``-variants.json`` are
         served; whatever lies in folders inside it is not.
-    :param revise: has the last word about every entry of a page.
     """
 
     def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:

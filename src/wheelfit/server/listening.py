@@ -37,7 +37,6 @@ _FILES_EACH = 2
 def listen_at(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address.
 
-    :param host: a name or an address.
     :param port: 0 takes a free one.
     :raises InvalidConfiguration: that cannot be.
     """
@@ -59,7 +58,6 @@ def listen_at(host: str, port: int) -> socket.socket:
 def listen_on(number: int) -> socket.socket:
     """Return a socket that another process has made, and that stays open when this one ends.
 
-    :param number: of its file descriptor.
     :raises InvalidConfiguration: it is no socket that listens.
     """
     with suppress(OSError, OverflowError):
@@ -106,8 +104,6 @@ def most_connections(files: int) -> int:
 
     >>> most_connections(1024), most_connections(4256), most_connections(64)
     (384, 2000, 16)
-
-    :param files: that it may open.
     """
     return max(1, (files - min(_RESERVE, files // 2)) // _FILES_EACH)
 
@@ -116,8 +112,6 @@ class _Faults:
     """The errors of an event loop, reported together.
 
     There may be thousands of them in a second, above all when no file can be opened any more.
-
-    :param note: called with a sentence about all of them.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -154,9 +148,6 @@ def serve(
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
-    :param application: answers.
-    :param listener: where connections come in.
-    :param limits: what connections may take.
     :param ready: called once they are answered.
     :param stop_within: seconds that are left to requests that are under way at the end.
     :param give_up: called after that: ends calls that threads still wait for.

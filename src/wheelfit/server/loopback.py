@@ -48,8 +48,6 @@ class LoopbackServer:
     ...     urlopen(server.origin + "/hello").read().decode().strip()
     '/hello'
 
-    :param application: answers the requests.
-    :param host: address to listen at, for whoever wants another interface all the same.
     :param port: where to listen; 0 takes a free one.
     :param patience: seconds for a head, and for the next bytes of an answer to be taken.
     :param most: connections at once, each with a thread; of more, the new ones are closed.
@@ -116,9 +114,6 @@ class LoopbackIndex(LoopbackServer):
     ...     with LoopbackIndex(Path(folder)) as index:
     ...         path.name.encode() in urlopen(index.url + "some/").read()
     True
-
-    :param folder: see `wheelfit.server.folder.FolderIndex`.
-    :param port: where to listen; 0 takes a free one.
     """
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:

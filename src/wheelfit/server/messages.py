@@ -29,7 +29,6 @@ class Body(Protocol):
     def read(self, size: int = ..., /) -> bytes:
         """Return the next bytes, empty at the end.
 
-        :param size: bytes of the longest answer.
         :raises Disconnect: the client went away.
         """
 
@@ -120,10 +119,8 @@ def as_asked(
 
     Several ranges at once are answered with the whole, which is allowed.
 
-    :param request: its headers decide.
     :param content: bytes, a file that will be read while it is sent, or a function that
         gives what lies between two positions.
-    :param size: bytes of the whole.
     :param etag: strong entity tag with its quotation marks.
     :param headers: of the answer, by lower-case name.
     """
@@ -145,10 +142,7 @@ def as_asked(
 
 
 def takes_gzip(request: Request) -> bool:
-    """Return whether the body of an answer may be packed by gzip.
-
-    :param request: its ``Accept-Encoding`` decides.
-    """
+    """Return whether the body of an answer may be packed by gzip."""
     return _names_gzip(request.headers.get("accept-encoding", ""))
 
 

@@ -72,7 +72,6 @@ class Names:
 class Addressed:
     """An `Application` around another that answers only requests for certain host names.
 
-    :param application: answers them.
     :param names: hosts besides those of this machine, without ports.
     """
 
@@ -86,10 +85,7 @@ class Addressed:
 
 
 def is_near(listener: socket.socket) -> bool:
-    """Return whether a socket listens on the loopback interface.
-
-    :param listener: a socket that listens.
-    """
+    """Return whether a socket listens on the loopback interface."""
     families = (socket.AF_INET, socket.AF_INET6)
     return listener.family in families and is_loopback(str(listener.getsockname()[0]))
 

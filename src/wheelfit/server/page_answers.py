@@ -27,13 +27,7 @@ STRICT = {
 def page_answer(
     request: Request, media_type: str, content: bytes, headers: Mapping[str, str]
 ) -> Answer:
-    """Answer with a page, or with less where that is asked for.
-
-    :param request: its headers decide.
-    :param media_type: of the page.
-    :param content: the page.
-    :param headers: further ones, by lower-case name.
-    """
+    """Answer with a page, or with less where that is asked for."""
     charset = "" if media_type.endswith("json") else "; charset=utf-8"
     headers = {**headers, "content-type": media_type + charset}
     return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)

@@ -68,11 +68,7 @@ def _quality(parameters: Iterable[str]) -> float:
 
 
 def write_projects(names: Iterable[str], media_type: str) -> bytes:
-    """Write the list of all projects.
-
-    :param names: normalised names.
-    :param media_type: what `choose_type` returned.
-    """
+    """Write the list of all projects."""
     if media_type == JSON:
         meta = {"api-version": API_VERSION}
         return _json({"meta": meta, "projects": [{"name": name} for name in names]})
@@ -80,11 +76,7 @@ def write_projects(names: Iterable[str], media_type: str) -> bytes:
 
 
 def write_project(page: ProjectPage, media_type: str) -> bytes:
-    """Write the page of a project.
-
-    :param page: its files, in the order of the page.
-    :param media_type: what `choose_type` returned.
-    """
+    """Write the page of a project."""
     elsewhere, status, version = page.elsewhere, page.status, _version(page)
     if media_type != JSON:
         said = [("pypi:tracks", url) for url in elsewhere.tracks]

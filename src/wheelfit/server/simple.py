@@ -38,7 +38,6 @@ class SimpleIndex:
     ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Pages may be kept by clients
     but have to be asked for anew; their entity tags make that cheap.
 
-    :param index: what is served.
     :param room: bytes that written pages may take.
     """
 

@@ -90,10 +90,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def is_silence(error: BaseException) -> bool:
-    """Return whether an error means that a storage gave no answer, or no usable one.
-
-    :param error: the exception of the library.
-    """
+    """Return whether an error means that a storage gave no answer, or no usable one."""
     from obstore.exceptions import GenericError  # noqa: PLC0415 - start-up, and an extra
 
     return isinstance(error, GenericError)
@@ -116,9 +113,6 @@ def hint_for(error: BaseException, where: str) -> str | None:
 
     >>> hint_for(ValueError("Account must be specified"), "az://container")
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
-
-    :param error: the exception of the library.
-    :param where: the URL of the storage.
     """
     text = str(error).lower()
     if not any(sign in text for sign in _UNKNOWN_USER):

@@ -80,8 +80,6 @@ class Collection:
 def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
     """Look for files in a folder and all folders in it, those that are hidden left out.
 
-    :param folder: where to look.
-    :param without: folders that are left out: what was generated before.
     :raises FileProblem: a folder cannot be read.
     """
     from wheelfit.core.filename import (  # noqa: PLC0415 - start-up
@@ -116,8 +114,6 @@ _WANTED = (*_ARCHIVES, _PROVENANCE, _YANKED, ".json")
 def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[Found]:
     """Yield every file that may matter, sorted by name in each folder.
 
-    :param folder: as for `collect`.
-    :param without: as for `collect`.
     :raises FileProblem: a folder cannot be read.
     """
     return _walk(folder, "", without)

@@ -94,7 +94,6 @@ def published_findings(found: Found, generated: bytes | None) -> Iterator[Findin
 
     Only what it means counts, not how it is written.
 
-    :param found: a ``-variants.json`` of the release.
     :param generated: from the wheels; None if there is none.
     """
     place = Place(found.name)

@@ -95,11 +95,7 @@ def convert_project(
 ) -> Converted:
     """Convert one project.
 
-    :param repository: reads its files.
-    :param page: its page.
     :param scratch: a folder that stays until what was converted is published.
-    :param rewrite_wheels: write wheels anew whose document has an old layout.
-    :param accept_losses: whether what the current layout cannot say may go.
     :raises NetworkError: a file cannot be read.
     """
     work = _Work(repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses)
@@ -115,10 +111,6 @@ def publish_converted(
 ) -> Generated:
     """Publish what was converted, or tell why that may not be.
 
-    :param converted: by project.
-    :param target: where to.
-    :param keep_going: publish the rest although something could not be converted, or has changed.
-    :param replace_files: take other content under names that were published.
     :raises FileProblem: something cannot be read or written.
     :raises EnvironmentBusy: somebody else publishes there.
     """

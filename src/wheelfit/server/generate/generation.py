@@ -91,14 +91,7 @@ def generate(
     Every file that pages name is in the target before the first of them, so at any moment a
     client sees a release as it was or as it is, with all of its variants.
 
-    :param folder: with wheels and source distributions, also in folders inside it.
-    :param target: where the index goes.
-    :param memory: what is known of the files.
-    :param wishes: how.
     :param in_place: whether the target is the folder itself; then files stay where they are.
-    :param without: folders that are not looked into.
-    :param progress: told of bytes that are hashed, and then of bytes that are copied.
-    :param last_run: is told what came of this one.
     :raises FileProblem: something cannot be read or written.
     :raises UserError: there is no release that was asked for, or nothing would be left.
     :raises EnvironmentBusy: somebody else publishes there.
@@ -425,9 +418,6 @@ def index_entry(release: Release, document: bytes) -> tuple[File, Part]:
     """Return the entry of a ``-variants.json``, and where the file itself goes.
 
     Its path has its digest in it: whoever read an older page finds what that page promises.
-
-    :param release: whose it is.
-    :param document: its bytes.
     """
     filename = index_file_name(*release)
     digest = hashlib.sha256(document).hexdigest()

@@ -32,10 +32,6 @@ def fingerprint(
 ) -> str:
     """Return what stays equal as long as a run would find the same and do the same.
 
-    :param folder: as for `generate`.
-    :param wishes: as for `generate`.
-    :param in_place: as for `generate`.
-    :param without: as for `generate`.
     :raises FileProblem: a folder cannot be read.
     """
     asked = sorted(f"{name}=={version}" for name, version in wishes.releases)
@@ -89,7 +85,6 @@ class LastRun:
     def keep(self, generated: Generated, *, prune: bool) -> None:
         """Remember what came of a run, while nobody else can publish there.
 
-        :param generated: what came of it.
         :param prune: whether the next run may remove what this one left.
         """
         from wheelfit.server.generate.memory import keep_data  # noqa: PLC0415 - start-up

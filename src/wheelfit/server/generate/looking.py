@@ -50,9 +50,6 @@ def look_at_all(
 ) -> Iterator[tuple[Found, FileFacts]]:
     """Look at files, some at the same time, the largest first.
 
-    :param files: wheels and source distributions.
-    :param full: unpack and hash every member of every wheel.
-    :param progress: told of bytes as files are done.
     :raises FileProblem: one cannot be read, or changes meanwhile.
     """
     ordered = sorted(files, key=lambda one: (-one.size, one.name))
@@ -77,7 +74,6 @@ def look_at_all(
 def look_at(found: Found, *, full: bool = False) -> FileFacts:
     """Look at a wheel or a source distribution.
 
-    :param found: the file.
     :param full: unpack and hash every member; otherwise RECORD is held against the central
         directory of a wheel.
     :raises FileProblem: it cannot be read, or changes meanwhile.
@@ -201,10 +197,6 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
 
     Nothing is verified: who signed is for those who install to decide. But it is of no use to
     anybody if it is about another file.
-
-    :param data: a provenance object (PEP 740).
-    :param filename: of the file it stands beside.
-    :param sha256: of that file.
     """
     import base64  # noqa: PLC0415 - few have any
 

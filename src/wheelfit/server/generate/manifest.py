@@ -63,7 +63,6 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
     """Read it.
 
     :param data: its bytes; None: nothing was published yet.
-    :param where: the index, for errors.
     :raises FileProblem: it is no manifest; then nothing may be published over it.
     """
     if data is None:

@@ -68,7 +68,6 @@ class Memory:
     def combined(self, release: str, key: str) -> bytes | None:
         """Return the document of a release; None if its wheels were others.
 
-        :param release: its name and version.
         :param key: stays equal as long as its wheels do.
         """
         key = _digest(key)
@@ -112,8 +111,6 @@ class Memory:
 def keep_data(path: Path, data: object) -> None:
     """Write down what costs nothing but time if it is lost, so nobody waits for the disk.
 
-    :param path: where; what is there is exchanged as a whole.
-    :param data: plain data.
     :raises OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -49,8 +49,6 @@ def open_store(url: str) -> StoreTarget:
 
     Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
 
-    :param url: as ``s3://bucket/prefix``, ``gs://…``, ``az://…``. Options follow the question
-        mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
     :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: it names no storage.
     """
@@ -61,8 +59,6 @@ class StoreTarget:
     """Hold the files of an index on an object store (it implements `Target`).
 
     :param store: of obstore, at the prefix below which the index is.
-    :param name: for people.
-    :param now: gives the time, with a time zone.
     """
 
     def __init__(

@@ -68,11 +68,7 @@ class PublishedIndex(ReadsContent):
 
 
 def path_of_entry(project: str, url: str) -> str:
-    """Return where a file of a page lies, below the target.
-
-    :param project: whose page it is.
-    :param url: as the page has it.
-    """
+    """Return where a file of a page lies, below the target."""
     if url.startswith(_ABOVE):
         return unquote(url.removeprefix(_ABOVE))
     return f"{SIMPLE}/{project}/{unquote(url)}"

@@ -50,16 +50,11 @@ def publish(
 ) -> Generated:
     """Put files into a target, and when all are there exchange the pages.
 
-    :param files: by project, in the order of its page.
-    :param parts: the files that pages name.
     :param target: where to; opened.
-    :param before: what is published.
-    :param generated: what is known of it so far.
     :param only: change the entries of these releases alone; empty: of all.
     :param elsewhere: by project what its page says of it on other indexes (PEP 708); with
         ``only``, of others it stays what it says.
     :param prune: remove what no page names, before and after.
-    :param progress: told of bytes.
     """
     parts = sorted(parts, key=lambda part: part.path)
     missing = target.missing(parts, before.parts.items())
@@ -130,10 +125,7 @@ def _together(
 
 
 def by_version(file: File) -> tuple[Version, str]:
-    """Return what entries of a page are sorted by.
-
-    :param file: an entry.
-    """
+    """Return what entries of a page are sorted by."""
     release = release_of(file.filename)
     return (Version("0") if release is None else release[1], file.filename)
 
@@ -176,11 +168,7 @@ def _pages(
 
 
 def paths_of(project: str, file: File) -> Iterator[str]:
-    """Yield the files of a target that an entry names.
-
-    :param project: whose page has the entry.
-    :param file: the entry.
-    """
+    """Yield the files of a target that an entry names."""
     for url in (file.url, file.provenance):
         if url is None or "://" in url:
             continue

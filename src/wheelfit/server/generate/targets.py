@@ -82,7 +82,6 @@ class Target(Protocol):
     def missing(self, parts: Sequence[Part], known: Iterable[tuple[str, str]]) -> list[Part]:
         """Return those of the parts that are not there yet.
 
-        :param parts: what shall be there.
         :param known: paths and digests of what was put there before, as far as is known.
         """
 

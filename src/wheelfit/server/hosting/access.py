@@ -32,7 +32,6 @@ class Denied(Exception):
     """Somebody may not do what he asks for.
 
     :param status: 401 if a valid secret is missing, 403 if it is the wrong one.
-    :param sentence: for people.
     """
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -74,8 +73,6 @@ class Visitor(NamedTuple):
     def need_stage(self, stage: str, *, now: datetime) -> None:
         """Check that a stage is there, and belongs to who asks.
 
-        :param stage: its identifier.
-        :param now: the time.
         :raises Denied: it belongs to somebody else.
         :raises FileProblem: there is none.
         """
@@ -89,8 +86,6 @@ class Visitor(NamedTuple):
     def need_whole_stage(self, stage: str, *, now: datetime) -> None:
         """Check that a token is good for a stage with everything in it.
 
-        :param stage: as for `need_stage`.
-        :param now: as for `need_stage`.
         :raises Denied: as `need_stage`, or it is not for all of its projects.
         :raises FileProblem: as `need_stage`.
         """
@@ -105,7 +100,6 @@ _DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "adm
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret that a request shows, as Basic or Bearer; empty: none.
 
-    :param request: the request; the secret is in ``Authorization``.
     :param takes_basic: whether Basic is accepted, which browsers keep and send by themselves.
     :raises Denied: it cannot be read, or comes with the name of a user.
     """
@@ -135,10 +129,6 @@ def visitor(
     The database finds a token by the digest of the secret; nothing that takes longer the more
     of it is right is done with the secret itself.
 
-    :param request: what shows a secret.
-    :param records: knows the tokens.
-    :param now: the time.
-    :param takes_basic: as for `secret_of`.
     :raises Denied: no token, or none that is good; or a browser would keep one that is good for
         more than reading.
     """
@@ -163,11 +153,7 @@ def is_operator(token: Token) -> bool:
 
 
 def denial(error: Denied, *, takes_basic: bool) -> Answer:
-    """Return the answer to a client that is denied access.
-
-    :param error: the reason.
-    :param takes_basic: whether a browser may ask its user for a token.
-    """
+    """Return the answer to a client that is denied access."""
     asked = _BASIC if takes_basic else _BEARER
     headers = {"www-authenticate": asked} if error.status == 401 else {}
     return replace(Answer.text(error.status, error.sentence, headers), reason=error.sentence)

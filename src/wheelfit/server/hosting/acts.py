@@ -41,10 +41,6 @@ class Acts:
     def do(self, method: str, words: Sequence[str], said: Said, who: Visitor) -> Result | None:
         """Do what is asked for; None: there is no such act.
 
-        :param method: of the request.
-        :param words: of its address.
-        :param said: its body.
-        :param who: asks.
         :raises Denied: he may not.
         :raises UserError: it cannot be done.
         """

@@ -36,10 +36,7 @@ class Administration(Protocol):
         """
 
     def delete(self, what: Sequence[str]) -> list[str]:
-        """Delete files for ever; return their names.
-
-        :param what: as for `yank`.
-        """
+        """Delete files for ever; return their names."""
 
     def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
         """Open a stage; return its ``id``, ``expires`` and ``secret``.
@@ -52,16 +49,10 @@ class Administration(Protocol):
         """Return the stages that are open, each with the ``files`` that wait in it."""
 
     def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once; return their names.
-
-        :param stage: its identifier.
-        """
+        """Show all files of a stage at once; return their names."""
 
     def drop(self, stage: str) -> int:
-        """Forget a stage and its files; return how many there were.
-
-        :param stage: its identifier.
-        """
+        """Forget a stage and its files; return how many there were."""
 
     def create_token(
         self,
@@ -73,21 +64,15 @@ class Administration(Protocol):
     ) -> dict[str, Any]:
         """Make a token; return it with its ``secret``.
 
-        :param owner: who it is for.
-        :param scopes: what it allows.
         :param projects: what it is for; None: every project of its owner, and new ones.
         :param lasts: seconds that it is good; None: until it is revoked.
-        :param note: to be shown in lists.
         """
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens, without secrets."""
 
     def revoke(self, token: str) -> bool:
-        """Forget a token; False if there is none of this identifier.
-
-        :param token: its identifier.
-        """
+        """Forget a token; False if there is none of this identifier."""
 
     def close(self) -> None:
         """Let go of what was opened."""
@@ -208,7 +193,6 @@ def _project(name: str) -> NormalizedName:
 def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
     """Find published files by what somebody calls them.
 
-    :param store: where they are.
     :param what: file names, ``NAME==VERSION``, or names of projects.
     :raises FileProblem: there is nothing of that name.
     """
@@ -242,7 +226,6 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
 def seconds_of(text: str) -> float:
     """Return the seconds of a span of time, for options, files and requests.
 
-    :param text: as for `parse_duration`.
     :raises InvalidConfiguration: it is not a span of time.
     """
     try:

@@ -64,16 +64,11 @@ def route_of(path: str) -> str:
 class HostedIndex:
     """Be a live index: an `Application`.
 
-    :param store: where uploads go.
     :param index: what is shown; with mirrors it has more than the store.
-    :param rules: what the operator wants.
-    :param log: told what happens.
-    :param metrics: counts it.
     :param site: the pages for people; None: there are none.
     :param names: the host names that the server answers to; None for any.
     :param generation: stays equal as long as no page of the index changes; by default the number
         of the last change of the store.
-    :param now: returns the time.
     """
 
     def __init__(

@@ -60,7 +60,6 @@ class ServerAdministration:
     """Change an index by its server: an `Administration`.
 
     :param url: where the server is; whatever stands before ``/-/api/``.
-    :param token: what it shows.
     :param context: whom to trust over TLS; by default whom Python does.
     :raises InvalidConfiguration: the URL is none, or the token would travel in the open.
     """

@@ -35,7 +35,6 @@ def discreet(error: _Error, log: Log) -> _Error:
     """Log an error, and return it without addresses and paths.
 
     :param error: of a storage or of the network; one that this has returned is returned again.
-    :param log: where the whole error goes.
     """
     if error.message in _TOLD:
         return error
@@ -55,11 +54,7 @@ def discreet(error: _Error, log: Log) -> _Error:
 
 
 class DiscreetIndex(ReadsContent):
-    """An `Index` around another that raises errors as `discreet` returns them.
-
-    :param index: the other index.
-    :param log: where the whole errors go.
-    """
+    """An `Index` around another that raises errors as `discreet` returns them."""
 
     def __init__(self, index: Index, log: Log) -> None:
         self._index = index

@@ -71,14 +71,11 @@ class HotPages:
     then each is held against its own stamp. The generation is asked for again after a moment, so
     that what other processes change shows after it; what this process changes shows at once.
 
-    :param application: writes the pages, and answers everything else.
-    :param index: knows their stamps.
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
     :param room: bytes that pages may take.
     :param trust: seconds for which a generation counts; after half of them the next request asks
         for it again.
     :param oldest: seconds for which a page is given while the database does not answer.
-    :param clock: returns seconds.
     """
 
     def __init__(

@@ -25,12 +25,7 @@ _LONGEST = 2000
 
 
 class Log:
-    """Write events to a stream, from a thread of its own: a slow disk makes nobody wait.
-
-    :param stream: gets the lines.
-    :param form: how they look.
-    :param now: returns the time.
-    """
+    """Write events to a stream, from a thread of its own: a slow disk makes nobody wait."""
 
     def __init__(
         self,
@@ -52,7 +47,6 @@ class Log:
     def __call__(self, event: str, **fields: str | float | None) -> None:
         """Write an event down.
 
-        :param event: its name, as ``upload``.
         :param fields: what is known of it; None is left out.
         """
         said = {name: value for name, value in fields.items() if value is not None}

@@ -30,21 +30,14 @@ class Said:
     values: Mapping[str, Any]
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text.
-
-        :param name: its key.
-        :param default: if nothing is said.
-        """
+        """Return a text."""
         value = self.values.get(name, default)
         if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNKEPT.search(value):
             raise InvalidConfiguration(f"{name} is a text of at most {_LONGEST_TEXT} characters")
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts; empty if nothing is said.
-
-        :param name: its key.
-        """
+        """Return a list of texts; empty if nothing is said."""
         value = self.values.get(name, [])
         if not isinstance(value, list) or not all(
             isinstance(one, str) and not _UNKEPT.search(one) for one in value
@@ -53,11 +46,7 @@ class Said:
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """Return a span of time.
-
-        :param name: its key.
-        :param default: if nothing is said.
-        """
+        """Return a span of time."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -72,7 +61,6 @@ class Said:
 def read_said(request: Request) -> Said:
     """Read the body of a request.
 
-    :param request: whose body is a JSON object, or nothing.
     :raises InvalidConfiguration: it is none, or too long.
     """
     parts, size = [], 0

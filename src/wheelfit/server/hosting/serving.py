@@ -74,10 +74,8 @@ def run_server(
 ) -> None:
     """Serve an index until the process is asked to end.
 
-    :param settings: how.
     :param environ: the environment of the process; a socket may be handed over in it.
     :param started: called once requests are answered.
-    :param log_to: gets the log.
     :raises InvalidConfiguration: something in the settings cannot be.
     :raises StorageUnavailable: the store cannot be opened.
     :raises NeedsExtra: a library is missing.

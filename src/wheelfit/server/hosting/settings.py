@@ -76,7 +76,6 @@ def read_settings(
     """Put together what was said.
 
     :param given: by key, what flags say; None where they say nothing.
-    :param environ: the environment of the process.
     :param file: a TOML file with the same keys.
     :raises InvalidConfiguration: something that was said cannot be.
     :raises FileProblem: the file cannot be read.
@@ -133,8 +132,6 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
 
     >>> unknown_variables({"WHEELFIT_SERVER_PORT": "1", "WHEELFIT_SERVER_PROT": "1"})
     ('WHEELFIT_SERVER_PROT',)
-
-    :param environ: the environment of the process.
     """
     known = {PREFIX + key.upper().replace("-", "_") for key in _KEYS}
     return tuple(sorted(one for one in environ if one.startswith(PREFIX) and one not in known))

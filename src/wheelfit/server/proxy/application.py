@@ -89,7 +89,6 @@ class Proxy:
     """Give variants to installers that know none: an `Application`.
 
     :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
-    :param profiles: finds machines by name.
     :param mode: which projects there are where the path does not say: ``additive`` knows those
         with variants only, ``full`` all of them.
     :param catalogue: whether every variant is listed, whatever the machine and the path.

@@ -23,10 +23,6 @@ class BridgedUpstream(Upstream):
     """Give the pages of an index, those of families with their members.
 
     Families of indexes are left alone: their members are in other places than this.
-
-    :param url: of the index.
-    :param web: fetches.
-    :param shelf: the families that count.
     """
 
     def __init__(self, url: str, web: Web, shelf: Shelf) -> None:

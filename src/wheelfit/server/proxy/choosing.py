@@ -38,7 +38,6 @@ class Offer:
 def offer(wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreference | None) -> Offer:
     """Return what is listed of a release.
 
-    :param wheels: of the release.
     :param ranks: the labels that may be chosen, the best with the lowest number.
     :param tags: of the client; None: they are not known, and no wheel is chosen for it.
     """
@@ -100,12 +99,7 @@ def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, in
 def taken(
     offered: Offer, ranks: Mapping[Label, int], here: frozenset[Platform | None]
 ) -> dict[Platform | None, Wheel]:
-    """Return a wheel of the build that is taken on each platform; None: wherever else.
-
-    :param offered: the wheels.
-    :param ranks: of the labels.
-    :param here: the platforms of the client.
-    """
+    """Return a wheel of the build that is taken on each platform; None: wherever else."""
     found: dict[Platform | None, Wheel] = {}
     worst = len(ranks)
 

@@ -95,10 +95,7 @@ _SAME = ("sys_platform", "platform_machine")
 
 
 def read_user_agent(text: str) -> Asker:
-    """Return who asks.
-
-    :param text: value of the header; empty if there is none.
-    """
+    """Return who asks."""
     tool, _, rest = text.partition("/")
     if tool not in ("pip", "uv") or len(text) > _LONGEST:
         return UNKNOWN

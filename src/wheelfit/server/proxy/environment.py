@@ -27,7 +27,6 @@ def environment_for(
     the variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
     Below the base each of them has a place of its own, by its name.
 
-    :param environ: the environment as it is.
     :param base: URL of the proxy, ending with a slash.
     :param whole: whether the proxy takes the place of all indexes.
     :param extra_index_urls: what pip is configured to ask besides; a variable replaces all of

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 class FolderUpstream(Upstream):
-    """Give the pages and files of a folder that is laid out like an index.
-
-    :param path: of the folder.
-    :param web: reads its files.
-    """
+    """Give the pages and files of a folder that is laid out like an index."""
 
     def __init__(self, path: Path, web: Web) -> None:
         super().__init__(file_url(path.absolute()), web)

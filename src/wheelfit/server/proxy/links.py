@@ -28,7 +28,6 @@ def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
     """Return a page that may be served from elsewhere.
 
     :param body: the page, decompressed.
-    :param content_type: its type.
     :param url: where it was found, after redirects, without credentials.
     :raises ValueError: it is no JSON of the Simple API although its type says so.
     """

@@ -84,10 +84,6 @@ def list_project(
 ) -> Listed:
     """Return the page of a project for a machine.
 
-    :param page: what the index lists.
-    :param files: reads its files.
-    :param profile: the machine.
-    :param catalogue: whether every variant is listed, whatever the machine.
     :param client: the Python that asks; None: too little is known of it.
     :param learnt: tells the hash of a wheel with another METADATA, if one is known.
     :param is_served: tells which files clients cannot fetch themselves.

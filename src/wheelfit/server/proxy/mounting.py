@@ -19,7 +19,6 @@ class Guarded:
 
     Every user of a machine can reach its loopback interface.
 
-    :param application: answers them; it sees paths without the secret.
     :param secret: the first segment of every path.
     """
 
@@ -40,7 +39,6 @@ class Mounted:
     """Let the first segment of a path say who answers: an `Application` around others.
 
     :param usual: answers where the first segment is nobody's name.
-    :param others: answer below their names; they see paths without them.
     """
 
     def __init__(self, usual: Application, others: Mapping[str, Application]) -> None:

@@ -24,10 +24,7 @@ _LONGEST = 255
 
 
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
-    """Return the number that build tags of variants begin with, so that none is beaten.
-
-    :param filenames: all wheels of the release.
-    """
+    """Return the number that build tags of variants begin with, so that none is beaten."""
     return max((int(one.build[0]) for one in filenames if one.build), default=0)
 
 
@@ -37,9 +34,6 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
     >>> wheel = parse_wheel_filename("torch-2.8.0-cp313-cp313-linux_x86_64-cu12.9.whl")
     >>> proxied_name(wheel, 0)
     'torch-2.8.0-0_cu12.9-cp313-cp313-linux_x86_64.whl'
-
-    :param filename: of a variant wheel.
-    :param number: what `highest_build` gave.
     """
     name, version, *rest = filename.plain.removesuffix(".whl").split("-")
     tags = "-".join(rest[-3:])
@@ -56,7 +50,6 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
 def original_of(files: Iterable[File], name: str) -> File | None:
     """Return the file of an index that is listed under a name here.
 
-    :param files: of the page of the project.
     :param name: from a stranger.
     """
     number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
@@ -77,9 +70,6 @@ def original_of(files: Iterable[File], name: str) -> File | None:
 
 
 def fingerprint(file: File) -> str:
-    """Return what stands in a URL for the bytes of a file of an index.
-
-    :param file: as listed.
-    """
+    """Return what stands in a URL for the bytes of a file of an index."""
     known = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
     return hashlib.sha256(known.encode()).hexdigest()[:16]

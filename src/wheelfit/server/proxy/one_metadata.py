@@ -44,10 +44,7 @@ _UNIVERSAL = ("arm64", "x86_64")
 
 
 def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform | None]:
-    """Return where a wheel can be used; None stands for everywhere.
-
-    :param tags: of the wheel.
-    """
+    """Return where a wheel can be used; None stands for everywhere."""
     return frozenset(found for tag in tags for found in _platforms(tag.platform))
 
 

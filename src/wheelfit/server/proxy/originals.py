@@ -48,10 +48,7 @@ class Original(Protocol):
 
 
 class KeptOriginal:
-    """Read a file that lies on this machine.
-
-    :param path: the file.
-    """
+    """Read a file that lies on this machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -78,8 +75,6 @@ class KeptOriginal:
 class RemoteOriginal:
     """Read a file from its server by ranges.
 
-    :param client: asks.
-    :param file: as listed.
     :raises RangeUnsupported: the server gives no ranges.
     :raises NetworkError: it cannot be read.
     """

@@ -33,11 +33,7 @@ class Profile:
     """Held while the machine is asked, which need not expect two threads at once."""
 
     def candidates(self, repository: Repository, target: Target) -> Candidates:
-        """Return who chooses.
-
-        :param repository: where to look and read.
-        :param target: the Python that asks.
-        """
+        """Return who chooses."""
         return Candidates(
             repository,
             target,

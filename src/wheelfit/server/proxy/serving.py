@@ -36,15 +36,11 @@ def serve_to_others(
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
-    :param application: answers.
-    :param host: a name or an address to listen at.
-    :param port: 0 takes a free one.
     :param names: host names to answer to besides those of this machine; if there are none, any at
         an address that other machines reach.
     :param ready: told what URLs begin with, once they are answered.
     :param failed: told of answers that failed, without what was asked for: it may be secret.
     :param give_up: breaks off what is fetched, for nobody waits at the end for a silent index.
-    :param limits: what connections may take.
     :raises InvalidConfiguration: it cannot listen there.
     :raises NeedsExtra: the libraries are not installed.
     """

@@ -68,8 +68,6 @@ class RawPage:
 class Upstream(ReadsFiles):
     """One index: a `Repository` whose pages can also be had as they came.
 
-    :param url: of the index, usually ending with ``/simple/``.
-    :param web: fetches; it holds the credentials, and knows where it may not be sent.
     :param most: bytes of pages that are kept in memory; all of them are on disk too.
     """
 
@@ -103,7 +101,6 @@ class Upstream(ReadsFiles):
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
         """Return the page of a project, or None if the index does not know it.
 
-        :param name: the normalised name.
         :param html: whether JSON would be of no use.
         :raises NetworkError: the index cannot be read, or answers with no page.
         """
@@ -127,8 +124,6 @@ class Upstream(ReadsFiles):
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return what a page says.
 
-        :param name: whose page it is.
-        :param page: of this index.
         :raises InvalidPage: it is no page of the Simple API.
         """
 

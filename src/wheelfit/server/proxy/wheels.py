@@ -40,10 +40,8 @@ _MOST = 64 << 20
 class Served:
     """Hold what can be sent: the original as it is, or with another METADATA.
 
-    :param original: the bytes that are there.
     :param wheel: what to make of it; None: nothing.
     :param promised: SHA-256 of the original; None if the index promises none.
-    :param learn: told the SHA-256 of what was sent, once all of it was.
     """
 
     def __init__(
@@ -111,10 +109,7 @@ class Served:
 
 
 class Rewriting:
-    """Make wheels with another METADATA, and remember their hashes.
-
-    :param upstreams: whose files they are.
-    """
+    """Make wheels with another METADATA, and remember their hashes."""
 
     def __init__(self) -> None:
         self._served: Memory[Served] = Memory(_MOST, lambda served: served.cost)
@@ -131,8 +126,6 @@ class Rewriting:
     def hash_of(self, upstream: Upstream, file: File, digest: str) -> str | None:
         """Return the SHA-256 of a wheel with another METADATA, if it was sent before.
 
-        :param upstream: whose file it is.
-        :param file: the original.
         :param digest: SHA-256 of the METADATA.
         """
         key = _key(file, digest)
@@ -146,8 +139,6 @@ class Rewriting:
     def as_it_is(self, upstream: Upstream, file: File) -> Served:
         """Return an original, to be sent through us.
 
-        :param upstream: whose file it is.
-        :param file: the original.
         :raises NetworkError: it cannot be read.
         """
 
@@ -161,9 +152,6 @@ class Rewriting:
     def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> Served:
         """Return a wheel with another METADATA.
 
-        :param upstream: whose file it is.
-        :param file: the original.
-        :param metadata: what takes the place of its own.
         :raises NetworkError: it cannot be read.
         :raises HashMismatch: it is small, and not what was promised.
         :raises InvalidWheel: it is not sound.
@@ -185,14 +173,7 @@ class Rewriting:
     def sending(
         self, upstream: Upstream, file: File, metadata: bytes, start: int, stop: int
     ) -> Iterator[bytes]:
-        """Yield what lies between two positions of such a wheel, and learn its hash.
-
-        :param upstream: whose file it is.
-        :param file: the original.
-        :param metadata: what takes the place of its own.
-        :param start: position of the first byte.
-        :param stop: position behind the last one.
-        """
+        """Yield what lies between two positions of such a wheel, and learn its hash."""
         served = self.with_metadata(upstream, file, metadata)
         yield from served.parts(start, stop)
         if served.sha256 is not None:

@@ -52,7 +52,6 @@ class Asked:
     def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
         """Return the machine that is meant.
 
-        :param wheels: tags of each wheel of the release.
         :raises UserError: there is none of that name, or the file is none.
         """
         if self.data is None:
@@ -68,7 +67,6 @@ class Asked:
 def read_query(query: str) -> Mapping[str, str]:
     """Return the first value of each field of a query, without blanks around it.
 
-    :param query: from a stranger.
     :raises UserError: it is too long, or has too many fields.
     """
     if len(query) > _LONGEST_QUERY:
@@ -83,7 +81,6 @@ def read_query(query: str) -> Mapping[str, str]:
 def read_upload(request: Request) -> Asked:
     """Read a form with a host file.
 
-    :param request: whose body it is; no more of it is read than such a form can have.
     :raises UploadRefused: it is no such form, or too large.
     :raises StorageUnavailable: too many come at the moment.
     """

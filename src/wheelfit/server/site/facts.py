@@ -109,10 +109,7 @@ class ReleaseFacts:
 
 
 class Facts:
-    """Know what there is to tell of an index. Called from several threads at once.
-
-    :param index: the index.
-    """
+    """Know what there is to tell of an index. Called from several threads at once."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -124,7 +121,6 @@ class Facts:
     def project(self, name: NormalizedName) -> ProjectFacts | None:
         """Return what is listed of a project; None if it is not known.
 
-        :param name: the project.
         :raises WheelfitError: the index cannot be asked.
         """
         stamp = self._index.stamp(name)
@@ -144,8 +140,6 @@ class Facts:
     def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
         """Return what there is to tell of a release; None if it is not listed.
 
-        :param project: what is known of its project.
-        :param version: the release.
         :raises WheelfitError: the index cannot be asked.
         """
         found = project.listing.releases.get(version)
@@ -157,9 +151,6 @@ class Facts:
     def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
         """Return what a machine would take of a release, and why nothing else.
 
-        :param project: what is known of its project.
-        :param version: the release, which is listed.
-        :param machine: who asks.
         :raises WheelfitError: the index cannot be asked.
         """
         files = OnePage(project.page, self._index)
@@ -249,8 +240,6 @@ def is_web_address(url: str) -> bool:
 
     >>> is_web_address("https://example.org/x"), is_web_address("javascript:alert(1)")
     (True, False)
-
-    :param url: from metadata.
     """
     if not url.isprintable() or any(sign in url for sign in " \\"):
         return False

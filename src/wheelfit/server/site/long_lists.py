@@ -27,13 +27,7 @@ class Part(NamedTuple):
 
 
 def part_of(items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page") -> Part:
-    """Return the page of a list that a query asks for; the nearest there is.
-
-    :param items: the list.
-    :param query: of the request.
-    :param size: how many items a page shows.
-    :param field: which field of the query has the number.
-    """
+    """Return the page of a list that a query asks for; the nearest there is."""
     text = query.get(field, "")
     pages = max(1, -(-len(items) // size))
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
@@ -45,11 +39,7 @@ def part_of(items: Sequence[Any], query: Mapping[str, str], size: int, field: st
 def query_of_part(
     fields: Mapping[str, str], also: Mapping[str, str] | None = None
 ) -> Callable[[int, str], str]:
-    """Return what makes the query of another page of a list.
-
-    :param fields: what the query says besides.
-    :param also: the query of the request, for the numbers of other lists.
-    """
+    """Return what makes the query of another page of a list."""
     kept = {name: (also or {})[name] for name in ("page", "files") if name in (also or {})}
 
     def query(number: int, field: str = "page") -> str:

@@ -68,10 +68,7 @@ def usual_target() -> Target:
 
 
 def onlookers(document: VariantDocument | None) -> Iterator[Onlooker]:
-    """Yield the machines that are asked what they would take of a release.
-
-    :param document: what its labels ask for.
-    """
+    """Yield the machines that are asked what they would take of a release."""
     for name in presets_for(document):
         found = _onlooker(name)
         if found is not None:
@@ -93,9 +90,7 @@ def _onlooker(name: str) -> Onlooker | None:
 def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
     """Return the machine that a preset describes.
 
-    :param name: as it was typed.
     :param python: minor version; empty: the newest that any of the wheels is for.
-    :param wheels: tags of each.
     :raises UnknownHost: there is no such preset.
     :raises UserError: ``invalid-preset``; parts of it contradict each other.
     """
@@ -111,10 +106,7 @@ def machine_of_file(
 ) -> Machine:
     """Return the machine that a host file describes.
 
-    :param data: the file.
-    :param name: how it was called.
     :param python: as for `machine_of_preset`; counts where the file names none.
-    :param wheels: tags of each.
     :raises UserError: ``invalid-host-file``; it is none.
     """
     file = parse_host_file(data, name)
@@ -193,8 +185,6 @@ def group_of(preset: str) -> str:
 
     >>> group_of("cuda-12.8-sm90")
     'NVIDIA GPUs, CUDA 12.8'
-
-    :param preset: one of those that `onlookers` yields.
     """
     family = _family_of(preset)
     if family is None:

@@ -51,8 +51,5 @@ class Place:
 
 
 def segment(text: str) -> str:
-    """Write a text as one segment of a path.
-
-    :param text: whatever somebody called something.
-    """
+    """Write a text as one segment of a path."""
     return quote(text, safe="", errors="replace")

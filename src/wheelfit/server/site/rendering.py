@@ -37,11 +37,7 @@ class Templates:
         self._environment = _environment()
 
     def render(self, name: str, **values: Any) -> bytes:
-        """Return a page.
-
-        :param name: of the template.
-        :param values: what it shows.
-        """
+        """Return a page."""
         return self._environment.get_template(name).render(**values).encode("utf-8")
 
 
@@ -91,8 +87,6 @@ def visible(text: str) -> str:
 
     >>> visible("gnp.exe\u202egpj")
     'gnp.exe⟨U+202E⟩gpj'
-
-    :param text: anything.
     """
     if text.isprintable():
         return text

@@ -78,10 +78,8 @@ class Site:
     ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and
     ``files/`` beside it are `wheelfit.server.simple.SimpleIndex`.
 
-    :param index: what is shown.
     :param public_url: the address of the front page as others see it, for the commands;
         None: it is not known. No header of a request is ever taken for it.
-    :param title: how the index is called.
     :param is_static: the answers are written into files: there are no forms, and a list that is
         long is not continued on another page.
     :param patience: seconds in which the list of projects finds out more than their names; those

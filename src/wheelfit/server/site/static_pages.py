@@ -38,7 +38,6 @@ _AT_ONCE = 100
 def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Write all pages, the list of projects last.
 
-    :param index: what they show.
     :param public_url: where they will be found; None: that is not known.
     :return: by path beside ``simple/``.
     :raises NeedsExtra: the extra `server` is not installed.
@@ -60,9 +59,7 @@ def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tup
 def publish_pages(index: Index, target: Target, *, public_url: str | None = None) -> list[str]:
     """Put the pages into a target; those that are there as they are stay.
 
-    :param index: what they show.
     :param target: where to; opened.
-    :param public_url: as for `static_pages`.
     :return: the paths of what was written.
     :raises FileProblem: the front page there is somebody else's.
     :raises NeedsExtra: the extra `server` is not installed.

@@ -134,10 +134,6 @@ class Blobs(Protocol):
         """Give the pieces of what lies between two positions, never the whole at once.
 
         If it goes away meanwhile, fewer bytes come, or ``StorageUnavailable``.
-
-        :param sha256: of something that is kept.
-        :param start: position of the first byte.
-        :param stop: position behind the last byte.
         """
 
     def delete(self, sha256: str) -> None:
@@ -166,9 +162,6 @@ def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     put(FolderBlobs(Path(folder)), [b"wheel", b"fit"]).size
     8
-
-    :param blobs: where.
-    :param pieces: in their order.
     """
     with blobs.draft() as draft:
         for piece in pieces:
@@ -205,7 +198,6 @@ def make_folder(folder: Path) -> None:
 def probe_with_a_draft(blobs: Blobs) -> None:
     """Write a draft to a storage, and ask it for an object.
 
-    :param blobs: the storage.
     :raises StorageUnavailable: it does not answer, or there is no room.
     """
     with blobs.draft() as draft:
@@ -239,11 +231,7 @@ def check_digest(sha256: str) -> str:
 
 
 def storage_error(error: OSError, where: str) -> StorageUnavailable:
-    """Return what to raise when the disk says no.
-
-    :param error: what it said.
-    :param where: the file or folder, or what was to be written.
-    """
+    """Return what to raise when the disk says no."""
     reason = error.strerror or type(error).__name__
     trouble: Literal["silent", "full", ""] = ""
     if error.errno in _NO_ROOM:

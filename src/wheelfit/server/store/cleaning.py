@@ -35,8 +35,6 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> Cleaned:
     that was killed in between, have no file yet. They are left alone for a while, and an
     upload that takes longer notices and keeps them again.
 
-    :param store: what to clean.
-    :param now: the time.
     :param grace: how long what has no file is left alone.
     """
     before = (now - grace).timestamp()

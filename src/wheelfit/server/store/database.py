@@ -24,7 +24,6 @@ class Execute(Protocol):
         """Return its rows; none for statements that have none.
 
         :param sql: with ``?`` for each value, in words that SQLite and PostgreSQL share.
-        :param values: for the question marks.
         """
 
 

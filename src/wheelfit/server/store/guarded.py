@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 class GuardedBlobs:
-    """A storage used through a `Dependency`: `Blobs` around others.
-
-    :param blobs: the storage.
-    :param dependency: limits who uses it, and refuses while it is silent.
-    """
+    """A storage used through a `Dependency`: `Blobs` around others."""
 
     def __init__(self, blobs: Blobs, dependency: Dependency) -> None:
         self._blobs = blobs

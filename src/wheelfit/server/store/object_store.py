@@ -50,8 +50,6 @@ class ObjectBlobs:
 
     Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
 
-    :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
-        Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
     :param spool: folder for drafts; by default a new temporary one.
     :raises InvalidConfiguration: it names no storage.
     :raises NeedsExtra: the library is not installed.

@@ -64,8 +64,6 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     Without addresses all of it is in the folder: a SQLite file, and the bytes beside it.
 
     :param folder: for what has no address, and for uploads on their way to other storages.
-    :param records: as for `open_records`.
-    :param blobs: as for `open_blobs`.
     :raises InvalidConfiguration: an address cannot be understood, or a newer wheelfit has been
         there.
     :raises NeedsExtra: a library is missing.
@@ -104,8 +102,6 @@ def open_records(url: str) -> Records:
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
     """Open a database, whatever tables it has.
 
-    :param url: as for `open_records`.
-    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises InvalidConfiguration: it cannot be understood.
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: it cannot be opened.
@@ -128,7 +124,6 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     """Open where the bytes of an index are.
 
     :param url: ``file:///folder``, or an object storage, as ``s3://bucket/prefix``.
-    :param spool: folder for uploads on their way to an object storage.
     :raises InvalidConfiguration: it cannot be understood.
     :raises NeedsExtra: a library is missing.
     """

@@ -54,7 +54,6 @@ class PostgresqlDatabase:
     :param url: ``postgresql://user:password@host/database``.
     :param patience: seconds that a writer waits for its turn, and anybody for a server that is
         being started.
-    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises InvalidConfiguration: the URL cannot be read.
     :raises NeedsExtra: the library is not installed.
     :raises StorageUnavailable: the server does not answer.

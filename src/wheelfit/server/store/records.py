@@ -40,10 +40,7 @@ class Violation:
 
 
 def refusal(violations: Sequence[Violation]) -> UploadRefused:
-    """Return all that is wrong as one error.
-
-    :param violations: at least one.
-    """
+    """Return all that is wrong as one error."""
     first, *others = violations
     return UploadRefused(
         first.message,

@@ -33,10 +33,7 @@ class WheelDocument(NamedTuple):
 
 
 def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
-    """Return everything in which wheels of a release contradict each other (F-60, F-61, F-62).
-
-    :param documents: of all its variant wheels.
-    """
+    """Return everything in which wheels of a release contradict each other (F-60, F-61, F-62)."""
     try:
         read = _read(documents)
     except InvalidWheel as error:
@@ -66,8 +63,6 @@ def make_document(
 ) -> ReleaseDocument | None:
     """Make the document of a release; None if it has no variant wheel.
 
-    :param project: whose release it is.
-    :param version: as the wheels spell it.
     :param documents: of all its variant wheels; `disagreements` has found none.
     :raises InconsistentDocuments: it should have.
     """

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     """Look whether a file may be added; False if it is there already.
 
-    :param execute: of the transaction that adds it.
-    :param new: the file.
-    :param stage: where it waits.
-    :param by: as for `Records.add`.
     :raises UploadRefused: it may not.
     """
     violations: list[Violation] = []

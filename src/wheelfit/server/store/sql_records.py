@@ -47,7 +47,6 @@ _FILE = (
 class SqlRecords:
     """Know projects and files, in the tables of `wheelfit.server.store.schema`: `Records`.
 
-    :param database: its tables are made, or brought up to date.
     :raises InvalidConfiguration: a newer wheelfit has been there.
     :raises StorageUnavailable: it cannot be read or written.
     """

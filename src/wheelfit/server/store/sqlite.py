@@ -41,7 +41,6 @@ class SqliteDatabase:
 
     :param path: of the file; its folder is made if it is not there.
     :param patience: seconds that a writer waits for its turn.
-    :param dependency: limits who uses it, and for how long; by default one of its own.
     :raises StorageUnavailable: it cannot be opened, or is no database.
     """
 

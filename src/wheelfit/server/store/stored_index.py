@@ -26,7 +26,6 @@ class StoredIndex(ReadsContent):
 
     A page and the ``-variants.json`` it lists are always of one moment (F-74).
 
-    :param store: where it is.
     :param stage: show what waits in this stage as well, as it will be once it is published.
     """
 

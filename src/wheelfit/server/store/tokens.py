@@ -45,13 +45,8 @@ def issue(
 ) -> tuple[Token, str]:
     """Make a token, and the secret that nobody can be shown again.
 
-    :param records: what knows it from now on.
-    :param owner: who it is for.
-    :param scopes: what it allows.
-    :param now: the time.
     :param projects: what it is for; None: all of its owner, and new ones.
     :param lasts: how long it is good; None: until it is revoked.
-    :param note: to be shown in lists.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
     records.add_token(token, _digest(secret))
@@ -69,12 +64,7 @@ def issue_first(
 ) -> bool:
     """Make a token if there is none at all, for all projects of its owner; return whether it did.
 
-    :param records: as for `issue`.
-    :param owner: as for `issue`.
-    :param scopes: as for `issue`.
-    :param now: as for `issue`.
     :param keep: writes the secret down; called before the token is good.
-    :param note: as for `issue`.
     """
     token, secret = _token(owner, scopes, now, None, None, note)
     return records.add_first_token(token, _digest(secret), lambda: keep(secret))
@@ -101,11 +91,7 @@ def _token(
 
 
 def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
-    """Return what a secret allows; None if nobody knows it, or it is no good any more.
-
-    :param secret: what somebody showed.
-    :param now: the time.
-    """
+    """Return what a secret allows; None if nobody knows it, or it is no good any more."""
     token = records.token(_digest(secret))
     if token is None or (token.expires is not None and token.expires <= written(now)):
         return None
@@ -117,10 +103,6 @@ def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -
 
     ``admin`` includes ``upload``. A token for all projects of its owner is good for those, and
     for such as nobody owns.
-
-    :param token: what `holder` returned.
-    :param scope: what is to be done.
-    :param project: with what.
     """
     if scope not in token.scopes and "admin" not in token.scopes:
         return False
@@ -133,12 +115,7 @@ def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -
 def open_stage(
     records: Records, owner: str, *, now: datetime, lasts: timedelta
 ) -> tuple[Stage, str]:
-    """Open a stage; return it with the secret that is the only way to it.
-
-    :param owner: who opens it.
-    :param now: the time.
-    :param lasts: how long it may wait to be published.
-    """
+    """Open a stage; return it with the secret that is the only way to it."""
     secret = _STAGE_PREFIX + secrets.token_urlsafe(32)
     stage = Stage(secrets.token_hex(8), owner, written(now), written(now + lasts))
     records.open_stage(stage, _digest(secret))
@@ -146,11 +123,7 @@ def open_stage(
 
 
 def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
-    """Return the stage that a secret opens, if it is still there and its time is not up.
-
-    :param secret: what somebody showed.
-    :param now: the time.
-    """
+    """Return the stage that a secret opens, if it is still there and its time is not up."""
     stage = records.stage(_digest(secret))
     return None if stage is None or stage.expires <= written(now) else stage
 

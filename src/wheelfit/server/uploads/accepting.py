@@ -62,11 +62,7 @@ def accept(
     nobody sees and `wheelfit.server.store.cleaning` removes. Whether somebody may upload to the
     project at all was decided before.
 
-    :param upload: what came.
-    :param store: where it goes.
-    :param now: the time.
     :param stage: where it waits; by default it is published at once.
-    :param by: as for `Records.add`.
     :return: what was let in; or at least one violation, and nothing has changed.
     :raises StorageUnavailable: it cannot be kept now; trying again is right.
     """

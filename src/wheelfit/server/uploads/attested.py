@@ -21,8 +21,6 @@ def provenance_of(text: str, filename: str, sha256: str) -> Checked:
     What cannot be verified is refused and never served: whoever reads it takes it as checked.
 
     :param text: the field of the form, a list of attestations as JSON; empty: there are none.
-    :param filename: what they must be about.
-    :param sha256: of its content.
     :return: the document, None without attestations; and what is wrong.
     """
     if not text:

@@ -66,9 +66,6 @@ def read_form(
 ) -> Iterator[Upload]:
     """Give what a form has; on leaving, a file that was not kept is gone.
 
-    :param body: of the request.
-    :param content_type: its header.
-    :param blobs: what the file will be kept in.
     :param limits: what is too much; it is refused when the first byte too many has come.
     :raises UploadRefused: ``bad-form`` or ``too-large``.
     :raises StorageUnavailable: there is no room for the file.

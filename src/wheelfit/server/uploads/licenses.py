@@ -15,8 +15,6 @@ def license_files(metadata: bytes) -> tuple[str, ...]:
 
     >>> license_files(b"Metadata-Version: 2.4\\nName: x\\nVersion: 1\\nLicense-File: LICENSE\\n")
     ('LICENSE',)
-
-    :param metadata: METADATA or PKG-INFO.
     """
     version = header_value(metadata, "Metadata-Version") or ""
     major, _, minor = version.partition(".")

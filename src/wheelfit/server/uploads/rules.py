@@ -70,10 +70,7 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
     Every member of a wheel is unpacked and compared with RECORD, and a source distribution
     is unpacked beside the file.
 
-    :param path: where its bytes are.
     :param filename: how it shall be called; may be anything.
-    :param sha256: of the bytes; was computed while they came in.
-    :param size: how many there are.
     :param uploaded: now, in RFC 3339.
     :raises StorageUnavailable: there is no room to unpack it.
     """
@@ -100,10 +97,7 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
-    """Look whether a name can be that of a file of an index, before anything else is done with it.
-
-    :param filename: may be anything.
-    """
+    """Return why a name cannot be that of a file of an index, before anything is done with it."""
 
     def wrong(message: str) -> tuple[Violation, ...]:
         return (Violation("invalid-filename", message, filename[:_LONGEST_NAME]),)

@@ -49,7 +49,6 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
     """Look for what is wrong with a source distribution.
 
     :param path: where its bytes are; it is unpacked beside that, and removed again.
-    :param filename: how it shall be called.
     :return: what is wrong, and what is known; None if that is too little.
     :raises StorageUnavailable: there is no room to unpack it.
     """

@@ -36,10 +36,7 @@ _MOST_LABELS = 64
 
 
 def documents_of(files: Iterable[File]) -> dict[str, File]:
-    """Return entries for the documents that an upstream should have and has not.
-
-    :param files: of one project, as the upstream lists them.
-    """
+    """Return entries for the documents that an upstream should have and has not."""
     wheels: defaultdict[tuple[NormalizedName, Version], list[str]] = defaultdict(list)
     there: set[tuple[NormalizedName, Version]] = set()
     for file in files:
@@ -65,9 +62,6 @@ def make_document(
 ) -> bytes:
     """Make a document from the wheels; empty if there can be none.
 
-    :param document: from `documents_of`.
-    :param files: of the project.
-    :param reader: reads what is inside wheels.
     :param note: told why there can be none.
     """
     wanted = parse_index_file_name(document.filename)

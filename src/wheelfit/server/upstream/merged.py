@@ -67,7 +67,6 @@ class Merged(ReadsContent):
     a project.
 
     :param sources: the most important first; own ones before mirrors.
-    :param owners: what differs from that.
     :raises ValueError: a rule names a source that is not there.
     """
 

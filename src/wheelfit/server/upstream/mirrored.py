@@ -90,13 +90,8 @@ class Mirrored(ReadsContent):
     first, and kept; see `wheelfit.server.upstream.pulling`. Nothing a client sends reaches the
     upstream but the name of a project, normalised, and of a file that its page lists.
 
-    :param settings: how.
-    :param web: asks the upstream; it has the login, and knows where it may not be sent.
-    :param pulled: where files are kept.
     :param reach: tells which URLs the upstream's pages may name.
     :param note: told what an operator should know: of old pages, of files that were refused.
-    :param clock: seconds since the epoch.
-    :param upstream: limits who uses the upstream; by default one of its own.
     """
 
     def __init__(

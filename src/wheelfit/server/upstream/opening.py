@@ -56,7 +56,6 @@ class Mirrors:
     def merged(self, owners: Owners | None = None) -> Index:
         """Return all of them as one index.
 
-        :param owners: what the operator says about who supplies what.
         :raises InvalidConfiguration: a rule names a mirror that is not there.
         """
         return _merged(self._sources(), owners)
@@ -72,8 +71,6 @@ class Mirrors:
 
         What is uploaded there comes from there alone, whatever a mirror has.
 
-        :param own: the index.
-        :param owners: what the operator says about who supplies what.
         :param claims: tells whether a project belongs to the own index although it has no page
             at the moment.
         :raises InvalidConfiguration: a rule names a mirror that is not there.
@@ -108,8 +105,6 @@ def open_mirrors(
     :param settings: of each, the most important first. The smallest limit counts for the place.
     :param blobs: where files are kept; of mirrors alone, for what was not used for long goes.
     :param cache_folder: where pages are kept; None: in memory only.
-    :param environ: for proxies and certificates.
-    :param note: told what an operator should know.
     :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
     :raises StorageUnavailable: the place cannot be read.
     """
@@ -153,13 +148,6 @@ def open_mirror(
     Only the login in the URL is ever sent, and to the origin of that URL alone: what this
     machine's netrc and keyring know is its users' and no business of an index.
 
-    :param settings: how.
-    :param pulled: where files are kept.
-    :param cache_folder: where pages are kept; None: in memory only.
-    :param environ: for proxies and certificates.
-    :param note: told what an operator should know.
-    :param clock: seconds since the epoch.
-    :param upstream: limits who uses the upstream; by default one of its own.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(

@@ -28,7 +28,6 @@ class Pulled:
 
     :param blobs: where the bytes are; of mirrors alone, for whatever is there may go.
     :param most: bytes that may be kept; None: no end.
-    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -47,10 +46,7 @@ class Pulled:
         self._lock = threading.Lock()
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest, and note that they are used.
-
-        :param sha256: its digest, hexadecimal.
-        """
+        """Return how many bytes are kept under a digest, and note that they are used."""
         size = self.blobs.size(sha256)
         if size is not None and self._most is not None:
             with self._lock:
@@ -58,23 +54,14 @@ class Pulled:
         return size
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
-        """Yield what lies between two positions.
-
-        :param sha256: of something that is kept.
-        :param start: position of the first byte.
-        :param stop: position behind the last byte.
-        """
+        """Yield what lies between two positions."""
         try:
             yield from self.blobs.parts(sha256, start, stop)
         except FileNotFoundError as error:
             raise storage_error(error, "a mirrored file") from error
 
     def added(self, sha256: str, size: int) -> tuple[str, ...]:
-        """Note a new file, and make room if there is too much; return what went.
-
-        :param sha256: its digest, hexadecimal.
-        :param size: its bytes.
-        """
+        """Note a new file, and make room if there is too much; return what went."""
         if self._most is None:
             return ()
         with self._lock:

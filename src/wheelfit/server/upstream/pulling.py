@@ -57,9 +57,6 @@ _DRAINED = 600.0
 class Pull:
     """Fetch one file in a thread of its own.
 
-    :param client: asks.
-    :param file: as the upstream lists it.
-    :param pulled: where it goes.
     :param largest: bytes of the largest file that is fetched.
     :param finish: told of digest and size once the file is kept, before anybody sees its end.
     :param ended: told when the thread ends, with what went wrong, if something did.
@@ -350,7 +347,6 @@ class Pulls:
 
     :param most: files that are fetched at once; whoever wants another one waits.
     :param patience: seconds for which that one waits.
-    :param note: told of what went wrong.
     """
 
     def __init__(

@@ -35,7 +35,6 @@ class Reach:
     def of(cls, url: str, hosts: Iterable[str] = ()) -> Reach:
         """Return what an index may name.
 
-        :param url: of the index.
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
         :raises ValueError: the URL has no host, or a port is none.
         """

@@ -71,10 +71,7 @@ class MirrorSettings:
         return self.name or origin(self.url).host
 
     def admits(self, project: NormalizedName) -> bool:
-        """Tell whether a project may come from there.
-
-        :param project: its normalised name.
-        """
+        """Tell whether a project may come from there."""
         allowed = not self.allow or fits(project, self.allow)
         return allowed and not fits(project, self.deny)
 
@@ -85,7 +82,6 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
     >>> fits("acme-tools", ["Acme_*"])
     True
 
-    :param project: a normalised name.
     :param patterns: with ``*`` for any characters, ``?`` for one.
     """
     return any(
@@ -96,8 +92,6 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
     """Refuse patterns that no name of a project fits: whoever reserves by one reserves nothing.
 
-    :param patterns: as for `fits`.
-    :param where: what has them, for errors.
     :raises InvalidConfiguration: there is such a one.
     """
     for one in patterns:
@@ -115,7 +109,6 @@ def mirror_of_text(text: str) -> MirrorSettings:
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
 
-    :param text: as it was given.
     :raises InvalidConfiguration: it is no such thing.
     """
     named = _NAMED.fullmatch(text)
