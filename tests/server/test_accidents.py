@@ -22,8 +22,7 @@ import pytest
 from server.running import RunningIndex, post
 from server.services import ObjectStorage, Postgresql
 
-from wheelfit.server.store.cleaning import clean
-from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.opening import clean, open_store
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 

@@ -211,7 +211,7 @@ def _with_site(generated: Generated, request: GenerateIndexRequest, target: Targ
     """Write the pages for people beside the index; return the index with them."""
     from dataclasses import replace
 
-    from wheelfit.server.generate.published import PublishedIndex
+    from wheelfit.server.generate.publishing import PublishedIndex
     from wheelfit.server.site.static_pages import publish_pages
 
     with target.opened():

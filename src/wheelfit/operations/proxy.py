@@ -30,11 +30,9 @@ from wheelfit.operations.user_folders import home
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.origins import Addressed
-from wheelfit.server.proxy.application import Proxy
-from wheelfit.server.proxy.folder_upstream import FolderUpstream
-from wheelfit.server.proxy.mounting import Mounted
+from wheelfit.server.proxy.application import Mounted, Proxy
 from wheelfit.server.proxy.profiles import Profile
-from wheelfit.server.proxy.upstream import Upstream
+from wheelfit.server.proxy.upstream import FolderUpstream, Upstream
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
@@ -389,7 +387,7 @@ def proxy(
     import re
 
     from wheelfit.operations.indexes import read_settings
-    from wheelfit.server.proxy.mounting import Guarded
+    from wheelfit.server.proxy.application import Guarded
     from wheelfit.sources.urls import is_loopback
     from wheelfit_runtime.errors import InvalidConfiguration
 

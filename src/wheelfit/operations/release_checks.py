@@ -76,7 +76,7 @@ def _lay_provenance(one: Outgoing, folder: Path) -> None:
     elif one.attestations and find_spec("pypi_attestations") is not None:
         import json
 
-        from wheelfit.server.uploads.attested import provenance_of
+        from wheelfit.server.uploads.rules import provenance_of
 
         data, _ = provenance_of(json.dumps(read_attestations(one)), one.filename, one.sha256)
     if data is not None:
@@ -91,7 +91,7 @@ def _lay_published(
 ) -> None:
     """Put the other files of the same releases beside them, which are published as a whole."""
     from wheelfit.core.filename import release_of
-    from wheelfit.server.generate.published import path_of_entry
+    from wheelfit.server.generate.publishing import path_of_entry
 
     for project, files in there.items():
         for file in files:
@@ -193,7 +193,7 @@ def _attested(one: Outgoing) -> list[Finding]:
         return []  # the index verifies them all the same
     import json
 
-    from wheelfit.server.uploads.attested import provenance_of
+    from wheelfit.server.uploads.rules import provenance_of
 
     _, violations = provenance_of(json.dumps(attestations), one.filename, one.sha256)
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]

@@ -119,8 +119,8 @@ def run(request: RunRequest, context: Context) -> int:
     from wheelfit.operations.installers import installers_of, read_command
     from wheelfit.operations.proxy import open_proxy, serving
     from wheelfit.operations.user_folders import home
+    from wheelfit.server.proxy.application import Guarded
     from wheelfit.server.proxy.environment import environment_for
-    from wheelfit.server.proxy.mounting import Guarded
 
     if not request.command:
         raise UsageError("there is no command to run", hint="wheelfit run -- uv pip install NAME")

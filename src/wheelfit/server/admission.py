@@ -1,9 +1,10 @@
-"""Where an upstream index may send us: pages name URLs, and whoever writes pages is a stranger.
+"""The hosts, addresses and ports that pages of an upstream index may name: strangers write them.
 
 A server that fetches what strangers name can be made to ask servers that only it can reach: the
 metadata service of a cloud, a database on this machine. So what a public index names has to be
 public. What counts is the address that a connection led to, whatever name it had and wherever
-that name leads the next time.
+that name leads the next time. That is too late for ports, so `Reach` looks at URLs: on the same
+host another port may be one that only this server reaches.
 """
 
 from __future__ import annotations
@@ -115,3 +116,44 @@ _METADATA = _Networks(
 """Whom clouds tell their secrets; nobody serves wheels there."""
 _NEAR = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
 """What Pythons of some age take for public."""
+
+
+_USUAL = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Decide about URLs: those that pages list, and every hop of a redirect."""
+
+    admits: Admission
+    """Decides about hosts and addresses."""
+    port: int
+    """The index's own."""
+    ports: frozenset[tuple[str, int]]
+    """Further ones that the operator named, each with its host."""
+
+    @classmethod
+    def of(cls, url: str, hosts: Iterable[str] = ()) -> Reach:
+        """Return what an index may name.
+
+        :param hosts: ``host`` or ``host:port`` that its pages may name as well.
+        :raises ValueError: the URL has no host, or a port is none.
+        """
+        named = [origin(f"http://{host}") for host in hosts]
+        ports = frozenset((one.host.rstrip("."), one.port) for one in named)
+        return cls(Admission.of(url, (one.host for one in named)), origin(url).port, ports)
+
+    def __call__(self, url: str) -> bool:
+        """Tell whether a URL may be asked for.
+
+        :param url: without credentials.
+        """
+        try:
+            where = origin(url)
+        except ValueError:
+            return False
+        host = where.host.rstrip(".")
+        is_usual = where.port in (self.port, _USUAL.get(where.scheme))
+        if not (is_usual or (host, where.port) in self.ports):
+            return False
+        return where.scheme in _USUAL and self.admits(host, host)

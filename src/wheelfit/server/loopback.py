@@ -17,9 +17,8 @@ from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.server.messages import STRICT, Answer, Disconnect, Request
 from wheelfit.server.origins import Addressed
-from wheelfit.server.page_answers import STRICT
 
 if TYPE_CHECKING:
     from pathlib import Path

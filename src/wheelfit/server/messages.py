@@ -1,4 +1,4 @@
-"""What a server is asked and what it answers, as values.
+"""Requests and answers of a server as values, and the answers that are alike everywhere.
 
 An application is a function from `Request` to `Answer`. It knows no socket, so
 that it can be wrapped, recorded and tested without one.
@@ -6,6 +6,7 @@ that it can be wrapped, recorded and tested without one.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -192,3 +193,46 @@ def _span(header: str, size: int) -> tuple[int, int] | None:
     if last and int(last) < int(first):
         return None  # not a range at all; to be ignored
     return int(first), min(int(last) + 1, size) if last else size
+
+
+STRICT = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+}
+"""Headers by which no browser does anything with an answer but show it, whoever wrote it."""
+
+
+def page_answer(
+    request: Request, media_type: str, content: bytes, headers: Mapping[str, str]
+) -> Answer:
+    """Answer with a page, or with less where that is asked for."""
+    charset = "" if media_type.endswith("json") else "; charset=utf-8"
+    headers = {**headers, "content-type": media_type + charset}
+    return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
+
+
+def etag_of(content: bytes) -> str:
+    """Return a strong entity tag."""
+    return f'"{hashlib.sha256(content).hexdigest()}"'
+
+
+def moved(path: str) -> Answer:
+    """Send somebody to the one address of a page.
+
+    :param path: relative: below which address all this is mounted nobody here knows.
+    """
+    return Answer.text(301, "see there", {"location": path})
+
+
+def missing(why: str = "there is no such page or file") -> Answer:
+    """Say that there is nothing."""
+    return Answer.text(404, why)
+
+
+def unacceptable() -> Answer:
+    """Say that a page cannot be had in any type that was named."""
+    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -7,8 +7,7 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.messages import Answer, as_asked
-from wheelfit.server.page_answers import missing, moved, page_answer, unacceptable
+from wheelfit.server.messages import Answer, as_asked, missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.repository import Elsewhere

@@ -17,11 +17,11 @@ from server.uploading import CONTENT_TYPE, fields_of, form
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.dependency import Dependency
+from wheelfit.server.hosting.acts import Rules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs

@@ -19,7 +19,7 @@ from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.origins import Addressed
-from wheelfit.server.proxy.mounting import Guarded
+from wheelfit.server.proxy.application import Guarded
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 

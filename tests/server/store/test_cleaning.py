@@ -10,8 +10,7 @@ from pathlib import Path
 from server.uploading import upload
 
 from wheelfit.server.store.blobs import put
-from wheelfit.server.store.cleaning import Cleaned, clean
-from wheelfit.server.store.opening import Store
+from wheelfit.server.store.opening import Cleaned, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import open_stage, written
 from wheelfit.testing.wheels import build_wheel

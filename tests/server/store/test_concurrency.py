@@ -18,8 +18,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT, NOW, refused, upload
 
-from wheelfit.server.store.cleaning import clean
-from wheelfit.server.store.opening import Store
+from wheelfit.server.store.opening import Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import Accepted
 from wheelfit.testing.wheels import build_wheel

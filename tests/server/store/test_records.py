@@ -21,9 +21,10 @@ from server.uploading import DOCUMENT, NOW
 
 from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused
+from wheelfit.server.store.database import MIGRATIONS
 from wheelfit.server.store.opening import open_blobs, open_records
-from wheelfit.server.store.records import NewFile, Records, Token
-from wheelfit.server.store.schema import MIGRATIONS
+from wheelfit.server.store.records import NewFile, Token
+from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
 from wheelfit.testing.wheels import single_label_document

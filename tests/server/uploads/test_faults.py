@@ -18,8 +18,7 @@ from server.uploading import BOUNDARY, CONTENT_TYPE, DOCUMENT, NOW, fields_of, f
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.messages import Disconnect
-from wheelfit.server.store.cleaning import clean
-from wheelfit.server.store.opening import Store, open_store
+from wheelfit.server.store.opening import Store, clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import Accepted
 from wheelfit.server.uploads.form import FormLimits, read_form
@@ -104,7 +103,7 @@ STATEMENTS = """
     sys.path.insert(0, sys.argv[1])
     from server.uploading import upload
     from wheelfit.server.store.opening import Store, open_blobs, open_database, open_store
-    from wheelfit.server.store.sql_records import SqlRecords
+    from wheelfit.server.store.sql_records import Records
 
     class Dying:
         \"\"\"A database that takes its process with it before a certain statement.\"\"\"
@@ -132,7 +131,7 @@ STATEMENTS = """
     while True:
         child = os.fork()
         if not child:
-            known = SqlRecords(Dying(open_database(records), len(seen)))
+            known = Records(Dying(open_database(records), len(seen)))
             upload(Store(known, open_blobs(blobs)), Path(wheel))
             os._exit(0)
         was_killed = os.waitpid(child, 0)[1] == signal.SIGKILL

@@ -10,12 +10,11 @@ import pytest
 from packaging.utils import NormalizedName, canonicalize_name
 from server.upstream.mirroring import Mirroring, read
 
-from wheelfit.server.declared import Declared
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.merged import Merged, Owners, Source
+from wheelfit.server.upstream.merged import Declared, Merged, Owners, Source
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage

@@ -16,12 +16,11 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
-from wheelfit.server.admission import Admission
+from wheelfit.server.admission import Admission, Reach
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.pulled import Pulled
-from wheelfit.server.upstream.reach import Reach
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings

@@ -22,8 +22,7 @@ from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
-from wheelfit.server.generate.publishing import by_version, paths_of, publish
-from wheelfit.server.generate.refusals import CHANGED_FILE
+from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.targets import FILES, Part
 from wheelfit.server.generate.wishes import Generated
 from wheelfit.sources.at_once import at_once

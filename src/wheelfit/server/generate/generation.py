@@ -21,15 +21,18 @@ from wheelfit.core.filename import (
 )
 from wheelfit.server.generate.collection import collect
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest
-from wheelfit.server.generate.publishing import publish
-from wheelfit.server.generate.refusals import (
+from wheelfit.server.generate.publishing import (
     CHANGED_FILE,
     FOREIGN_PROVENANCE,
     INCOMPLETE_RELEASE,
     SAME_NAME,
+    publish,
 )
 from wheelfit.server.generate.targets import FILES, SIMPLE, Part
-from wheelfit.server.generate.wishes import Generated, Wishes
+from wheelfit.server.generate.wishes import (
+    Generated,
+    Wishes,
+)
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import UserError
@@ -43,9 +46,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Collection, Found
-    from wheelfit.server.generate.file_facts import FileFacts
     from wheelfit.server.generate.last_run import LastRun
-    from wheelfit.server.generate.memory import Memory
+    from wheelfit.server.generate.memory import FileFacts, Memory
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
 
@@ -309,7 +311,7 @@ class _Survey:
             key = "\n".join(sorted(f"{one.found.filename} {one.facts.sha256}" for one in variants))
             document = self._memory.combined(name, key)
         if variants and document is None:
-            from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.looking import (  # noqa: PLC0415 - start-up
                 VariantWheel,
                 combined_document,
             )
@@ -329,7 +331,7 @@ class _Survey:
                 self.refused += findings
         for found in self._collection.index_files:
             if parse_index_file_name(found.filename) == release and (document or not variants):
-                from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
+                from wheelfit.server.generate.looking import (  # noqa: PLC0415 - start-up
                     published_findings,
                 )
 

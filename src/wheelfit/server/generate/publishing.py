@@ -9,21 +9,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.filename import release_of
+from wheelfit.checking.findings import Check, Severity
+from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from wheelfit.server.generate.targets import SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Standing
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.repository import Content, content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from packaging.utils import NormalizedName
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File
@@ -34,6 +35,37 @@ if TYPE_CHECKING:
 
 NOWHERE_ELSE: Mapping[str, OtherPages] = MappingProxyType({})
 _KINDS = {"index.html": HTML, "index.json": JSON}
+
+
+# Why a file that is sound by itself does not become part of an index all the same.
+SAME_NAME = Check(
+    "same-name",
+    "F-131",
+    Severity.ERROR,
+    "two files have one name, or differ in upper and lower case only",
+    "keep the one that is meant",
+)
+CHANGED_FILE = Check(
+    "changed-file",
+    "F-131",
+    Severity.ERROR,
+    "a file of this name was published with other content, and locks have its hash",
+    "publish a new version or a new build number; --replace takes it all the same",
+)
+INCOMPLETE_RELEASE = Check(
+    "incomplete-release",
+    "F-131",
+    Severity.ERROR,
+    "a file of the release is published already and not in the folder",
+    "put all files of the release into the folder",
+)
+FOREIGN_PROVENANCE = Check(
+    "foreign-provenance",
+    "F-131",
+    Severity.ERROR,
+    "what was attested is no provenance object, or about another file",
+    "put the provenance of this very file beside it, or remove it",
+)
 
 
 def publish(
@@ -181,3 +213,57 @@ def paths_of(project: str, file: File) -> Iterator[str]:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+_METADATA = ".metadata"
+_ABOVE = "../../"
+
+
+class PublishedIndex(ReadsContent):
+    """Have what the pages of a target list: an `Index`.
+
+    Of files it has those that are small: METADATA of wheels, and what variants need.
+
+    :param target: where it was published; it is read once, and must not change meanwhile.
+    :raises FileProblem: it cannot be read.
+    """
+
+    name = "this index"
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._files = read_manifest(target.read(MANIFEST), where=target.name).files
+        self._paths: dict[str, str] = {}
+        for project, files in self._files.items():
+            for file in files:
+                path = path_of_entry(project, file.url)
+                if parse_index_file_name(file.filename) is not None:
+                    self._paths[file.filename] = path
+                elif file.metadata_hashes is not None:
+                    self._paths[file.filename + _METADATA] = path + _METADATA
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects, sorted."""
+        return tuple(NormalizedName(name) for name in sorted(self._files))
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        files = self._files.get(name)
+        return None if files is None else ProjectPage(name, files, source=self.name)
+
+    def stamp(self, name: NormalizedName) -> Hashable:
+        """Return that nothing changes."""
+        return name
+
+    def content(self, filename: str) -> Content | None:
+        """Return the bytes of a small file."""
+        path = self._paths.get(filename)
+        data = None if path is None else self._target.read(path)
+        return None if data is None else content_of(data)
+
+
+def path_of_entry(project: str, url: str) -> str:
+    """Return where a file of a page lies, below the target."""
+    if url.startswith(_ABOVE):
+        return unquote(url.removeprefix(_ABOVE))
+    return f"{SIMPLE}/{project}/{unquote(url)}"

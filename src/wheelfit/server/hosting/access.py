@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.messages import Request
-    from wheelfit.server.store.records import Records, Scope, Token
+    from wheelfit.server.store.records import Scope, Token
+    from wheelfit.server.store.sql_records import Records
 
 
 OPERATOR = "admin"

@@ -1,22 +1,24 @@
-"""What owners and operators may have a server do, by the address and the method of a request."""
+"""The API of a hosted index beside uploads: its requests, its rules, and who may do what."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.server.hosting.access import OPERATOR, Denied, is_operator
-from wheelfit.server.hosting.administration import StoreAdministration
+from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
 from wheelfit.server.store.tokens import written
+from wheelfit.server.uploads.form import FormLimits
 from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from wheelfit.server.hosting.access import Visitor
-    from wheelfit.server.hosting.rules import Rules
-    from wheelfit.server.hosting.said import Said
+    from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope, StoredFile
 
@@ -24,6 +26,85 @@ if TYPE_CHECKING:
 
 
 _SCOPES = ("read", "upload", "admin")
+
+
+_MOST_JSON = 1 << 20
+_UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What JSON can say and no database keeps: NUL, halves of characters; and other controls."""
+_LONGEST_SPAN = 1e10
+_LONGEST_TEXT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Hold what was said; each method raises ``InvalidConfiguration`` for what cannot be."""
+
+    values: Mapping[str, Any]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text."""
+        value = self.values.get(name, default)
+        if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNKEPT.search(value):
+            raise InvalidConfiguration(f"{name} is a text of at most {_LONGEST_TEXT} characters")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts; empty if nothing is said."""
+        value = self.values.get(name, [])
+        if not isinstance(value, list) or not all(
+            isinstance(one, str) and not _UNKEPT.search(one) for one in value
+        ):
+            raise InvalidConfiguration(f"{name} is a list of texts")
+        return value
+
+    def seconds(self, name: str, default: float) -> float:
+        """Return a span of time."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            value = seconds_of(value)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not 0 < value < _LONGEST_SPAN:
+            raise InvalidConfiguration(f"{name} is a number of seconds")
+        return float(value)
+
+
+def read_said(request: Request) -> Said:
+    """Read the body of a request.
+
+    :raises InvalidConfiguration: it is none, or too long.
+    """
+    parts, size = [], 0
+    while piece := request.body.read(1 << 16):
+        parts.append(piece)
+        size += len(piece)
+        if size > _MOST_JSON:
+            raise InvalidConfiguration(f"it has more than {_MOST_JSON} bytes")
+    try:
+        said = json.loads(b"".join(parts) or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidConfiguration("the body is not JSON") from None
+    if not isinstance(said, dict):
+        raise InvalidConfiguration("the body is no JSON object")
+    return Said(said)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Say what the operator wants."""
+
+    deletes: Literal["never", "admin"] | timedelta = "admin"
+    """Who may delete: nobody, tokens of the scope ``admin``; or besides, for so long after an
+    upload, whoever may upload."""
+    file_size: int = FormLimits().file
+    """Bytes of the largest file."""
+    stage_lasts: float = 7 * 86400.0
+    """Seconds that a stage may wait, if nobody says how long."""
+    metrics: Literal["operator", "everybody"] = "operator"
+    """Who sees the metrics."""
+    reads: Literal["everybody", "tokens"] = "everybody"
+    """Who sees pages and files: everybody, or whoever shows a token, whatever it is for."""
 
 
 @dataclass(frozen=True, slots=True)

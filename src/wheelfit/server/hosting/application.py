@@ -13,14 +13,11 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
-from wheelfit.server.hosting.acts import Acts
+from wheelfit.server.hosting.acts import Acts, Rules, Said, read_said
 from wheelfit.server.hosting.discretion import discreet
 from wheelfit.server.hosting.hot_pages import HotPages
-from wheelfit.server.hosting.rules import Rules
-from wheelfit.server.hosting.said import Said, read_said
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.origins import is_of_foreign_page
-from wheelfit.server.page_answers import STRICT
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.stored_index import StoredIndex

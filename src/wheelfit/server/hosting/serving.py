@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.asgi import AsgiApplication
-from wheelfit.server.declared import Declared
 from wheelfit.server.dependency import Dependency
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
@@ -22,12 +21,11 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
-from wheelfit.server.store.blobs import make_folder, storage_error
-from wheelfit.server.store.cleaning import clean
-from wheelfit.server.store.guarded import GuardedBlobs
-from wheelfit.server.store.opening import open_blobs, open_store
+from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
+from wheelfit.server.store.opening import clean, open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
+from wheelfit.server.upstream.merged import Declared
 from wheelfit.wheels.durable import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 

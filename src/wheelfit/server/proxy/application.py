@@ -12,35 +12,37 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.server.messages import Answer, as_asked, takes_gzip
-from wheelfit.server.page_answers import (
+from wheelfit.server.messages import (
     STRICT,
+    Answer,
+    as_asked,
     etag_of,
     missing,
     moved,
     page_answer,
+    takes_gzip,
     unacceptable,
 )
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
+from wheelfit.server.proxy.choosing import fingerprint, original_of
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
-from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.memory import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Request
+    from wheelfit.server.messages import Application, Request
     from wheelfit.server.proxy.clients import Asker
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
@@ -368,3 +370,43 @@ def _raw(request: Request, page: RawPage) -> Answer:
         else:
             body = page.plain
     return as_asked(request, body, len(body), etag=etag, headers=headers)
+
+
+class Guarded:
+    """Answer only those who know a secret: an `Application` around another.
+
+    Every user of a machine can reach its loopback interface.
+
+    :param secret: the first segment of every path.
+    """
+
+    def __init__(self, application: Application, secret: str) -> None:
+        self._application = application
+        self._secret = secret.encode()
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        _, _, path = request.path.partition("/")
+        secret, slash, rest = path.partition("/")
+        if not hmac.compare_digest(secret.encode(), self._secret) or not slash:
+            return missing()
+        return self._application(replace(request, path=f"/{rest}"))
+
+
+class Mounted:
+    """Let the first segment of a path say who answers: an `Application` around others.
+
+    :param usual: answers where the first segment is nobody's name.
+    """
+
+    def __init__(self, usual: Application, others: Mapping[str, Application]) -> None:
+        self._usual = usual
+        self._others = dict(others)
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        name, slash, rest = request.path.removeprefix("/").partition("/")
+        application = self._others.get(name) if slash else None
+        if application is None:
+            return self._usual(request)
+        return application(replace(request, path=f"/{rest}"))

@@ -2,14 +2,26 @@
 
 Installers look at tags first and at nothing that a label says, so of wheels with equal tags only
 the best variant is listed, and nothing that its tags would put before it.
+
+For those who know no labels the label becomes a build tag. An installer takes the highest build
+tag among wheels of equal tags, so the variant goes before the plain wheel, which has none; and
+caches that go by file name tell variants apart. A plain name would let uv install, after a change
+of the driver, what it cached before it.
+
+Tools that lock read the METADATA of one wheel and believe it of all. Where builds for two
+platforms need different things, what each needs gets a marker that says where.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.server.proxy.one_metadata import platforms_of_tags
+from wheelfit.core.compatible_tags import platform_values
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.requirements import marker_start
+from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +32,140 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.target import TagPreference
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.server.proxy.one_metadata import Platform
+    from wheelfit.sources.page import File
+
+
+class Platform(NamedTuple):
+    """Name a kind of machine as markers can."""
+
+    sys_platform: str
+    platform_machine: str
+
+    @property
+    def is_here(self) -> str:
+        """The marker that holds there."""
+        return (
+            f"sys_platform == '{self.sys_platform}' and "
+            f"platform_machine == '{self.platform_machine}'"
+        )
+
+    @property
+    def is_elsewhere(self) -> str:
+        """The marker that holds everywhere else."""
+        return (
+            f"(sys_platform != '{self.sys_platform}' or "
+            f"platform_machine != '{self.platform_machine}')"
+        )
+
+
+_UNIVERSAL = ("arm64", "x86_64")
+
+
+def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform | None]:
+    """Return where a wheel can be used; None stands for everywhere."""
+    return frozenset(found for tag in tags for found in _platforms(tag.platform))
+
+
+def _platforms(tag: str) -> Iterable[Platform | None]:
+    values = platform_values(tag)
+    if not values:
+        yield None
+    elif values["platform_machine"] == "universal2":
+        for machine in _UNIVERSAL:
+            yield Platform(values["sys_platform"], machine)
+    else:
+        yield Platform(values["sys_platform"], values["platform_machine"])
+
+
+def merged_requirements(needs: Mapping[Platform | None, Sequence[str]]) -> tuple[str, ...]:
+    """Return what is needed, each with where it is.
+
+    >>> linux = Platform("linux", "x86_64")
+    >>> merged_requirements({linux: ["one", "two"], None: ["one"]})
+    ('one', "two ; sys_platform == 'linux' and platform_machine == 'x86_64'")
+
+    :param needs: what is needed on each platform, in order; None: on all that are not named.
+    """
+    named = [platform for platform in needs if platform is not None]
+    found: dict[str, set[Platform | None]] = {}
+    for platform, requirements in needs.items():
+        for text in requirements:
+            found.setdefault(text, set()).add(platform)
+    return tuple(_limited(text, places, named, needs) for text, places in found.items())
+
+
+def _limited(
+    text: str,
+    places: set[Platform | None],
+    named: Sequence[Platform],
+    needs: Mapping[Platform | None, Sequence[str]],
+) -> str:
+    if len(places) == len(needs):
+        return text
+    if None in places:
+        where = " and ".join(one.is_elsewhere for one in named if one not in places)
+    else:
+        parts = [one.is_here for one in named if one in places]
+        where = parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
+    start = marker_start(text)
+    if start is None:
+        return f"{text} ; {where}"
+    return f"{text[:start].rstrip()} ; ({text[start + 1 :].strip()}) and ({where})"
+
+
+_LONGEST = 255
+
+
+def highest_build(filenames: Iterable[WheelFilename]) -> int:
+    """Return the number that build tags of variants begin with, so that none is beaten."""
+    return max((int(one.build[0]) for one in filenames if one.build), default=0)
+
+
+def proxied_name(filename: WheelFilename, number: int) -> str | None:
+    """Return the name under which a variant is listed; None if none would be legal.
+
+    >>> wheel = parse_wheel_filename("torch-2.8.0-cp313-cp313-linux_x86_64-cu12.9.whl")
+    >>> proxied_name(wheel, 0)
+    'torch-2.8.0-0_cu12.9-cp313-cp313-linux_x86_64.whl'
+    """
+    name, version, *rest = filename.plain.removesuffix(".whl").split("-")
+    tags = "-".join(rest[-3:])
+    text = f"{name}-{version}-{number}_{filename.label}-{tags}.whl"
+    if len(text) > _LONGEST:
+        return None
+    try:
+        parse_wheel_filename(text)
+    except InvalidFilename:
+        return None
+    return text
+
+
+def original_of(files: Iterable[File], name: str) -> File | None:
+    """Return the file of an index that is listed under a name here.
+
+    :param name: from a stranger.
+    """
+    number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
+    for file in files:
+        if file.filename == name:
+            return file
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            continue
+        if not file.filename.endswith(".whl"):
+            continue
+        try:
+            filename = parse_wheel_filename(file.filename)
+        except InvalidFilename:
+            continue
+        if filename.is_variant and proxied_name(filename, int(number)) == name:
+            return file
+    return None
+
+
+def fingerprint(file: File) -> str:
+    """Return what stands in a URL for the bytes of a file of an index."""
+    known = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
+    return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

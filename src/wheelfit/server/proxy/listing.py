@@ -20,9 +20,16 @@ from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
 from wheelfit.resolution.once import Once
-from wheelfit.server.proxy.choosing import Offer, offer, taken
-from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_name
-from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of_tags
+from wheelfit.server.proxy.choosing import (
+    Offer,
+    fingerprint,
+    highest_build,
+    merged_requirements,
+    offer,
+    platforms_of_tags,
+    proxied_name,
+    taken,
+)
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit.sources.reading import OnePage
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Release, Wheel
-    from wheelfit.server.proxy.one_metadata import Platform
+    from wheelfit.server.proxy.choosing import Platform
     from wheelfit.server.proxy.profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files

@@ -1,31 +1,39 @@
 """An index that the proxy stands in front of, and its pages as they came.
 
 Most projects have no variants. Of their pages nothing is read but whether the name of a
-``-variants.json`` occurs; they are kept packed as they came, and handed on.
+``-variants.json`` occurs; they are kept packed as they came, and handed on. Links must lead where
+they led: HTML with relative ones gets a ``<base>``, and in JSON they are completed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from dataclasses import dataclass, replace
+from html import escape, unescape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.server.dependency import upstream_of
-from wheelfit.server.proxy.links import with_lasting_links
+from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
+from wheelfit.sources.directory import FileIndex
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.transport import Interrupted
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import file_url, join, redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.open import Web
@@ -164,3 +172,92 @@ def _plain(body: bytes, url: str) -> bytes:
         return decompressed((body,), PAGE_LIMIT, where=redact(url))
     except Interrupted as interrupted:
         raise unreachable(url, interrupted) from None
+
+
+_RELATIVE_HREF = pattern(
+    rb"""href\s*=\s*(?:"\s*(?!https?://)|'\s*(?!https?://)|(?!["']|https?://))""", re.IGNORECASE
+)
+_RELATIVE_URL = pattern(rb'"(?:url|provenance)"\s*:\s*"(?!https?://)')
+_BASE = pattern(rb"<base\b[^>]*>", re.IGNORECASE)
+_BASE_HREF = pattern(rb"""href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
+_FIRST_LINK = pattern(rb"<a\b", re.IGNORECASE)
+_HEAD = pattern(rb"<head\b[^>]*>", re.IGNORECASE)
+_DOCTYPE = pattern(rb"\s*<!doctype[^>]*>", re.IGNORECASE)
+
+
+def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
+    """Return a page that may be served from elsewhere.
+
+    :param body: the page, decompressed.
+    :param url: where it was found, after redirects, without credentials.
+    :raises ValueError: it is no JSON of the Simple API although its type says so.
+    """
+    if "json" in content_type:
+        return _json(body, url) if _RELATIVE_URL.search(body) else body
+    return _html(body, url) if _RELATIVE_HREF.search(body) else body
+
+
+def _json(body: bytes, url: str) -> bytes:
+    page = json.loads(body)
+    files = page.get("files") if isinstance(page, dict) else None
+    if not isinstance(files, list):
+        raise ValueError("a page without files")  # noqa: TRY004 - of its content
+    for file in files:
+        for key in ("url", "provenance"):
+            if isinstance(file, dict) and isinstance(file.get(key), str):
+                file[key] = join(url, file[key])
+    return json.dumps(page, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _html(body: bytes, url: str) -> bytes:
+    first = _FIRST_LINK.search(body)
+    base = _BASE.search(body, 0, first.start() if first else len(body))
+    if base is not None:
+        href = _BASE_HREF.search(base[0])
+        named = b"" if href is None else next((one for one in href.groups() if one), b"")
+        url = join(url, unescape(named.decode("utf-8", "replace")))
+        return body[: base.start()] + _tag(url) + body[base.end() :]
+    place = _HEAD.search(body, 0, first.start() if first else len(body)) or _DOCTYPE.match(body)
+    stop = place.end() if place else 0
+    return body[:stop] + _tag(url) + body[stop:]
+
+
+def _tag(url: str) -> bytes:
+    return f'<base href="{escape(url)}">'.encode()
+
+
+class FolderUpstream(Upstream):
+    """Give the pages and files of a folder that is laid out like an index."""
+
+    def __init__(self, path: Path, web: Web) -> None:
+        super().__init__(file_url(path.absolute()), web)
+        self._index = FileIndex(path.absolute(), web.files)
+
+    @property
+    def has_login(self) -> bool:
+        """Whether it is asked with a login: a folder is asked nothing."""
+        return False
+
+    def wants_login(self, url: str) -> bool:
+        """Tell whether clients cannot fetch a URL themselves."""
+        return url.startswith("file:") or super().wants_login(url)
+
+    def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002
+        """Return the page of a project, or None if it has no folder."""
+        page = self._index.project(name)
+        if page is None:
+            return None
+        told = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
+        body = json.dumps(told).encode()
+        has_variants = any(file.filename.endswith(VARIANTS_SUFFIX) for file in page.files)
+        digest = hashlib.sha256(body).hexdigest()
+        return RawPage(body, "", JSON, self.url, digest, has_variants)
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects, sorted."""
+        return self._index.projects()
+
+    def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
+        """Return what a page says."""
+        found = self._index.project(name)
+        return found if found is not None else super().parsed(name, page)

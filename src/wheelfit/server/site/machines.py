@@ -6,28 +6,38 @@ Never the server's own machine: what it has says nothing about who looks at the 
 from __future__ import annotations
 
 import re
+import tempfile
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs
 
 from wheelfit.core.host_file import HostDetector, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
+from wheelfit.errors import StorageUnavailable
 from wheelfit.locking.environments import environments_for
 from wheelfit.resolution.overview import Onlooker
 from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
-from wheelfit_runtime.errors import UnknownHost, UserError
+from wheelfit.server.store.blobs import draft_in
+from wheelfit.server.uploads.form import FormLimits, read_form
+from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
 from wheelfit_runtime.platforms import families
 from wheelfit_runtime.platforms.presets import compose, preset_lines
 from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.tags import Tag
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.target import Target
+    from wheelfit.server.messages import Request
+    from wheelfit.server.store.blobs import Draft
     from wheelfit_runtime.platforms.family import Family
 
 
@@ -213,3 +223,93 @@ def preset_groups() -> tuple[PresetGroup, ...]:
         name = "Platforms" if family is None else family.devices
         groups.setdefault(name, []).append((line.example, line.words))
     return tuple(PresetGroup(name, tuple(found)) for name, found in groups.items())
+
+
+_LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
+"""A host file has some kilobytes."""
+_AT_ONCE = threading.BoundedSemaphore(4)
+"""Anybody may send such a form, as slowly as is borne: of the threads for bodies, uploads of
+those who have a token shall always have most."""
+_LONGEST_QUERY = 4 << 10
+_MOST_FIELDS = 20
+_LONGEST_VALUE = 400
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Hold what was typed, so that the form can show it again."""
+
+    preset: str = ""
+    python: str = ""
+    """Minor version; empty: any."""
+    file: str = ""
+    """How an uploaded file is called."""
+    data: bytes | None = None
+    """The uploaded file."""
+
+    def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
+        """Return the machine that is meant.
+
+        :raises UserError: there is none of that name, or the file is none.
+        """
+        if self.data is None:
+            return machine_of_preset(self.preset, self.python, wheels)
+        if not self.data:
+            raise FileProblem(
+                "no host file came with the form",
+                hint="choose one; `wheelfit probe -o FILE` writes it on the machine",
+            )
+        return machine_of_file(self.data, self.file or "the host file", self.python, wheels)
+
+
+def read_query(query: str) -> Mapping[str, str]:
+    """Return the first value of each field of a query, without blanks around it.
+
+    :raises UserError: it is too long, or has too many fields.
+    """
+    if len(query) > _LONGEST_QUERY:
+        raise UserError("the address is too long")
+    try:
+        fields = parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise UserError("the address has too many fields") from None
+    return {name: values[0].strip()[:_LONGEST_VALUE] for name, values in fields.items()}
+
+
+def read_upload(request: Request) -> Asked:
+    """Read a form with a host file.
+
+    :raises UploadRefused: it is no such form, or too large.
+    :raises StorageUnavailable: too many come at the moment.
+    """
+    if not _AT_ONCE.acquire(blocking=False):
+        raise StorageUnavailable("too many forms are being read at the moment", hint="try again")
+    try:
+        return _read(request)
+    finally:
+        _AT_ONCE.release()
+
+
+def _read(request: Request) -> Asked:
+    content_type = request.headers.get("content-type", "")
+    with read_form(request.body, content_type, _Temporary(), limits=_LIMITS) as upload:
+        name = Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME]
+        return Asked(
+            python=upload.first("python")[:_LONGEST_VALUE],
+            file=name,
+            data=upload.draft.path.read_bytes(),
+        )
+
+
+class _Temporary:
+    """Give files that are gone when the form has been read."""
+
+    @contextmanager
+    def draft(self) -> Iterator[Draft]:
+        """Return one."""
+        with (
+            tempfile.TemporaryDirectory(prefix="wheelfit-") as folder,
+            draft_in(Path(folder)) as one,
+        ):
+            yield one

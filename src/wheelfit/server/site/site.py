@@ -16,11 +16,16 @@ from packaging.version import InvalidVersion
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked
-from wheelfit.server.site.asked import Asked, read_query, read_upload
 from wheelfit.server.site.facts import Facts
-from wheelfit.server.site.long_lists import Part, part_of, query_of_part
-from wheelfit.server.site.machines import PYTHON_NAMES, group_of, preset_groups
-from wheelfit.server.site.places import Place, segment
+from wheelfit.server.site.machines import (
+    PYTHON_NAMES,
+    Asked,
+    group_of,
+    preset_groups,
+    read_query,
+    read_upload,
+)
+from wheelfit.server.site.places import Part, Place, part_of, query_of_part, segment
 from wheelfit.server.site.rendering import Templates
 from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
 

@@ -1,10 +1,12 @@
-"""A database in as many words as the records need: read at one moment, write one at a time."""
+"""The interface of a database, and its tables: steps that only ever lead forward."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +56,13 @@ class Database(Protocol):
         """Let go of all connections; may be called more than once."""
 
 
+def insert(execute: Execute, table: str, **values: Value) -> None:
+    """Add a row to a table, whose columns are named by the keywords."""
+    marks = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608 - ours
+    execute(sql, tuple(values.values()))
+
+
 class Turns:
     """A lock that threads get in the order in which they came."""
 
@@ -85,3 +94,88 @@ class Turns:
                 self._waiting.popleft().set()
             else:
                 self._is_taken = False
+
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # One row: the number of the last change of anything.
+        "CREATE TABLE counter (value {number} NOT NULL)",
+        "INSERT INTO counter (value) VALUES (0)",
+        "CREATE TABLE project (name TEXT PRIMARY KEY, serial {number} NOT NULL)",
+        (
+            "CREATE TABLE owner (project TEXT NOT NULL, name TEXT NOT NULL,"
+            " PRIMARY KEY (project, name))"
+        ),
+        # Of a stage that is '' everybody sees the file.
+        (
+            "CREATE TABLE file (filename TEXT PRIMARY KEY, folded TEXT NOT NULL UNIQUE,"
+            " project TEXT NOT NULL, version TEXT NOT NULL, spelling TEXT NOT NULL, label TEXT,"
+            " sha256 TEXT NOT NULL, size {number} NOT NULL, uploaded TEXT NOT NULL,"
+            " requires_python TEXT, metadata {bytes}, metadata_sha256 TEXT, document {bytes},"
+            " provenance {bytes}, yanked TEXT, stage TEXT NOT NULL)"
+        ),
+        "CREATE INDEX file_of_stage ON file (stage, project)",
+        "CREATE INDEX file_of_bytes ON file (sha256)",
+        # What the index itself says of a release: its -variants.json.
+        (
+            "CREATE TABLE release_document (filename TEXT PRIMARY KEY, project TEXT NOT NULL,"
+            " version TEXT NOT NULL, content {bytes} NOT NULL, sha256 TEXT NOT NULL,"
+            " size {number} NOT NULL)"
+        ),
+        "CREATE UNIQUE INDEX document_of_release ON release_document (project, version)",
+        (
+            "CREATE TABLE tombstone (folded TEXT PRIMARY KEY, filename TEXT NOT NULL,"
+            " project TEXT NOT NULL, sha256 TEXT NOT NULL, deleted TEXT NOT NULL)"
+        ),
+        (
+            "CREATE TABLE stage (id TEXT PRIMARY KEY, secret {bytes} NOT NULL UNIQUE,"
+            " owner TEXT NOT NULL, created TEXT NOT NULL, expires TEXT NOT NULL)"
+        ),
+        (
+            "CREATE TABLE token (id TEXT PRIMARY KEY, secret {bytes} NOT NULL UNIQUE,"
+            " owner TEXT NOT NULL, scopes TEXT NOT NULL, projects TEXT, created TEXT NOT NULL,"
+            " expires TEXT, note TEXT NOT NULL)"
+        ),
+        (
+            "CREATE TABLE change (serial {number} NOT NULL, filename TEXT NOT NULL,"
+            " project TEXT NOT NULL, action TEXT NOT NULL, time TEXT NOT NULL,"
+            " PRIMARY KEY (serial, filename))"
+        ),
+    ),
+)
+"""For each version of the schema, from 1, the statements that make it of the one before."""
+
+
+def migrate(database: Database) -> int:
+    """Bring the tables to the version that this code knows; return how many steps that took.
+
+    Each step is one transaction with the number that says so: who is killed in the middle
+    goes on where it was. Several processes may do this at once.
+
+    :raises InvalidConfiguration: a newer wheelfit has been here.
+    """
+    steps = 0
+    while True:
+        with database.writing() as execute:
+            version = _version(execute)
+            if version > len(MIGRATIONS):
+                raise InvalidConfiguration(
+                    f"the database has version {version} of the tables, "
+                    f"this wheelfit knows {len(MIGRATIONS)}",
+                    hint="use the newer wheelfit that has been there; there is no way back",
+                )
+            if version == len(MIGRATIONS):
+                return steps
+            for statement in MIGRATIONS[version]:
+                execute(statement.format_map(database.words))
+            execute("UPDATE schema_version SET version = ?", (version + 1,))
+            steps += 1
+
+
+def _version(execute: Execute) -> int:
+    execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+    rows = execute("SELECT version FROM schema_version")
+    if not rows:
+        execute("INSERT INTO schema_version (version) VALUES (0)")
+        return 0
+    return int(rows[0][0])

@@ -1,4 +1,4 @@
-"""Open a store by its addresses: one of the records, one of the bytes."""
+"""Open a store by its addresses, one of the records and one of the bytes, and clean it up."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.dependency import Dependency
+from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.store.guarded import GuardedBlobs
-from wheelfit.server.store.sql_records import SqlRecords
+from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
+from wheelfit.server.store.tokens import written
 from wheelfit.sources.urls import file_path, redact
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime, timedelta
     from types import TracebackType
     from typing import Self
 
-    from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.store.blobs import Blob, Blobs
     from wheelfit.server.store.database import Database
-    from wheelfit.server.store.records import Records
 
 
 DATABASE = "index.sqlite3"
@@ -82,7 +83,7 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     )
     has_bytes = Dependency("storage", most=_DOWNLOADS)
     return Store(
-        SqlRecords(database),
+        Records(database),
         GuardedBlobs(kept, has_bytes),
         {is_asked: database.probe, has_bytes: kept.probe},
     )
@@ -96,7 +97,7 @@ def open_records(url: str) -> Records:
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: the database cannot be opened.
     """
-    return SqlRecords(open_database(url))
+    return Records(open_database(url))
 
 
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
@@ -150,3 +151,52 @@ def _path(url: str) -> Path:
         return Path(file_path(parts._replace(scheme="file").geturl()))
     except ValueError as error:
         raise InvalidConfiguration(str(error), where=redact(url)) from None
+
+
+_TOGETHER = 100
+"""Blobs that are looked at while nobody else can write."""
+
+
+class Cleaned(NamedTuple):
+    """Say what was removed."""
+
+    blobs: int = 0
+    size: int = 0
+    """Bytes of the blobs."""
+    stages: int = 0
+    drafts: int = 0
+
+
+def clean(store: Store, *, now: datetime, grace: timedelta) -> Cleaned:
+    """Remove what nobody needs; any number may do this at once, while others upload.
+
+    Bytes are kept before their file is recorded, so those of an upload that is under way, or
+    that was killed in between, have no file yet. They are left alone for a while, and an
+    upload that takes longer notices and keeps them again.
+
+    :param grace: how long what has no file is left alone.
+    """
+    before = (now - grace).timestamp()
+    stages = [stage.id for stage in store.records.stages() if stage.expires <= written(now)]
+    for stage in stages:
+        store.records.drop(stage)
+    count = size = 0
+    for some in _some(store, before):
+        sizes = {blob.sha256: blob.size for blob in some}
+        gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
+        count += len(gone)
+        size += sum(sizes[digest] for digest in gone)
+    return Cleaned(count, size, len(stages), store.blobs.tidy(before))
+
+
+def _some(store: Store, before: float) -> Iterator[list[Blob]]:
+    """Yield blobs that are old enough, a few at a time."""
+    some: list[Blob] = []
+    for blob in store.blobs.stored():
+        if blob.modified < before:
+            some.append(blob)
+        if len(some) == _TOGETHER:
+            yield some
+            some = []
+    if some:
+        yield some

@@ -1,4 +1,4 @@
-"""What an index says of the variants of a release, made from what its wheels say (F-70, F-74)."""
+"""The documents of releases, made from the documents of their wheels (F-70, F-74)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from packaging.version import Version
+
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
+from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments
-from wheelfit.server.store.records import ReleaseDocument, Violation
+from wheelfit.server.store.database import insert
+from wheelfit.server.store.records import PUBLISHED, ReleaseDocument, Violation
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
+    from wheelfit.server.store.database import Execute
 
 
 class WheelDocument(NamedTuple):
@@ -75,6 +78,60 @@ def make_document(
         raise InconsistentDocuments(error.message, where=documents[-1].filename) from None
     digest = hashlib.sha256(content).hexdigest()
     return ReleaseDocument(index_file_name(project, version), digest, content)
+
+
+def renew(execute: Execute, project: NormalizedName, version: str) -> None:
+    """Make the document of a release anew (F-74)."""
+    execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
+    wheels = wheels_of(execute, project, version, PUBLISHED)
+    if not wheels:
+        return
+    document = make_document(project, _spelling(execute, wheels), wheels)
+    if document is not None:
+        insert(
+            execute,
+            "release_document",
+            filename=document.filename,
+            project=project,
+            version=version,
+            content=document.content,
+            sha256=document.sha256,
+            size=len(document.content),
+        )
+
+
+def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[ReleaseDocument]:
+    """Make the documents of a project as they will be when a stage is published."""
+    rows = execute(
+        "SELECT DISTINCT version FROM file WHERE project = ? AND stage IN ('', ?)"
+        " AND document IS NOT NULL",
+        (project, stage),
+    )
+    documents = []
+    for (version,) in rows:
+        wheels = wheels_of(execute, project, version, stage)
+        # Published meanwhile what does not go with it: publishing will say so.
+        if wheels and not disagreements(wheels):
+            document = make_document(project, _spelling(execute, wheels), wheels)
+            documents += [document] if document is not None else []
+    return documents
+
+
+def wheels_of(
+    execute: Execute, project: NormalizedName, version: str, stage: str
+) -> list[WheelDocument]:
+    """Return the documents of the variant wheels of a release that a stage sees."""
+    rows = execute(
+        "SELECT filename, label, document FROM file WHERE project = ? AND version = ?"
+        " AND stage IN ('', ?) AND document IS NOT NULL AND label IS NOT NULL",
+        (project, version, stage),
+    )
+    return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
+
+
+def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
+    rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
+    return Version(rows[0][0])
 
 
 def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument]]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_version
 
 from wheelfit.server.store.records import PUBLISHED, Violation, refusal
-from wheelfit.server.store.release_documents import WheelDocument, disagreements
-from wheelfit.server.store.sql_documents import wheels_of
+from wheelfit.server.store.release_documents import WheelDocument, disagreements, wheels_of
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName

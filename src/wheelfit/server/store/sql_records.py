@@ -1,14 +1,16 @@
-"""The records over a database: one set of statements for SQLite and PostgreSQL."""
+"""What is known of an index, in one set of statements for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, cast
 
 from packaging.utils import NormalizedName, canonicalize_version
 
 from wheelfit.core.filename import parse_index_file_name
+from wheelfit.server.store.database import insert, migrate
 from wheelfit.server.store.records import (
     PUBLISHED,
     Change,
@@ -20,8 +22,12 @@ from wheelfit.server.store.records import (
     Token,
     refusal,
 )
-from wheelfit.server.store.release_documents import disagreements
-from wheelfit.server.store.schema import migrate
+from wheelfit.server.store.release_documents import (
+    disagreements,
+    documents_of,
+    renew,
+    wheels_of,
+)
 from wheelfit.server.store.sql_admission import (
     admit,
     folded_name,
@@ -29,26 +35,33 @@ from wheelfit.server.store.sql_admission import (
     source_faults,
     spelling_faults,
 )
-from wheelfit.server.store.sql_documents import documents_of, renew, wheels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wheelfit.server.store.database import Database, Execute, Row
+    from wheelfit.server.store.database import Database, Execute, Row, Value
     from wheelfit.server.store.records import NewFile, Scope
 
 
 _FILE = (
     "filename, project, spelling, label, sha256, size, uploaded, requires_python,"
-    " metadata_sha256, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END, yanked, stage"
+    " metadata_sha256, yanked, stage, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END"
 )
 
 
-class SqlRecords:
-    """Know projects and files, in the tables of `wheelfit.server.store.schema`: `Records`.
+class Records:
+    """The projects, files, stages, tokens and owners of an index, in a database.
+
+    Every method may be called from several threads, and by several processes and machines on
+    the same database, at once. What one writes is there for all as soon as it returns, and is
+    durable; a method that raises has changed nothing. Each may raise ``StorageUnavailable``;
+    if that happens while something is written it can be either way, and doing it again is
+    right for every method.
+
+    A file is *visible* in a stage if it is published or waits in that very stage. Every ``secret``
+    is the digest of a secret, and every ``time`` is now, in RFC 3339.
 
     :raises InvalidConfiguration: a newer wheelfit has been there.
-    :raises StorageUnavailable: it cannot be read or written.
     """
 
     def __init__(self, database: Database) -> None:
@@ -56,20 +69,23 @@ class SqlRecords:
         migrate(database)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Let go of the database; may be called more than once."""
         self._database.close()
 
     # --- reading ---------------------------------------------------------------------
 
-    def projects(self, stage: str = PUBLISHED) -> tuple[NormalizedName, ...]:
-        """Return the names of all projects with a visible file."""
+    def _query(self, sql: str, *values: Value) -> list[Row]:
         with self._database.reading() as execute:
-            rows = execute("SELECT DISTINCT project FROM file WHERE stage IN ('', ?)", (stage,))
+            return execute(sql, values)
+
+    def projects(self, stage: str = PUBLISHED) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects with a visible file, sorted."""
+        rows = self._query("SELECT DISTINCT project FROM file WHERE stage IN ('', ?)", stage)
         # By code point: databases may sort in other ways.
         return tuple(sorted(cast("NormalizedName", name) for (name,) in rows))
 
     def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> Listing | None:
-        """Return what is visible of a project."""
+        """Return what is visible of a project, all of one moment; None if that is nothing."""
         with self._database.reading() as execute:
             rows = execute(
                 f"SELECT {_FILE} FROM file WHERE project = ? AND stage IN ('', ?)",  # noqa: S608
@@ -96,32 +112,34 @@ class SqlRecords:
 
     def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
         """Return what is known of a visible file."""
-        with self._database.reading() as execute:
-            rows = execute(
-                f"SELECT {_FILE} FROM file WHERE filename = ? AND stage IN ('', ?)",  # noqa: S608
-                (filename, stage),
-            )
+        rows = self._query(
+            f"SELECT {_FILE} FROM file WHERE filename = ? AND stage IN ('', ?)",  # noqa: S608
+            filename,
+            stage,
+        )
         return _stored(rows[0]) if rows else None
 
     def metadata(self, filename: str, stage: str = PUBLISHED) -> bytes | None:
         """Return METADATA of a visible wheel."""
-        return self._part(
-            "SELECT metadata FROM file WHERE filename = ? AND stage IN ('', ?)", filename, stage
-        )
+        return self._part("metadata", filename, stage)
 
     def provenance(self, filename: str, stage: str = PUBLISHED) -> bytes | None:
         """Return what was attested about a visible file."""
-        return self._part(
-            "SELECT provenance FROM file WHERE filename = ? AND stage IN ('', ?)", filename, stage
-        )
+        return self._part("provenance", filename, stage)
 
-    def _part(self, sql: str, filename: str, stage: str) -> bytes | None:
-        with self._database.reading() as execute:
-            rows = execute(sql, (filename, stage))
+    def _part(self, column: str, filename: str, stage: str) -> bytes | None:
+        rows = self._query(
+            f"SELECT {column} FROM file WHERE filename = ? AND stage IN ('', ?)",  # noqa: S608
+            filename,
+            stage,
+        )
         return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def release_document(self, filename: str, stage: str = PUBLISHED) -> ReleaseDocument | None:
-        """Return what is said of the variants of a release."""
+        """Return what is said of the variants of a release.
+
+        :param filename: exactly as it is listed.
+        """
         release = parse_index_file_name(filename)
         if release is None:
             return None
@@ -137,16 +155,21 @@ class SqlRecords:
         return next((one for one in found if one.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
-        """Return the number of the last visible change."""
-        with self._database.reading() as execute:
-            if project is None:
-                rows = execute("SELECT value FROM counter")
-            else:
-                rows = execute("SELECT serial FROM project WHERE name = ?", (project,))
+        """Return the number of the last visible change of a project, or of anything.
+
+        0: there never was one. It stays equal as long as what is visible does.
+        """
+        if project is None:
+            rows = self._query("SELECT value FROM counter")
+        else:
+            rows = self._query("SELECT serial FROM project WHERE name = ?", project)
         return int(rows[0][0]) if rows else 0
 
     def claims(self, project: NormalizedName) -> bool:
-        """Return whether a project was published once, or waits in a stage."""
+        """Return whether a project belongs here: it was published once, or waits in a stage.
+
+        Then nobody else may supply it, whether anything of it is visible or not.
+        """
         with self._database.reading() as execute:
             rows = execute("SELECT 1 FROM project WHERE name = ?", (project,)) or execute(
                 "SELECT 1 FROM stage JOIN file ON file.stage = stage.id"
@@ -156,7 +179,10 @@ class SqlRecords:
         return bool(rows)
 
     def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
-        """Return the log behind a number."""
+        """Return the log behind a number; acts are never cut in two.
+
+        :param most: about so many; more if one act had more.
+        """
         with self._database.reading() as execute:
             last = execute(
                 "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
@@ -172,7 +198,7 @@ class SqlRecords:
     # --- files -----------------------------------------------------------------------
 
     def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
-        """Say whether a file could be added now."""
+        """Say whether a file could be added now: as `add` does, without doing it."""
         with self._database.reading() as execute:
             return admit(execute, new, stage, by)
 
@@ -184,45 +210,59 @@ class SqlRecords:
         stage: str = PUBLISHED,
         by: str | None = None,
     ) -> bool:
-        """Add a file, and make the document of its release anew."""
+        """Add a file; with it the document of its release is made anew (F-70, F-74).
+
+        Of several that want the same name at once exactly one wins; for another one with the
+        same bytes that is success too.
+
+        :param keep: sees to it that the bytes are there, which they should be already. Called
+            while nobody else can write, so that a file without bytes is never recorded,
+            whatever is cleaned up meanwhile.
+        :param stage: where it waits; by default it is published at once.
+        :param by: the owner of the project from now on if nobody owns it, else one of its
+            owners; None: whoever may.
+        :return: False if the very same file was there before.
+        :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
+            ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``,
+            ``inconsistent-variants``, or ``no-such-stage``; all of them that hold.
+        """
         with self._database.writing() as execute:
             if not admit(execute, new, stage, by):
                 return False
             keep()
-            execute(
-                "INSERT INTO file (filename, folded, project, version, spelling, label, sha256,"
-                " size, uploaded, requires_python, metadata, metadata_sha256, document,"
-                " provenance, yanked, stage)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    new.filename,
-                    folded_name(new),
-                    new.project,
-                    canonicalize_version(new.version),
-                    str(new.version),
-                    new.label,
-                    new.sha256,
-                    new.size,
-                    new.uploaded,
-                    new.requires_python,
-                    new.metadata,
-                    None if new.metadata is None else hashlib.sha256(new.metadata).hexdigest(),
-                    new.document,
-                    new.provenance,
-                    None,
-                    stage,
-                ),
+            metadata, version = new.metadata, canonicalize_version(new.version)
+            insert(
+                execute,
+                "file",
+                filename=new.filename,
+                folded=folded_name(new),
+                project=new.project,
+                version=version,
+                spelling=str(new.version),
+                label=new.label,
+                sha256=new.sha256,
+                size=new.size,
+                uploaded=new.uploaded,
+                requires_python=new.requires_python,
+                metadata=metadata,
+                metadata_sha256=None if metadata is None else hashlib.sha256(metadata).hexdigest(),
+                document=new.document,
+                provenance=new.provenance,
+                stage=stage,
             )
             if by is not None and not owners_of(execute, new.project):
-                execute("INSERT INTO owner (project, name) VALUES (?, ?)", (new.project, by))
+                insert(execute, "owner", project=new.project, name=by)
             if stage == PUBLISHED:
-                touched = [(new.project, "upload", new.filename)]
-                _log(execute, touched, new.uploaded)
-                renew(execute, new.project, canonicalize_version(new.version))
+                _log(execute, [(new.project, "upload", new.filename)], new.uploaded)
+                renew(execute, new.project, version)
             return True
 
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
-        """Yank published files, or take that back."""
+        """Yank published files, or take that back; return how many there were (PEP 592).
+
+        :param filenames: those that do not exist are passed over.
+        :param reason: None takes it back.
+        """
         touched = []
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
@@ -238,7 +278,13 @@ class SqlRecords:
         return len(touched)
 
     def delete(self, filenames: Iterable[str], *, time: str) -> int:
-        """Delete files; published ones never come back."""
+        """Delete files; return how many there were.
+
+        The name of one that was published never comes back, in no spelling. Bytes that
+        nobody needs go when somebody cleans up.
+
+        :param filenames: those that do not exist are passed over.
+        """
         count, touched, releases = 0, [], set()
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
@@ -253,10 +299,14 @@ class SqlRecords:
                 count += 1
                 if stage != PUBLISHED:
                     continue
-                execute(
-                    "INSERT INTO tombstone (folded, filename, project, sha256, deleted)"
-                    " VALUES (?, ?, ?, ?, ?)",
-                    (folded, filename, project, sha256, time),
+                insert(
+                    execute,
+                    "tombstone",
+                    folded=folded,
+                    filename=filename,
+                    project=project,
+                    sha256=sha256,
+                    deleted=time,
                 )
                 touched.append((project, "delete", filename))
                 releases.add((project, version))
@@ -270,68 +320,61 @@ class SqlRecords:
     def open_stage(self, stage: Stage, secret: bytes) -> None:
         """Make a stage."""
         with self._database.writing() as execute:
-            execute(
-                "INSERT INTO stage (id, secret, owner, created, expires) VALUES (?, ?, ?, ?, ?)",
-                (stage.id, secret, stage.owner, stage.created, stage.expires),
-            )
+            insert(execute, "stage", **asdict(stage), secret=secret)
 
     def stage(self, secret: bytes) -> Stage | None:
         """Return the stage that a token opens."""
-        with self._database.reading() as execute:
-            rows = execute(
-                "SELECT id, owner, created, expires FROM stage WHERE secret = ?", (secret,)
-            )
+        rows = self._query("SELECT id, owner, created, expires FROM stage WHERE secret = ?", secret)
         return Stage(*rows[0]) if rows else None
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return all stages, oldest first."""
-        with self._database.reading() as execute:
-            rows = execute("SELECT id, owner, created, expires FROM stage")
+        """Return all stages that were neither published nor dropped, oldest first."""
+        rows = self._query("SELECT id, owner, created, expires FROM stage")
         return tuple(sorted((Stage(*row) for row in rows), key=lambda one: (one.created, one.id)))
 
     def staged_projects(self, stage: str) -> frozenset[NormalizedName]:
         """Return the projects of which files wait in a stage."""
         if stage == PUBLISHED:
             return frozenset()
-        with self._database.reading() as execute:
-            rows = execute("SELECT DISTINCT project FROM file WHERE stage = ?", (stage,))
+        rows = self._query("SELECT DISTINCT project FROM file WHERE stage = ?", stage)
         return frozenset(cast("NormalizedName", name) for (name,) in rows)
 
     def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
-        """Show all files of a stage, as one act, and end it."""
+        """Show all files of a stage, as one act, and end it; return them as they are then.
+
+        A stage that is not there any more has nothing to publish.
+
+        :param time: what the files get as the time of their upload.
+        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile, or
+            ``other-spelling`` than that has, or ``second-sdist``; the stage stays as it is.
+        """
         if stage == PUBLISHED:
             return ()
         with self._database.writing() as execute:
-            rows = execute(
-                f"SELECT {_FILE} FROM file WHERE stage = ?",  # noqa: S608
-                (stage,),
-            )
+            rows = execute(f"SELECT {_FILE} FROM file WHERE stage = ?", (stage,))  # noqa: S608
             files = sorted(map(_stored, rows), key=lambda file: file.filename)
-            execute(
-                "UPDATE file SET stage = '', uploaded = ? WHERE stage = ?",
-                (time, stage),
-            )
+            execute("UPDATE file SET stage = '', uploaded = ? WHERE stage = ?", (time, stage))
             execute("DELETE FROM stage WHERE id = ?", (stage,))
             _log(execute, [(one.project, "upload", one.filename) for one in files], time)
             releases = {(one.project, canonicalize_version(one.version)) for one in files}
-            names = [one.filename for one in files]
+            names = frozenset(one.filename for one in files)
             violations = [
                 violation
                 for project, version in sorted(releases)
                 for violation in (
                     *disagreements(wheels_of(execute, project, version, PUBLISHED)),
                     *spelling_faults(execute, project, version),
-                    *source_faults(execute, project, version, frozenset(names)),
+                    *source_faults(execute, project, version, names),
                 )
             ]
             if violations:
                 raise refusal(violations)  # which undoes all of it
             for project, version in sorted(releases):
                 renew(execute, project, version)
-            return tuple(_one(execute, name) for name in names)
+            return tuple(replace(one, stage=PUBLISHED, uploaded=time) for one in files)
 
     def drop(self, stage: str) -> int:
-        """End a stage and forget its files."""
+        """End a stage and forget its files; return how many. Their names are free again."""
         if stage == PUBLISHED:
             return 0
         with self._database.writing() as execute:
@@ -343,12 +386,17 @@ class SqlRecords:
     # --- tokens and owners --------------------------------------------------------------
 
     def add_token(self, token: Token, secret: bytes) -> None:
-        """Let a token be known."""
+        """Store a token."""
         with self._database.writing() as execute:
             _add_token(execute, token, secret)
 
     def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
-        """Store a token if there is none at all."""
+        """Store a token if there is none at all; of several callers at once, one succeeds.
+
+        :param keep: called before the token is valid, if it is the first, to write its secret
+            down. If it raises, no token is stored.
+        :return: whether it was stored.
+        """
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):
                 return False
@@ -357,26 +405,24 @@ class SqlRecords:
         return True
 
     def token(self, secret: bytes) -> Token | None:
-        """Return what a token allows."""
-        with self._database.reading() as execute:
-            rows = execute(f"SELECT {_TOKEN} FROM token WHERE secret = ?", (secret,))  # noqa: S608
+        """Return what a token allows, expired or not."""
+        rows = self._query(f"SELECT {_TOKEN} FROM token WHERE secret = ?", secret)  # noqa: S608
         return _token(rows[0]) if rows else None
 
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, oldest first."""
-        with self._database.reading() as execute:
-            rows = execute(f"SELECT {_TOKEN} FROM token")  # noqa: S608
+        rows = self._query(f"SELECT {_TOKEN} FROM token")  # noqa: S608
         return tuple(sorted(map(_token, rows), key=lambda one: (one.created, one.id)))
 
     def revoke(self, token: str) -> bool:
-        """Forget a token."""
+        """Forget a token; False if there is none of this identifier."""
         with self._database.writing() as execute:
             found = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))
         return bool(found)
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
-        """Return who owns a project."""
+        """Return who owns a project; nobody, if it is new."""
         with self._database.reading() as execute:
             return owners_of(execute, project)
 
@@ -385,7 +431,10 @@ class SqlRecords:
     def forget_unused(
         self, digests: Sequence[str], forget: Callable[[str], None]
     ) -> tuple[str, ...]:
-        """Forget bytes that no file has."""
+        """Forget bytes that no file has, published or staged; return which.
+
+        :param digests: what to look at; a few, because nobody else can write meanwhile.
+        """
         forgotten = []
         with self._database.writing() as execute:
             for digest in digests:
@@ -400,58 +449,22 @@ _TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - c
 
 
 def _stored(row: Row) -> StoredFile:
-    (name, project, spelling, label, sha256, size, uploaded, python, metadata, proven, yanked,
-     stage) = row  # fmt: skip
-    return StoredFile(
-        filename=name,
-        project=project,
-        version=spelling,
-        label=label,
-        sha256=sha256,
-        size=size,
-        uploaded=uploaded,
-        requires_python=python,
-        metadata_sha256=metadata,
-        has_provenance=bool(proven),
-        yanked=yanked,
-        stage=stage,
-    )
+    values: Row = (*row[:-1], bool(row[-1]))  # SQLite has no booleans
+    return StoredFile(*values)
 
 
 def _add_token(execute: Execute, token: Token, secret: bytes) -> None:
     projects = None if token.projects is None else json.dumps(sorted(token.projects))
-    execute(
-        "INSERT INTO token (id, secret, owner, scopes, projects, created, expires, note)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            token.id,
-            secret,
-            token.owner,
-            json.dumps(sorted(token.scopes)),
-            projects,
-            token.created,
-            token.expires,
-            token.note,
-        ),
-    )
+    scopes = json.dumps(sorted(token.scopes))
+    lists = {"scopes": scopes, "projects": projects}
+    insert(execute, "token", **{**asdict(token), **lists}, secret=secret)
 
 
 def _token(row: Row) -> Token:
     id_, owner, scopes, created, projects, expires, note = row
-    return Token(
-        id=id_,
-        owner=owner,
-        scopes=frozenset(cast("list[Scope]", json.loads(scopes))),
-        created=created,
-        projects=None if projects is None else frozenset(json.loads(projects)),
-        expires=expires,
-        note=note,
-    )
-
-
-def _one(execute: Execute, filename: str) -> StoredFile:
-    rows = execute(f"SELECT {_FILE} FROM file WHERE filename = ?", (filename,))  # noqa: S608
-    return _stored(rows[0])
+    allowed = frozenset(cast("list[Scope]", json.loads(scopes)))
+    named = None if projects is None else frozenset(json.loads(projects))
+    return Token(id_, owner, allowed, created, named, expires, note)
 
 
 def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -> None:
@@ -467,7 +480,12 @@ def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -
             (project, serial),
         )
     for project, action, filename in touched:
-        execute(
-            "INSERT INTO change (serial, filename, project, action, time) VALUES (?, ?, ?, ?, ?)",
-            (serial, filename, project, action, time),
+        insert(
+            execute,
+            "change",
+            serial=serial,
+            filename=filename,
+            project=project,
+            action=action,
+            time=time,
         )

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.store.records import Records, Scope
+    from wheelfit.server.store.records import Scope
+    from wheelfit.server.store.sql_records import Records
 
 
 _PREFIX = "wheelfit-"

@@ -16,8 +16,7 @@ from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.tokens import written
-from wheelfit.server.uploads.attested import provenance_of
-from wheelfit.server.uploads.rules import check_file, check_name
+from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +58,7 @@ def accept(
     """Check an upload, keep its bytes, and record it; or return everything that is wrong.
 
     First the bytes, durably, then the record: whoever is killed in between leaves bytes that
-    nobody sees and `wheelfit.server.store.cleaning` removes. Whether somebody may upload to the
+    nobody sees and `wheelfit.server.store.opening` removes. Whether somebody may upload to the
     project at all was decided before.
 
     :param stage: where it waits; by default it is published at once.

@@ -17,21 +17,25 @@ from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.versions import is_endless
+from wheelfit.errors import AttestationProblem
 from wheelfit.server.store.records import NewFile, Violation
-from wheelfit.server.uploads.licenses import license_files
-from wheelfit.server.uploads.sdists import check_sdist
+from wheelfit.server.uploads.sdists import check_sdist, license_files
+from wheelfit.sources.attestations import make_provenance
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.paths import path_fault, windows_fault
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.errors import UserError, WheelfitError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import TypeAlias
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
+
+    Checked: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
 _LONGEST_NAME = 255
@@ -270,3 +274,19 @@ _SINGLE = frozenset(
      "description-content-type", "license-expression"}
 )  # fmt: skip
 """Fields that may be there once, and must be text."""
+
+
+def provenance_of(text: str, filename: str, sha256: str) -> Checked:
+    """Verify attestations, and make of them what is served as ``.provenance``.
+
+    What cannot be verified is refused and never served: whoever reads it takes it as checked.
+
+    :param text: the field of the form, a list of attestations as JSON; empty: there are none.
+    :return: the document, None without attestations; and what is wrong.
+    """
+    if not text:
+        return None, ()
+    try:
+        return make_provenance(text.encode(), filename, sha256), ()
+    except (AttestationProblem, UserError) as error:
+        return None, (Violation("bad-attestation", error.message, filename),)

@@ -1,4 +1,4 @@
-"""Check a source distribution by itself, with the rules by which one is unpacked to be built."""
+"""Check a source distribution by itself, by the rules for unpacking one to build it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from wheelfit.errors import InvalidRequirement, InvalidSource, StorageUnavailabl
 from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import Violation
-from wheelfit.server.uploads.licenses import license_files
-from wheelfit.wheels.dist_info import MOST_METADATA
+from wheelfit.wheels.dist_info import MOST_METADATA, header_value
 from wheelfit.wheels.paths import path_fault, windows_fault
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
@@ -32,6 +31,26 @@ _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
 _LONGEST = 120
+
+
+_FIRST = (2, 4)
+"""The first version of metadata whose ``License-File`` says where the file is."""
+
+
+def license_files(metadata: bytes) -> tuple[str, ...]:
+    r"""Return the paths of licences that must be there; before version 2.4 nobody knew where.
+
+    >>> license_files(b"Metadata-Version: 2.4\\nName: x\\nVersion: 1\\nLicense-File: LICENSE\\n")
+    ('LICENSE',)
+    """
+    version = header_value(metadata, "Metadata-Version") or ""
+    major, _, minor = version.partition(".")
+    if not (major.isdecimal() and minor.isdecimal()) or (int(major), int(minor)) < _FIRST:
+        return ()
+    try:
+        return read_metadata(metadata, "").license.files
+    except InvalidWheel:
+        return ()  # which others find
 
 
 class SdistFacts(NamedTuple):

@@ -7,7 +7,7 @@ name that is private, or one that is not there yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
@@ -230,3 +230,33 @@ def _variant_release(filename: str) -> object:
     except InvalidFilename:
         return None
     return (parsed.name, parsed.version) if parsed is not None and parsed.is_variant else None
+
+
+class Declared(ReadsContent):
+    """Have what another index has: an `Index`.
+
+    :param elsewhere: by project what its page says, whatever the other index says of it.
+    """
+
+    def __init__(self, index: Index, elsewhere: Mapping[NormalizedName, OtherPages]) -> None:
+        self._index = index
+        self.name = index.name
+        self._elsewhere = elsewhere
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects, sorted."""
+        return self._index.projects()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        page = self._index.project(name)
+        declared = self._elsewhere.get(name)
+        return page if page is None or declared is None else replace(page, elsewhere=declared)
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return what stays equal as long as the page does: what is declared never changes."""
+        return self._index.stamp(name)
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a file."""
+        return self._index.content(filename)
