@@ -55,9 +55,9 @@ def test_drafts_go_too(opened: Callable[[], Store]) -> None:
 def test_more_than_is_looked_at_together(opened: Callable[[], Store]) -> None:
     """However much there is to remove, all of it goes."""
     store, now = opened(), datetime.now(UTC)
-    for number in range(230):
+    for number in range(110):
         put(store.blobs, [str(number).encode()])
-    assert clean(store, now=now + 2 * HOUR, grace=HOUR).blobs == 230
+    assert clean(store, now=now + 2 * HOUR, grace=HOUR).blobs == 110
     assert list(store.blobs.stored()) == []
 
 

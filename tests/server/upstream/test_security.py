@@ -266,7 +266,7 @@ class TestLimits:
 
     def test_a_page_that_unpacks_to_gigabytes(self, mirror: Opener) -> None:
         """It is given up at the longest page there is."""
-        bomb = gzip.compress(b"\0" * (80 << 20), 9)
+        bomb = gzip.compress(b"\0" * (80 << 20), 1)
 
         def answer(_: Request) -> Answer:
             return Answer.of(200, bomb, {"content-type": JSON, "content-encoding": "gzip"})
