@@ -90,7 +90,9 @@ class LegacyIndex:
             pair = base64.b64encode(":".join(self.login).encode()).decode()
             if request.headers.get("authorization") != f"Basic {pair}":
                 return Answer.text(403, "wrong user", {})
-        with read_form(request.body, request.headers["content-type"], self._blobs) as upload:
+        with read_form(
+            request.body, request.headers["content-type"], self._blobs.draft()
+        ) as upload:
             name = upload.filename
             self.uploads.append(name)
             self.reached.set()

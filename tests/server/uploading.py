@@ -74,7 +74,7 @@ def upload(
     content, filename = path.read_bytes(), filename or path.name
     fields = {**fields_of(path.name, content), **(changes or {})}
     body = io.BytesIO(form(filename, content, fields))
-    with read_form(body, CONTENT_TYPE, store.blobs) as came:
+    with read_form(body, CONTENT_TYPE, store.blobs.draft()) as came:
         return accept(came, store, **{"now": NOW, **options})
 
 

@@ -128,7 +128,6 @@ class Reach:
     admits: Admission
     """Decides about hosts and addresses."""
     port: int
-    """The index's own."""
     ports: frozenset[tuple[str, int]]
     """Further ones that the operator named, each with its host."""
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.server.messages import Answer, Disconnect, Request
 
@@ -70,21 +70,15 @@ class Served:
     """Bytes of the body."""
     seconds: float
     client: str
-    """The address it came from."""
     error: Exception | None = None
     """What the application did not expect."""
-
-
-class AtHand(Protocol):
-    """Give an answer without waiting for anything: no lock, no disk, no network."""
-
-    def __call__(self, request: Request, /) -> Answer | None:
-        """Return the answer; None if it takes a thread to find it."""
 
 
 class AsgiApplication:
     """Answer requests of an ASGI server with an application.
 
+    :param at_hand: gives an answer without waiting for anything (no lock, no disk, no network);
+        None if it takes a thread to find it. Asked first, in the event loop.
     :param tell: told of every request, in the event loop.
     :param headers: go with every answer that does not have them itself.
     """
@@ -93,7 +87,7 @@ class AsgiApplication:
         self,
         application: Application,
         *,
-        at_hand: AtHand | None = None,
+        at_hand: Callable[[Request], Answer | None] | None = None,
         limits: Limits = Limits(),
         origin: str = "",
         tell: Callable[[Served], None] | None = None,
@@ -182,7 +176,9 @@ class AsgiApplication:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
             if deadline.expired():
-                return _too_late(), None
+                return Answer.text(
+                    503, "the answer is not ready in time", {"retry-after": "2"}
+                ), None
             return Answer.text(500, "the server failed to answer"), error
 
     def _head(self, answer: Answer) -> list[tuple[bytes, bytes]]:
@@ -367,10 +363,6 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def _too_large(limits: Limits) -> Answer:
     return Answer.text(413, f"a body may have {limits.body} bytes")
-
-
-def _too_late() -> Answer:
-    return Answer.text(503, "the answer is not ready in time", {"retry-after": "2"})
 
 
 def _too_slow() -> Answer:

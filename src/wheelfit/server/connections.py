@@ -46,7 +46,6 @@ class Bounds:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        """What connections may take."""
         self.is_stopping = False
         """Whether every answer is the last of its connection."""
         # Dictionaries, for their order: the first has waited longest.
@@ -103,7 +102,6 @@ class BoundedConnection(_Protocol):
     """Be one connection, with bounds: to be mixed into uvicorn's."""
 
     bounds: Bounds
-    """Of all connections of a server."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin; there may be too many already."""

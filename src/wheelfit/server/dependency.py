@@ -53,9 +53,7 @@ class Turn:
     ) -> None:
         self._dependency = dependency
         self.key = threading.get_ident()
-        """The thread."""
         self.since = time.monotonic()
-        """When it began to wait."""
         self.until = until
         self.is_long = is_long
         self.is_elsewhere = is_elsewhere
@@ -106,7 +104,6 @@ class Dependency:
         ),
     ) -> None:
         self.name = name
-        """Its name for people."""
         self.changed: Callable[[Dependency], None] = lambda _self: None
         """Called when its `trouble` has changed."""
         self.reason: Exception | None = None

@@ -51,7 +51,6 @@ class Request:
     origin: str = ""
     """How the server calls itself, as ``http://127.0.0.1:8080``; never what the client says."""
     query: str = ""
-    """What follows the question mark."""
     body: Body = field(default_factory=io.BytesIO, compare=False)
     """What was sent with the request; to be read once."""
 
@@ -61,7 +60,6 @@ class Answer:
     """Hold one answer; its body is produced while it is sent."""
 
     status: int
-    """The HTTP status."""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Without ``Content-Length``."""
     body: Iterable[bytes] = ()
@@ -93,11 +91,8 @@ class FilePart:
     """Yield a part of a file in pieces."""
 
     path: Path
-    """The file."""
     start: int
-    """Position of the first byte."""
     stop: int
-    """Position behind the last byte."""
 
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.errors import NeedsExtra
+from wheelfit.errors import NeedsExtra, StorageUnavailable
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from obstore.store import ObjectStore
 
 
@@ -82,18 +85,26 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
         ) from None
 
 
-def failures() -> tuple[type[Exception], ...]:
-    """Return what is raised when a storage fails; ``FileNotFoundError`` is among it."""
-    from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
+@contextmanager
+def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Raise what goes wrong as ``StorageUnavailable``.
 
-    return (BaseError, OSError)
+    :param where: the URL of the storage or of the object.
+    :param passing: errors that are raised as they are, as ``FileNotFoundError``.
+    """
+    from obstore.exceptions import BaseError, GenericError  # noqa: PLC0415 - start-up, and an extra
 
-
-def is_silence(error: BaseException) -> bool:
-    """Return whether an error means that a storage gave no answer, or no usable one."""
-    from obstore.exceptions import GenericError  # noqa: PLC0415 - start-up, and an extra
-
-    return isinstance(error, GenericError)
+    try:
+        yield
+    except passing:
+        raise
+    except (BaseError, OSError) as error:
+        raise StorageUnavailable(
+            f"the storage says: {first_line(error)}",
+            where=where,
+            hint=hint_for(error, where),
+            trouble="silent" if isinstance(error, GenericError) else "",
+        ) from error
 
 
 def contrary() -> tuple[type[Exception], ...]:

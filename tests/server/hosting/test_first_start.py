@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from server.running import RunningIndex, bearer
 
-from wheelfit.server.store.opening import open_records, open_store
+from wheelfit.server.store.opening import open_database, open_store
+from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.tokens import holder, issue_first
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -33,13 +34,13 @@ def test_who_is_first_makes_the_token(records_url: str) -> None:
     together = threading.Barrier(AT_ONCE)
 
     def first(_: int) -> bool:
-        with closing(open_records(records_url)) as records:
+        with closing(Records(open_database(records_url))) as records:
             together.wait(60)
             return issue_first(records, "admin", ["admin"], now=NOW, keep=kept.append)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert sorted(pool.map(first, range(AT_ONCE))) == [False] * (AT_ONCE - 1) + [True]
-    with closing(open_records(records_url)) as records:
+    with closing(Records(open_database(records_url))) as records:
         assert len(records.tokens()) == len(kept) == 1
         assert holder(records, kept[0], now=NOW) == records.tokens()[0]
 
@@ -50,7 +51,7 @@ def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
     def fail(_: str) -> None:
         raise OSError("no space left")
 
-    with closing(open_records(records_url)) as records:
+    with closing(Records(open_database(records_url))) as records:
         with pytest.raises(OSError, match="no space"):
             issue_first(records, "admin", ["admin"], now=NOW, keep=fail)
         assert records.tokens() == ()

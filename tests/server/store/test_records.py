@@ -22,7 +22,7 @@ from server.uploading import DOCUMENT, NOW
 from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused
 from wheelfit.server.store.database import MIGRATIONS
-from wheelfit.server.store.opening import open_blobs, open_records
+from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
@@ -39,7 +39,7 @@ OTHER = canonicalize_name("other")
 @pytest.fixture
 def records(records_url: str) -> Any:
     """Give empty records."""
-    opened = open_records(records_url)
+    opened = Records(open_database(records_url))
     yield opened
     opened.close()
 
@@ -448,10 +448,10 @@ def test_a_token_without_projects(records: Records) -> None:
 
 def test_what_was_written_is_there_when_opened_again(records_url: str) -> None:
     """Records outlive who wrote them, and opening them again changes nothing."""
-    first = open_records(records_url)
+    first = Records(open_database(records_url))
     add(first, variant("mkl"))
     listing = first.listing(SOME)
-    second = open_records(records_url)
+    second = Records(open_database(records_url))
     assert second.listing(SOME) == listing
     first.close()
     first.close()
@@ -465,10 +465,10 @@ def test_a_newer_schema_is_left_alone(
     records_url: str, execute: Callable[[str, str], None]
 ) -> None:
     """Tables of a newer wheelfit are not touched, and the error says so."""
-    open_records(records_url).close()
+    Records(open_database(records_url)).close()
     execute(records_url, f"UPDATE schema_version SET version = {len(MIGRATIONS) + 1}")
     with pytest.raises(InvalidConfiguration, match="this wheelfit knows"):
-        open_records(records_url)
+        Records(open_database(records_url))
 
 
 @pytest.fixture
@@ -499,7 +499,7 @@ def execute() -> Callable[[str, str], None]:
 def test_addresses_that_name_no_database(url: str) -> None:
     """A wrong address is an error of configuration."""
     with pytest.raises(InvalidConfiguration):
-        open_records(url)
+        Records(open_database(url))
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -507,7 +507,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "records.sqlite3"
     path.write_bytes(b"something else entirely" * 100)
     with pytest.raises(StorageUnavailable, match="not a database"):
-        open_records(f"sqlite://{path}")
+        Records(open_database(f"sqlite://{path}"))
     assert path.read_bytes().startswith(b"something else")
 
 
@@ -527,7 +527,7 @@ def test_connections_that_broke(postgresql: Postgresql) -> None:
     import psycopg
 
     url = postgresql.database()
-    records = open_records(url)
+    records = Records(open_database(url))
     add(records, new())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
@@ -541,7 +541,7 @@ def test_connections_that_broke(postgresql: Postgresql) -> None:
 @pytest.mark.parametrize(
     ("library", "open_it"),
     [
-        ("psycopg", partial(open_records, "postgresql://host/x")),
+        ("psycopg", partial(open_database, "postgresql://host/x")),
         ("obstore.store", partial(open_blobs, "s3://bucket")),
     ],
 )

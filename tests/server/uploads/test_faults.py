@@ -203,7 +203,7 @@ LARGE = """
     for path, one in ((small, None), (path, fields)):
         if one is None:
             one = fields_of(path.name, path.read_bytes())
-        with read_form(Body(path, one), CONTENT_TYPE, store.blobs) as came:
+        with read_form(Body(path, one), CONTENT_TYPE, store.blobs.draft()) as came:
             answer = accept(came, store, now=NOW)
         assert not isinstance(answer, tuple), answer
         if before is None:
@@ -304,7 +304,7 @@ def test_an_endless_body_ends(opened: Callable[..., Store], tmp_path: Path) -> N
     limits = FormLimits(file=1_000_000)
     with (
         pytest.raises(UploadRefused, match="1000000") as caught,
-        read_form(body, CONTENT_TYPE, store.blobs, limits=limits),
+        read_form(body, CONTENT_TYPE, store.blobs.draft(), limits=limits),
     ):
         pass
     assert [one["reference"] for one in caught.value.details] == ["too-large"]
@@ -328,7 +328,7 @@ def test_a_client_that_goes_away(opened: Callable[..., Store], tmp_path: Path) -
     store = opened()
     name = "some-1.0-py3-none-any.whl"
     body = Leaving(form(name, b"y" * 9000, fields_of(name, b"")))
-    with pytest.raises(Disconnect), read_form(body, CONTENT_TYPE, store.blobs):
+    with pytest.raises(Disconnect), read_form(body, CONTENT_TYPE, store.blobs.draft()):
         pass
     assert not list(tmp_path.rglob("*.part"))
 

@@ -35,7 +35,7 @@ def refusal(store: Store, body: bytes, kind: str = CONTENT_TYPE, **limits: int) 
     """Return why a form is refused; there is one reason."""
     with (
         pytest.raises(UploadRefused) as caught,
-        read_form(io.BytesIO(body), kind, store.blobs, limits=FormLimits(**limits)),
+        read_form(io.BytesIO(body), kind, store.blobs.draft(), limits=FormLimits(**limits)),
     ):
         pass
     (reason,) = caught.value.details
@@ -48,7 +48,7 @@ def test_a_form_in_pieces_of_any_size(
 ) -> None:
     """Fields and file are the same however they are cut into pieces."""
     fields = fields_of(NAME, CONTENT)
-    with read_form(body(form(NAME, CONTENT, fields)), CONTENT_TYPE, store.blobs) as came:
+    with read_form(body(form(NAME, CONTENT, fields)), CONTENT_TYPE, store.blobs.draft()) as came:
         assert came.filename == NAME
         assert came.draft.path.read_bytes() == CONTENT
         assert came.draft.sha256 == fields["sha256_digest"]
@@ -65,7 +65,7 @@ def test_several_values_of_a_field(store: Store) -> None:
         for one in ("numpy", "scipy ; extra == 'ü'")
     )
     body = extra.encode() + form(NAME, b"", {})
-    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs) as came:
+    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs.draft()) as came:
         assert came.fields["requires_dist"] == ("numpy", "scipy ; extra == 'ü'")
 
 
@@ -114,7 +114,7 @@ def test_limits(store: Store) -> None:
     assert refusal(store, body, fields=4999) == "bad-form"
     assert refusal(store, body, parts=50) == "bad-form"
     limits = FormLimits(file=5000, fields=5000, parts=51)
-    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs, limits=limits) as came:
+    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs.draft(), limits=limits) as came:
         assert came.draft.size == 5000
 
 

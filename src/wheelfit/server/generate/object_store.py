@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.pages import JSON
-from wheelfit.server.storage import contrary, failures, first_line, hint_for, open_storage, where_of
+from wheelfit.server.storage import contrary, failures, open_storage, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,13 +69,8 @@ class StoreTarget:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
-        self._name = name
+        self.name = name
         self._now = now
-
-    @property
-    def name(self) -> str:
-        """Name the target for people."""
-        return self._name
 
     def opened(self) -> AbstractContextManager[None]:
         """Hold nothing: files whose path has their digest in it are never in the way."""
@@ -88,7 +83,7 @@ class StoreTarget:
         if not (self._take(token, "create") or self._take_over(token)):
             raise EnvironmentBusy(
                 "another process is publishing there",
-                where=f"{self._name}/{_LOCK}",
+                where=f"{self.name}/{_LOCK}",
                 hint="try again when it has finished; a lock that is left behind counts for "
                 f"{_STALE.seconds // 60} minutes",
             )
@@ -101,7 +96,7 @@ class StoreTarget:
     def _take(self, token: bytes, mode: Any) -> bool:
         """Write the lock, if there is none or it is still the one that was read."""
         try:
-            with self._told(_LOCK):
+            with self._failures(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
         except contrary():
             return False
@@ -113,7 +108,7 @@ class StoreTarget:
         It is not removed first: what is removed could be the lock of who was quicker.
         """
         try:
-            with self._told(_LOCK):
+            with self._failures(_LOCK):
                 found = self._store.get(_LOCK)
                 since = datetime.fromisoformat(json.loads(bytes(found.bytes()))["since"])
                 version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta[key]}
@@ -126,7 +121,7 @@ class StoreTarget:
     def read(self, path: str) -> bytes | None:
         """Return a small object; None if there is none."""
         try:
-            with self._told(path):
+            with self._failures(path):
                 return bytes(self._store.get(path).bytes())
         except FileNotFoundError:
             return None
@@ -174,25 +169,14 @@ class StoreTarget:
             "Content-Type": next(endings, "application/octet-stream"),
             "Cache-Control": _FOREVER if is_addressed else _ASK_AGAIN,
         }
-        with self._told(path):
+        with self._failures(path):
             self._store.put(path, source, attributes=attributes)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects."""
         for path in paths:
-            with suppress(FileNotFoundError), self._told(path):
+            with suppress(FileNotFoundError), self._failures(path):
                 self._store.delete(path)
 
-    @contextmanager
-    def _told(self, path: str) -> Iterator[None]:
-        """Turn what goes wrong into errors of the family, but for what has a meaning here."""
-        try:
-            yield
-        except contrary():
-            raise
-        except failures() as error:
-            raise StorageUnavailable(
-                f"the storage says: {first_line(error)}",
-                where=f"{self._name}/{path}",
-                hint=hint_for(error, self._name),
-            ) from error
+    def _failures(self, path: str) -> AbstractContextManager[None]:
+        return failures(f"{self.name}/{path}", passing=contrary())

@@ -60,9 +60,8 @@ class Target(Protocol):
     file is whole: the old one, or the new one.
     """
 
-    @property
-    def name(self) -> str:
-        """Name the target for people: without credentials."""
+    name: str
+    """For people: without credentials."""
 
     def opened(self) -> AbstractContextManager[None]:
         """Hold the target for the length of a ``with`` block, in which everything is done.
@@ -108,14 +107,10 @@ class FolderTarget:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.name = str(folder)
         self._folder = folder
         self._opened: RootedFolder | None = None
         self._count = 0
-
-    @property
-    def name(self) -> str:
-        """Name the target for people."""
-        return str(self._folder)
 
     @contextmanager
     def opened(self) -> Iterator[None]:

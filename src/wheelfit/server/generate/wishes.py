@@ -42,7 +42,6 @@ class Standing:
     """Hold what has to be in a target, so that the next run has nothing to do."""
 
     manifest: str
-    """Digest of the manifest."""
     pages: Mapping[str, str]
     """By path: the digest of each page."""
     parts: tuple[tuple[str, str, int], ...]

@@ -102,7 +102,6 @@ class Rules:
     stage_lasts: float = 7 * 86400.0
     """Seconds that a stage may wait, if nobody says how long."""
     metrics: Literal["operator", "everybody"] = "operator"
-    """Who sees the metrics."""
     reads: Literal["everybody", "tokens"] = "everybody"
     """Who sees pages and files: everybody, or whoever shows a token, whatever it is for."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import Scope, StoredFile
+    from wheelfit.server.store.records import Scope, StoredFile, Token
 
 
 class Administration(Protocol):
@@ -108,16 +108,8 @@ class StoreAdministration:
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
-        return [
-            {
-                "id": one.id,
-                "owner": one.owner,
-                "created": one.created,
-                "expires": one.expires,
-                "files": self._waiting(one.id),
-            }
-            for one in self.store.records.stages()
-        ]
+        stages = self.store.records.stages()
+        return [{**asdict(stage), "files": self._waiting(stage.id)} for stage in stages]
 
     def publish(self, stage: str) -> list[str]:
         """Show all files of a stage at once."""
@@ -234,13 +226,6 @@ def seconds_of(text: str) -> float:
         raise InvalidConfiguration(str(error)) from None
 
 
-def _plain(token: Any) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "owner": token.owner,
-        "scopes": sorted(token.scopes),
-        "projects": None if token.projects is None else sorted(token.projects),
-        "created": token.created,
-        "expires": token.expires,
-        "note": token.note,
-    }
+def _plain(token: Token) -> dict[str, Any]:
+    projects = None if token.projects is None else sorted(token.projects)
+    return {**asdict(token), "scopes": sorted(token.scopes), "projects": projects}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
@@ -19,7 +19,7 @@ from wheelfit.server.hosting.hot_pages import HotPages
 from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.origins import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.server.store.records import PUBLISHED, Violation
+from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import stage_of
 from wheelfit.server.uploads.accepting import Accepted, accept
@@ -114,7 +114,7 @@ class HostedIndex:
             return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form itself, or what a stage says of others.
-            return _refused(request, tuple(_violation(one) for one in error.details))
+            return _refused(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
             return _told(request, status, error)
@@ -177,9 +177,9 @@ class HostedIndex:
         who = self._visitor(request)
         who.need_scope("upload")
         began = time.monotonic()
-        limits = FormLimits(file=self._rules.file_size)
+        drafts, limits = self._store.blobs.draft(), FormLimits(file=self._rules.file_size)
         content_type = request.headers.get("content-type", "")
-        with read_form(request.body, content_type, self._store.blobs, limits=limits) as upload:
+        with read_form(request.body, content_type, drafts, limits=limits) as upload:
             name = upload.first("name")
             if not name:
                 wrong = Violation("bad-form", "it names no project", "the form: name")
@@ -279,10 +279,6 @@ def _is_read(path: str) -> bool:
     return True
 
 
-def _violation(details: Any) -> Violation:
-    return Violation(str(details["reference"]), str(details["message"]), str(details["where"]))
-
-
 def _refused(request: Request, violations: Sequence[Violation]) -> Answer:
     """Tell everything that keeps a file out, so that every publishing tool shows it."""
     first, *others = violations
@@ -296,13 +292,7 @@ def _refused(request: Request, violations: Sequence[Violation]) -> Answer:
         status = 403
     more = f" (and {len(others)} more)" if others else ""
     if _wants_json(request):
-        said = {
-            "errors": [
-                {"reference": one.reference, "message": one.message, "where": one.where}
-                for one in violations
-            ]
-        }
-        answer = _json(status, said)
+        answer = _json(status, {"errors": [asdict(one) for one in violations]})
     else:
         answer = Answer.text(status, "\n".join(map(str, violations)))
     return replace(answer, reason=f"{first}{more}")

@@ -21,7 +21,6 @@ class Metrics:
     """
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
-    """What `written` is."""
 
     def __init__(self) -> None:
         try:

@@ -49,7 +49,6 @@ class ServerSettings:
     host: str
     port: int
     fd: int | None
-    """A socket that is open already."""
     public_url: str | None
     """Without a slash at the end."""
     answer_to: tuple[str, ...]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.provider_steps import NoPlugins
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Hold a machine and the wishes of its user."""
+    """A machine, and the preferences of its user."""
 
     name: str
     """In words: ``this machine``, or the name of a preset."""
@@ -44,13 +45,9 @@ class Profile:
         )
 
 
-class Profiles(Protocol):
-    """Find profiles by the names that URLs have. Called from several threads at once."""
+Profiles: TypeAlias = Callable[[str], Profile]
+"""Returns the profile of a name in a URL, the same object as long as it means the same machine.
 
-    def __call__(self, name: str) -> Profile:
-        """Return a profile: the same object as long as it means the same machine.
-
-        :param name: a preset or a shorthand, from a stranger: it names no file. Empty: the
-            profile of those who ask for none.
-        :raises WheelfitError: there is none of that name.
-        """
+The name is a preset or a shorthand, from a stranger: it names no file. Empty: the profile of those
+who ask for none. Raises ``WheelfitError`` if there is none; called from several threads.
+"""

@@ -84,9 +84,7 @@ class Upstream(ReadsFiles):
         self.url = split_userinfo(url)[0].rstrip("/")
         """Without credentials and final slash."""
         self.name = redact(url)
-        """How people know it."""
         self.web = web
-        """What fetches."""
         self._pages: SharedPages[RawPage] = SharedPages(
             replace(web.pages, packed=True),
             Memory(most, lambda page: len(page[1].body) + 1024),

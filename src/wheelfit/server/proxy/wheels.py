@@ -12,10 +12,10 @@ import hashlib
 import tempfile
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.server.messages import Disconnect
+from wheelfit.server.messages import Disconnect, FilePart
 from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.local_files import path_of
@@ -42,36 +42,12 @@ _MOST = 64 << 20
 """Bytes of ends of wheels in memory; a large wheel has 2 MB."""
 
 
-_PIECE = 1 << 18
-
-
-class Original(Protocol):
-    """Give bytes of one file, to several threads at once; also a ``ByteSource``."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole file."""
-
-    def read_at(self, start: int, length: int, /) -> bytes:
-        """Return a few bytes."""
-
-    def pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the bytes between two positions.
-
-        :raises NetworkError: they cannot be had.
-        """
-
-    def close(self) -> None:
-        """Let go of it."""
-
-
 class KeptOriginal:
-    """Read a file that lies on this machine."""
+    """The original of a wheel on this machine: a ``ByteSource`` for several threads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.size = path.stat().st_size
-        """Bytes of the whole file."""
 
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return a few bytes."""
@@ -79,19 +55,14 @@ class KeptOriginal:
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes between two positions."""
-        with self._path.open("rb") as file:
-            file.seek(start)
-            left = stop - start
-            while left > 0 and (piece := file.read(min(left, _PIECE))):
-                left -= len(piece)
-                yield piece
+        return iter(FilePart(self._path, start, stop))
 
     def close(self) -> None:
         """Do nothing: it is opened for each reader."""
 
 
 class RemoteOriginal:
-    """Read a file from its server by ranges.
+    """The original of a wheel on its server, read by ranges: a ``ByteSource`` for several threads.
 
     :raises RangeUnsupported: the server gives no ranges.
     :raises NetworkError: it cannot be read.
@@ -105,7 +76,6 @@ class RemoteOriginal:
         self._extent: Extent = first.extent
         self._parts: list[Part] = [first]
         self.size = first.extent.total
-        """Bytes of the whole file."""
 
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return a few bytes; what was read before is not asked for again."""
@@ -163,6 +133,9 @@ class RemoteOriginal:
                 where=redact(self._url),
                 hint="try again",
             )
+
+
+Original: TypeAlias = KeptOriginal | RemoteOriginal
 
 
 class Served:

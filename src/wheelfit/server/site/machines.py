@@ -244,9 +244,7 @@ class Asked:
     python: str = ""
     """Minor version; empty: any."""
     file: str = ""
-    """How an uploaded file is called."""
     data: bytes | None = None
-    """The uploaded file."""
 
     def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
         """Return the machine that is meant.
@@ -293,7 +291,7 @@ def read_upload(request: Request) -> Asked:
 
 def _read(request: Request) -> Asked:
     content_type = request.headers.get("content-type", "")
-    with read_form(request.body, content_type, _Temporary(), limits=_LIMITS) as upload:
+    with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:
         name = Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME]
         return Asked(
             python=upload.first("python")[:_LONGEST_VALUE],
@@ -302,14 +300,10 @@ def _read(request: Request) -> Asked:
         )
 
 
-class _Temporary:
-    """Give files that are gone when the form has been read."""
-
-    @contextmanager
-    def draft(self) -> Iterator[Draft]:
-        """Return one."""
-        with (
-            tempfile.TemporaryDirectory(prefix="wheelfit-") as folder,
-            draft_in(Path(folder)) as one,
-        ):
-            yield one
+@contextmanager
+def _temporary_draft() -> Iterator[Draft]:
+    with (
+        tempfile.TemporaryDirectory(prefix="wheelfit-") as folder,
+        draft_in(Path(folder)) as draft,
+    ):
+        yield draft

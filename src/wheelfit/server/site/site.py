@@ -73,7 +73,6 @@ class Group(NamedTuple):
     machines: tuple[tuple[str, str, str], ...]
     """Name, what it is, and the label that it takes; empty: the plain wheel."""
     takes: tuple[tuple[str, int], ...]
-    """How many take which label."""
 
 
 class Site:

@@ -6,11 +6,11 @@ import errno
 import hashlib
 import os
 import secrets
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import StorageUnavailable
+from wheelfit.errors import LinkInTheWay, StorageUnavailable
 from wheelfit.wheels.durable import write_all
 from wheelfit_runtime.patterns import pattern
 
@@ -71,10 +71,8 @@ class Draft:
 
         :raises StorageUnavailable: they cannot be written; most often there is no space.
         """
-        try:
+        with storage_errors("an upload"):
             write_all(self._file, data)
-        except OSError as error:
-            raise storage_error(error, "an upload") from error
         self._sha256.update(data)
         self._blake2.update(data)
         self.size += len(data)
@@ -94,10 +92,8 @@ class Draft:
 
         :raises StorageUnavailable: they do not get there.
         """
-        try:
+        with storage_errors("an upload"):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise storage_error(error, "an upload") from error
 
     def close(self) -> None:
         """Close the file, and remove the name that means nothing."""
@@ -178,11 +174,9 @@ def draft_in(folder: Path) -> Iterator[Draft]:
 
     :param folder: made if it is not there.
     """
-    try:
+    with storage_errors(folder):
         make_folder(folder)
         draft = Draft(folder / f"{secrets.token_hex(16)}{_ENDING}")
-    except OSError as error:
-        raise storage_error(error, str(folder)) from error
     try:
         yield draft
     finally:
@@ -210,15 +204,11 @@ def probe_with_a_draft(blobs: Blobs) -> None:
 def tidy_drafts(folder: Path, before: float) -> int:
     """Remove drafts that nobody has written to for long; see `Blobs.tidy`."""
     count = 0
-    try:
+    with storage_errors(folder), suppress(FileNotFoundError):  # somebody else tidies too
         for path in folder.glob(f"*{_ENDING}"):
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
                 count += 1
-    except FileNotFoundError:
-        pass  # somebody else tidies too
-    except OSError as error:
-        raise storage_error(error, str(folder)) from error
     return count
 
 
@@ -230,6 +220,20 @@ def check_digest(sha256: str) -> str:
     if _DIGEST.fullmatch(sha256) is None:
         raise ValueError(f"no SHA-256 in lower-case hexadecimal digits: {sha256[:80]!r}")
     return sha256
+
+
+@contextmanager
+def storage_errors(where: Path | str) -> Iterator[None]:
+    """Raise errors of the disk as ``StorageUnavailable``.
+
+    :param where: the file or folder, or what is to be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, str(where)) from error
+    except LinkInTheWay as error:
+        raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
 
 
 def storage_error(error: OSError, where: str) -> StorageUnavailable:

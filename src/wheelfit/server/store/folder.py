@@ -7,7 +7,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import LinkInTheWay, StorageUnavailable
 from wheelfit.server.messages import FilePart
 from wheelfit.server.store.blobs import (
     FOLDER_MODE,
@@ -16,7 +15,7 @@ from wheelfit.server.store.blobs import (
     draft_in,
     make_folder,
     probe_with_a_draft,
-    storage_error,
+    storage_errors,
     tidy_drafts,
 )
 from wheelfit.wheels.rooted_folder import RootedFolder
@@ -58,65 +57,53 @@ class FolderBlobs:
         path = self._path(draft.sha256)
         around = path.parent.name
         draft.sync()
-        try:
-            with RootedFolder(self._folder) as root:  # a link could lead out of the storage
-                if not root.exists(around):
-                    with suppress(FileExistsError):  # of another process, a moment ago
-                        root.make_folder(around, FOLDER_MODE)
-                    root.sync_folder()
-                folder, name = root.at(f"{around}/{path.name}")
-                try:
-                    os.link(draft.path, name, dst_dir_fd=folder)
-                except FileExistsError:
-                    pass  # the same bytes, and on the disk: they got the name after that
-                except OSError as error:
-                    if error.errno not in _NO_LINKS:
-                        raise
-                    os.replace(draft.path, name, dst_dir_fd=folder)
-                root.sync_folder(around)
-        except OSError as error:
-            raise storage_error(error, str(path)) from error
-        except LinkInTheWay as error:
-            raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
+        # A link could lead out of the storage.
+        with storage_errors(path), RootedFolder(self._folder) as root:
+            if not root.exists(around):
+                with suppress(FileExistsError):  # of another process, a moment ago
+                    root.make_folder(around, FOLDER_MODE)
+                root.sync_folder()
+            folder, name = root.at(f"{around}/{path.name}")
+            try:
+                os.link(draft.path, name, dst_dir_fd=folder)
+            except FileExistsError:
+                pass  # the same bytes, and on the disk: they got the name after that
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                os.replace(draft.path, name, dst_dir_fd=folder)
+            root.sync_folder(around)
 
     def size(self, sha256: str) -> int | None:
         """Return how many bytes are kept under a digest."""
         path = self._path(sha256)
-        try:
+        with storage_errors(path), suppress(FileNotFoundError):
             return path.stat().st_size
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(error, str(path)) from error
+        return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the pieces between two positions."""
         path = self._path(sha256)
-        try:
+        with storage_errors(path):
             yield from FilePart(path, start, stop)
-        except OSError as error:
-            raise storage_error(error, str(path)) from error
 
     def delete(self, sha256: str) -> None:
         """Forget what is kept under a digest."""
         path = self._path(sha256)
-        try:
-            with suppress(FileNotFoundError), RootedFolder(self._folder) as root:
-                root.remove_file(f"{path.parent.name}/{path.name}")
-        except OSError as error:
-            raise storage_error(error, str(path)) from error
-        except LinkInTheWay as error:
-            raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
+        with (
+            storage_errors(path),
+            suppress(FileNotFoundError),
+            RootedFolder(self._folder) as root,
+        ):
+            root.remove_file(f"{path.parent.name}/{path.name}")
 
     def stored(self) -> Iterator[Blob]:
         """Yield everything that is kept."""
-        try:
+        with storage_errors(self._folder):
             for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
                 with suppress(ValueError, FileNotFoundError):
                     status = path.stat()
                     yield Blob(check_digest(path.name), status.st_size, status.st_mtime)
-        except OSError as error:
-            raise storage_error(error, str(self._folder)) from error
 
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed."""

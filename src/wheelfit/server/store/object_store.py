@@ -5,18 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import StorageUnavailable
-from wheelfit.server.storage import (
-    failures,
-    first_line,
-    hint_for,
-    is_silence,
-    open_storage,
-    where_of,
-)
+from wheelfit.server.storage import failures, open_storage, where_of
 from wheelfit.server.store.blobs import (
     Blob,
     check_digest,
@@ -32,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Draft
 
 
+_MISSING = (FileNotFoundError,)
 _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
 _AT_ONCE = 4  # parts on their way: what bounds the memory
 _PIECE = 1 << 20
@@ -79,53 +73,38 @@ class ObjectBlobs:
         if self.size(draft.sha256) == draft.size:
             return
         key = _key(draft.sha256)
-        try:
+        with failures(self._where):
             self._sending.put(key, draft.path, chunk_size=_CHUNK, max_concurrency=_AT_ONCE)
-        except failures() as error:
-            raise self._error(error) from error
 
     def size(self, sha256: str) -> int | None:
         """Return how many bytes are kept under a digest."""
-        try:
+        with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
             return self._prompt.head(_key(sha256))["size"]
-        except FileNotFoundError:
-            return None
-        except failures() as error:
-            raise self._error(error) from error
+        return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the pieces between two positions."""
         if start >= stop:
             return
-        try:
+        with failures(self._where):
             found = self._store.get(_key(sha256), options={"range": (start, stop)})
             for piece in found.stream(_PIECE):
                 yield bytes(piece)
-        except failures() as error:
-            raise self._error(error) from error
 
     def delete(self, sha256: str) -> None:
         """Forget what is kept under a digest."""
-        try:
+        with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
             self._prompt.delete(_key(sha256))
-        except FileNotFoundError:
-            pass
-        except failures() as error:
-            raise self._error(error) from error
 
     def stored(self) -> Iterator[Blob]:
         """Yield everything that is kept."""
-        try:
-            for some in self._store.list(chunk_size=1000):
-                for one in some:
-                    name = one["path"].rpartition("/")[2]
-                    try:
+        with failures(self._where):
+            for listed in self._store.list(chunk_size=1000):
+                for item in listed:
+                    name = item["path"].rpartition("/")[2]
+                    with suppress(ValueError):  # else it is nothing of ours
                         digest = check_digest(name)
-                    except ValueError:
-                        continue  # nothing of ours
-                    yield Blob(digest, one["size"], one["last_modified"].timestamp())
-        except failures() as error:
-            raise self._error(error) from error
+                        yield Blob(digest, item["size"], item["last_modified"].timestamp())
 
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
@@ -134,14 +113,6 @@ class ObjectBlobs:
     def probe(self) -> None:
         """Raise an error if it does not answer, or has no room for drafts."""
         probe_with_a_draft(self)
-
-    def _error(self, error: Exception) -> StorageUnavailable:
-        return StorageUnavailable(
-            f"the storage says: {first_line(error)}",
-            where=self._where,
-            hint=hint_for(error, self._where),
-            trouble="silent" if is_silence(error) else "",
-        )
 
 
 def _key(sha256: str) -> str:

@@ -89,20 +89,10 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     )
 
 
-def open_records(url: str) -> Records:
-    """Open the records of an index.
-
-    :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
-    :raises InvalidConfiguration: it cannot be understood, or a newer wheelfit has been there.
-    :raises NeedsExtra: a library is missing.
-    :raises StorageUnavailable: the database cannot be opened.
-    """
-    return Records(open_database(url))
-
-
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
     """Open a database, whatever tables it has.
 
+    :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
     :raises InvalidConfiguration: it cannot be understood.
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: it cannot be opened.

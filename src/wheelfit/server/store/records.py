@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.errors import UploadRefused
@@ -46,11 +46,14 @@ def refusal(violations: Sequence[Violation]) -> UploadRefused:
         first.message,
         where=first.where,
         note="\n".join(str(other) for other in others) or None,
-        details=(
-            {"reference": one.reference, "message": one.message, "where": one.where}
-            for one in violations
-        ),
+        details=map(asdict, violations),
     )
+
+
+def violations_of(error: UploadRefused) -> tuple[Violation, ...]:
+    """Return everything that is wrong, from the error that `refusal` made."""
+    names = ("reference", "message", "where")
+    return tuple(Violation(*(str(one[name]) for name in names)) for one in error.details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,10 @@ class NewFile:
     folded: str = ""
     """What no other file name may be equal to; empty: the name in lower case."""
     label: Label | None = None
-    """Of a variant wheel."""
     requires_python: str | None = None
     metadata: bytes | None = field(default=None, repr=False)
     """METADATA of a wheel, served beside it."""
     document: bytes | None = field(default=None, repr=False)
-    """``variant.json`` of a variant wheel."""
     provenance: bytes | None = field(default=None, repr=False)
     """What was attested, as it is served (PEP 740)."""
 
@@ -172,4 +173,3 @@ class Token:
     expires: str | None = None
     """RFC 3339, UTC; None: never."""
     note: str = ""
-    """What people wrote beside it."""

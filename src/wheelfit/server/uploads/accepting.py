@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import UploadRefused
-from wheelfit.server.store.records import PUBLISHED, Violation
+from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.store.tokens import written
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 
@@ -86,13 +86,13 @@ def accept(
     try:
         is_new = store.records.check(new, stage=stage, by=by)
     except UploadRefused as error:
-        violations += _violations(error)
+        violations += violations_of(error)
     if violations:
         return _bounded(violations)
     try:
         is_new = is_new and _keep(upload, new, store, stage, by)
     except UploadRefused as error:  # somebody else was quicker
-        return _violations(error)
+        return violations_of(error)
     return Accepted(new.filename, new.project, new.version, is_new, verdict.warnings)
 
 
@@ -113,13 +113,6 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
         return violations
     where = violations[_MOST].where
     return (*violations[:_MOST], Violation("and-more", f"there is more: {left_out}", where))
-
-
-def _violations(error: UploadRefused) -> tuple[Violation, ...]:
-    return tuple(
-        Violation(str(one["reference"]), str(one["message"]), str(one["where"]))
-        for one in error.details
-    )
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Violation, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import NeedsExtra, UploadRefused
 from wheelfit.server.store.records import Violation, refusal
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 18
-
-
-class Drafts(Protocol):
-    """Give something to write a file into, as `wheelfit.server.store.blobs.Blobs` does."""
-
-    def draft(self) -> AbstractContextManager[Draft]:
-        """Return it; on leaving, what was not kept is gone."""
 
 
 class FormLimits(NamedTuple):
@@ -51,7 +44,6 @@ class Upload:
     filename: str
     """How the client calls the file; may be anything."""
     draft: Draft
-    """Its bytes."""
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """All others by name, in lower case with ``_``; several values in their order."""
 
@@ -62,7 +54,11 @@ class Upload:
 
 @contextmanager
 def read_form(
-    body: Body, content_type: str, blobs: Drafts, *, limits: FormLimits = FormLimits()
+    body: Body,
+    content_type: str,
+    drafts: AbstractContextManager[Draft],
+    *,
+    limits: FormLimits = FormLimits(),
 ) -> Iterator[Upload]:
     """Give what a form has; on leaving, a file that was not kept is gone.
 
@@ -71,7 +67,7 @@ def read_form(
     :raises StorageUnavailable: there is no room for the file.
     :raises NeedsExtra: the library is not installed.
     """
-    with blobs.draft() as draft:
+    with drafts as draft:
         yield _Reader(content_type, draft, limits).read(body)
 
 

@@ -61,7 +61,6 @@ class SdistFacts(NamedTuple):
     usual_name: str
     """How the file would be named today (PEP 625)."""
     metadata: bytes
-    """PKG-INFO."""
 
 
 def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], SdistFacts | None]:

@@ -106,7 +106,6 @@ class Mirrored(ReadsContent):
         upstream: Dependency | None = None,
     ) -> None:
         self.name = settings.label
-        """How rules about owners call it."""
         self._settings = settings
         self._web = web
         self._pulled = pulled

@@ -38,7 +38,6 @@ class Pulled:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.blobs = blobs
-        """Where the bytes are."""
         self._most = most
         self._clock = clock
         self._used: dict[str, float] = {}

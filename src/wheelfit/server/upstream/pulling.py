@@ -73,7 +73,6 @@ class Pull:
         ended: Callable[[Pull, WheelfitError | None], None],
     ) -> None:
         self.file = file
-        """What is fetched."""
         self._client = client
         self._pulled = pulled
         self._largest = largest
