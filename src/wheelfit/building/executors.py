@@ -132,9 +132,6 @@ _LINUX = hasattr(os, "sched_getaffinity")
 _CORES = os.cpu_count() or 1
 
 
-# --- this machine ------------------------------------------------------------------------------
-
-
 class _Here(Executor):
     """Do the work at once, in this process."""
 
@@ -241,9 +238,6 @@ def _called(fn: Callable[..., Result], args: tuple[Any, ...], kwargs: dict[str, 
         os._exit(143)
     finally:
         _working = False
-
-
-# --- Dask --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -390,9 +384,6 @@ def _in_our_words(error: BaseException) -> BaseException:
             "a worker has no wheelfit, or another one", code="unfit-workers", hint=_HINT
         )
     return error
-
-
-# --- what is asked of workers on other machines -----------------------------------------------
 
 
 def _packed_sample(sample: bytes) -> bytes:

@@ -199,8 +199,6 @@ class _Run(Generic[Item, Value]):
         self._end(position, Outcome(self._items[position], value))
         return True
 
-    # --- sending ---------------------------------------------------------------------------
-
     def _fill(self) -> bool:
         """Begin what may be begun now; tell whether anything is under way."""
         limit = self._workers() * _AHEAD
@@ -229,8 +227,6 @@ class _Run(Generic[Item, Value]):
             self._lose(positions)
         else:
             self._under_way[future] = positions
-
-    # --- taking ----------------------------------------------------------------------------
 
     def _take(self, future: Future[list[bytes]], positions: tuple[int, ...]) -> None:
         try:
@@ -284,9 +280,6 @@ class _Run(Generic[Item, Value]):
         self._outcomes[position] = outcome
         self.done(outcome)
         self.progress.advance(self.weigh(outcome.item))
-
-
-# --- what happens in a worker ----------------------------------------------------------------
 
 
 def _work(version: str, packed: bytes) -> list[bytes]:

@@ -114,9 +114,6 @@ def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> lis
     return findings
 
 
-# --- names -------------------------------------------------------------------------------
-
-
 def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
     expected = index_file_name(release.name, release.version)
     spellings = {expected} | {
@@ -174,9 +171,6 @@ def _python_versions(release: ReleaseFacts) -> Iterator[Finding]:
                 checks.UV_PYTHON,
                 f"it wants Python {own or 'of any version'}, others {usual or 'do not say'}",
             )
-
-
-# --- what they say -------------------------------------------------------------------------
 
 
 def _against_index(
@@ -273,9 +267,6 @@ def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[F
     for wheel in release.wheels:
         if wheel.core is not None:
             yield from undeclared_findings(wheel.core, declared, Place(wheel.where, "METADATA"))
-
-
-# --- snapshots ------------------------------------------------------------------------------
 
 
 def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:

@@ -33,8 +33,6 @@ class Profile(StrEnum):
     """The public registry, for uploads (B-53)."""
 
 
-# --- uv -------------------------------------------------------------------------------
-
 # P-60: the rows that uv has, with the only version it stands in for.
 _UV: Mapping[str, tuple[str, str, str | None]] = {
     "nvidia": (
@@ -111,8 +109,6 @@ def _uv_provider(
     if (given or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
         yield not_ours(f"its plugin-api is {given or 'missing'}")
 
-
-# --- the public registry --------------------------------------------------------------
 
 _LARGEST_FILE = 100_000_000  # bytes
 _LARGEST_PROJECT = 10_000_000_000  # bytes

@@ -160,9 +160,6 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
             yield requirement
 
 
-# --- what is still there -------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """Say which files of a package are not as RECORD has them."""

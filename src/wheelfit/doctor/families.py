@@ -100,9 +100,6 @@ def _strongest(*signs: Iterable[tuple[_What, str]]) -> dict[_What, str]:
     return {}
 
 
-# --- CUDA ------------------------------------------------------------------------------------
-
-
 def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
     if (match := _SUFFIX.search(package.name)) is not None:
         yield int(match[1]), "its name"
@@ -148,9 +145,6 @@ def _toolkits(package: Package, local: str) -> Iterator[str]:
     if package.name.startswith("nvidia-cuda-runtime") and package.installed.version.major >= 11:
         release = package.installed.version.release
         yield f"{release[0]}.{release[1] if len(release) > 1 else 0}"
-
-
-# --- others ----------------------------------------------------------------------------------
 
 
 def _named_rocm(package: Package, local: str) -> Iterator[tuple[str, str]]:

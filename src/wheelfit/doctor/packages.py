@@ -40,9 +40,6 @@ _EDITED = frozenset({"cacert.pem"})
 """Files to which administrators add on purpose: the authorities that a site trusts."""
 
 
-# --- the interpreter -------------------------------------------------------------------------
-
-
 def about_tags(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
     """Yield a finding about packages whose wheels are not for this interpreter or system.
 
@@ -72,9 +69,6 @@ def _fits(tags: frozenset[Tag], wanted: TagPreference) -> bool:
         for tag in plain
         for one in wanted
     )
-
-
-# --- families --------------------------------------------------------------------------------
 
 
 def about_builds(
@@ -180,9 +174,6 @@ def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -
     yield Place(where).found(check, parts, severity=Severity.NOTE if harmless else None)
 
 
-# --- hardware --------------------------------------------------------------------------------
-
-
 def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
     """Yield findings about packages that the hardware does not run, or runs in vain.
 
@@ -272,9 +263,6 @@ def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) ->
     if newer:
         words = f"{some_of(newer)}, and the driver has CUDA {cuda}"
         yield Place(where).found(diagnoses.NEWER_THAN_DRIVER, words)
-
-
-# --- files -----------------------------------------------------------------------------------
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
@@ -401,9 +389,6 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
                 f"{package} needs {some_of(unmet)}",
                 remedy=f"wheelfit install {' '.join(wanted)}",
             )
-
-
-# --- words -----------------------------------------------------------------------------------
 
 
 def _with_signs(builds: Sequence[Build], major: int) -> str:

@@ -181,9 +181,6 @@ def _conda(surroundings: Surroundings, path: str) -> str | None:
     return f"conda environment {prefix}"
 
 
-# --- judging ---------------------------------------------------------------------------------
-
-
 def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibrary]]:
     groups: dict[str, list[LoadedLibrary]] = defaultdict(list)
     for one in libraries:

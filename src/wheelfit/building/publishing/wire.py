@@ -220,9 +220,6 @@ def read_attestations(file: Outgoing) -> list[object]:
     return found
 
 
-# --- the form ------------------------------------------------------------------------------
-
-
 def _fields(file: Outgoing) -> Fields:
     """Return the fields that go with a file.
 
@@ -296,9 +293,6 @@ def _adapter(context: ssl.SSLContext) -> Any:
     return Adapter()
 
 
-# --- what came back ------------------------------------------------------------------------
-
-
 def _failure(
     status: int,
     reason: str,
@@ -364,9 +358,6 @@ def _reason(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return getattr(error, "strerror", None) or f"{type(error).__name__}: {str(error)[:200]}"
-
-
-# --- where indexes and logins are written down ------------------------------------------------
 
 
 def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:

@@ -148,9 +148,6 @@ def _config(document: Table, where: str) -> RepackConfig:
     return RepackConfig(metadata, variants, tuple(rules), where)
 
 
-# --- parts --------------------------------------------------------------------------------
-
-
 def _edits(table: Table) -> Edits:
     table.only("name", "rename", "version", "strip-local-version", "remove", "add")
     renames = table.table("rename")
@@ -218,9 +215,6 @@ def _their_variant(name: str, table: Table) -> NamedVariant:
 def _rule(table: Table) -> WheelRule:
     table.only("match", "variant", "metadata")
     return WheelRule(table.required("match"), table.string("variant"), table.string("metadata"))
-
-
-# --- values -------------------------------------------------------------------------------
 
 
 def _removed(table: Table, key: str) -> frozenset[NormalizedName]:

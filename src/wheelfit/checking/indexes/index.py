@@ -156,9 +156,6 @@ def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]
         yield Place(page.source).found(checks.UNHASHED_FILES, message + first_of(without, 3))
 
 
-# --- pins --------------------------------------------------------------------------------
-
-
 def _pin_report(
     releases: Iterable[ReleaseFacts],
     sources: Iterable[Repository],

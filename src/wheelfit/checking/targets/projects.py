@@ -242,8 +242,6 @@ class _Work:
         progress.done()
         return Report.of(self.findings, unchecked, count)
 
-    # --- files -------------------------------------------------------------------------
-
     def index_file(self, file: File) -> _Outcome:
         """Look at an index file."""
 

@@ -61,9 +61,6 @@ def claim_findings(
         yield from _driver_findings(binaries, nvidia, place)
 
 
-# --- processors -----------------------------------------------------------------------------
-
-
 def _level_findings(
     binaries: Binaries, features: Mapping[str, Sequence[str]], place: Place
 ) -> Iterator[Finding]:
@@ -83,9 +80,6 @@ def _level_findings(
             )
     for one in unguarded_code(binaries, claimed):
         yield place.found(checks.UNGUARDED_CODE, f"{one}; {standing}", severity=severity)
-
-
-# --- code for GPUs --------------------------------------------------------------------------
 
 
 def _no_arch_findings(
@@ -179,9 +173,6 @@ def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Itera
 
 def _gpus(capabilities: Sequence[Capability]) -> str:
     return listed([f"{one.major}.{one.minor}" for one in capabilities])
-
-
-# --- drivers --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,9 +143,6 @@ def _words(name: str) -> str:
     return f"-{canonicalize_name(name)}-"
 
 
-# --- the wheel --------------------------------------------------------------------------------
-
-
 def _installed(archive: WheelArchive) -> dict[str, str]:
     """Return the names of files by where they are installed, beside the modules."""
     names = archive.names()

@@ -181,9 +181,6 @@ def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) ->
         )
 
 
-# --- the archive ------------------------------------------------------------------------
-
-
 def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
