@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.building.staging import Staging
+from wheelfit.building.staging import Staging, deliver
 from wheelfit_runtime.errors import FileProblem
 
 
@@ -141,7 +141,7 @@ def test_abandoned_before_it_had_a_name(tmp_path: Path) -> None:
 INTERRUPTED = """
 import os, shutil, signal, sys
 from pathlib import Path
-from wheelfit.building.staging import Staging
+from wheelfit.building.staging import Staging, deliver
 
 def disturb(event, arguments):
     if event == sys.argv[2]:
@@ -172,3 +172,30 @@ def test_interrupted_at_the_end(tmp_path: Path, moment: str, *, more: bool) -> N
     assert is_told == (more and moment == "os.link")
     assert (done.returncode == 0) != is_told
     assert contents(tmp_path) == {"a": "", "b": ""}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Give files to deliver."""
+    paths = [tmp_path / name for name in ("a.whl", "b.whl")]
+    for path in paths:
+        path.write_text(path.name)
+    return paths
+
+
+def test_delivered_files(files: list[Path], tmp_path: Path) -> None:
+    """They lie in the folder, which is made; what was called so before gives way."""
+    folder = tmp_path / "new" / "dist"
+    for text in ("old", "a.whl"):
+        assert deliver(files, folder) == (folder / "a.whl", folder / "b.whl")
+        assert {path.name for path in folder.iterdir()} == {"a.whl", "b.whl"}
+        assert (folder / "a.whl").read_text() == "a.whl"
+        (folder / "a.whl").write_text(text)
+
+
+def test_delivery_of_all_or_none(files: list[Path], tmp_path: Path) -> None:
+    """Where one of them cannot be had, none of the others gets its name."""
+    folder = tmp_path / "dist"
+    with pytest.raises(FileProblem, match="cannot be written: No such file"):
+        deliver([*files, tmp_path / "gone.whl"], folder)
+    assert not list(folder.iterdir())

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
@@ -76,19 +76,14 @@ class Workers:
                 expected[token] = _look(token)
             for worker, found in self.on_all(_look_at_all, tuple(expected)).items():
                 if isinstance(found, BaseException):
-                    raise EnvironmentUnavailable(
-                        f"a worker cannot look at files: {found}",
-                        code="unfit-workers",
-                        where=worker,
-                    )
+                    raise _unfit(f"a worker cannot look at files: {found}", worker)
                 for path, seen in zip(expected, found, strict=True):
                     if seen != expected[path]:
-                        raise EnvironmentUnavailable(
+                        raise _unfit(
                             f"it does not see {Path(path).parent} as this machine does",
-                            code="unfit-workers",
-                            where=worker,
-                            hint="put the files on a file system that all workers share, "
-                            "under the same path",
+                            worker,
+                            "put the files on a file system that all workers share, under the "
+                            "same path",
                         )
 
 
@@ -126,6 +121,10 @@ def open_workers(
         )
     with _dask_client(url, patience) as client:
         yield _dask_workers(client, patience)
+
+
+def _unfit(words: str, where: str | None, hint: str | None = None) -> EnvironmentUnavailable:
+    return EnvironmentUnavailable(words, code="unfit-workers", where=where, hint=hint)
 
 
 _LINUX = hasattr(os, "sched_getaffinity")
@@ -270,12 +269,8 @@ def _dask_workers(client: Client, patience: float) -> Workers:
     try:
         client.wait_for_workers(1, timeout=patience)
     except TimeoutError:
-        raise EnvironmentUnavailable(
-            "the scheduler has no workers",
-            code="unfit-workers",
-            where=address,
-            hint="start some: `dask worker`",
-        ) from None
+        message = "the scheduler has no workers"
+        raise _unfit(message, address, "start some: `dask worker`") from None
 
     def on_all(function: Callable[..., Any], argument: Any) -> Mapping[str, Any]:
         answers: dict[str, Any] = client.run(function, argument, on_error="return")
@@ -283,34 +278,25 @@ def _dask_workers(client: Client, patience: float) -> Workers:
 
     for worker, version in on_all(metadata.version, "wheelfit").items():
         if version != __version__:
-            _refuse_version(worker, version)
+            raise _other_version(worker, version)
     here = _packed_sample(_SAMPLE)
     # They have the version of this code, so it can be called there.
     for worker, packed in on_all(_packed_sample, _SAMPLE).items():
         if packed != here:
-            raise EnvironmentUnavailable(
-                "its zlib packs in another way, so results would depend on who made them",
-                code="unfit-workers",
-                where=worker,
-                hint="use the same build of Python everywhere",
-            )
+            message = "its zlib packs in another way, so results would depend on who made them"
+            raise _unfit(message, worker, "use the same build of Python everywhere")
     executor = _Dask(client)
     return Workers(executor, executor.count, f"Dask at {address}", on_all)
 
 
-def _refuse_version(worker: str, version: object) -> NoReturn:
+def _other_version(worker: str, version: object) -> EnvironmentUnavailable:
     if isinstance(version, str):
         words = f"it has wheelfit {version}, here it is {__version__}"
     elif isinstance(version, metadata.PackageNotFoundError):
         words = "it has no wheelfit"
     else:
         words = f"it cannot say which wheelfit it has: {version}"
-    raise EnvironmentUnavailable(
-        words,
-        code="unfit-workers",
-        where=worker,
-        hint=f"install wheelfit=={__version__} where workers run",
-    )
+    return _unfit(words, worker, f"install wheelfit=={__version__} where workers run")
 
 
 class _Dask(Executor):
@@ -380,9 +366,7 @@ def _in_our_words(error: BaseException) -> BaseException:
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):
-        return EnvironmentUnavailable(
-            "a worker has no wheelfit, or another one", code="unfit-workers", hint=_HINT
-        )
+        return _unfit("a worker has no wheelfit, or another one", None, _HINT)
     return error
 
 

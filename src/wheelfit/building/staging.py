@@ -15,6 +15,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.durable import give_name
@@ -22,7 +23,6 @@ from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -161,6 +161,31 @@ class Staging:
                     place.unlink()
 
 
+def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
+    """Copy files into a folder, where those of an earlier build give way: all of them, or none.
+
+    :param files: of different names.
+    :param folder: made if it does not exist.
+    :return: the copies.
+    :raises FileProblem: something cannot be written; no file has changed.
+    """
+    places = [folder / path.name for path in files]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with Staging() as staging:
+            room = staging.room_for(folder)
+            for path in files:
+                _sync(Path(shutil.copyfile(path, room / path.name)))
+            for place in places:
+                if place.is_dir():
+                    raise FileProblem("there is a folder of that name", where=str(place))
+            staging.publish([(room / place.name, place) for place in places], overwrite=places)
+    except OSError as error:
+        message = f"what was built cannot be written: {error.strerror or error}"
+        raise FileProblem(message, where=str(folder)) from None
+    return tuple(places)
+
+
 @contextmanager
 def _undisturbed() -> Iterator[list[int]]:
     """Let Ctrl-C and requests to end wait for a block that is short; give which came."""
@@ -220,9 +245,9 @@ def _remove_abandoned(folder: Path) -> None:
             os.close(number)
 
 
-def _sync(folder: Path) -> None:
+def _sync(path: Path) -> None:
     with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:

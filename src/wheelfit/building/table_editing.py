@@ -11,7 +11,7 @@ import json
 import tomllib
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core import strict_toml
 from wheelfit.core.project_table import read_project_table
@@ -21,7 +21,7 @@ from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Table = Mapping[str, Any]
 
@@ -62,9 +62,7 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
     try:
         return bare.decode("utf-8"), strict_toml.load(bare)
     except ValueError as error:
-        raise InvalidDocument(
-            [Fault("", str(error))], code="invalid-project", where=where
-        ) from None
+        raise _fault("", str(error), where) from None
 
 
 def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
@@ -83,15 +81,12 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     read_project_table(after, where=where)
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
     lines = text.replace("\r\n", "\n") if crlf else text
-    for step in _steps(before, after, edits):
-        lines = step(lines, where)
+    for wanted, ways in _steps(before, after, edits):
+        lines = _first_right(lines, wanted, ways, where)
     if not _says(lines, after):
         raise _unchangeable(where, after)
     lines = lines.replace("\n", "\r\n") if crlf else lines
     return lines.encode()
-
-
-# --- what it shall say -----------------------------------------------------------------------
 
 
 def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
@@ -102,19 +97,13 @@ def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     variants: dict[str, Any] = table.get("variants", {})
     for label in edits.without_variants:
         if label not in variants:
-            raise InvalidDocument(
-                [Fault(f"variant.variants.{label}", "there is none")],
-                code="invalid-project",
-                where=where,
-            )
+            raise _fault(f"variant.variants.{label}", "there is none", where)
         del variants[label]
     used = {space: label for label, spaces in variants.items() for space in spaces}
     for namespace in edits.without_providers:
         path = f"variant.providers.{namespace}"
         if namespace not in providers:
-            raise InvalidDocument(
-                [Fault(path, "there is none")], code="invalid-project", where=where
-            )
+            raise _fault(path, "there is none", where)
         if namespace in used:
             message = f"the label {used[namespace]} needs it"
             hint = f"take that out too, with --remove-variant {used[namespace]}"
@@ -139,6 +128,10 @@ def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     return {**rest, _ROOT: table}
 
 
+def _fault(path: str, message: str, where: str) -> InvalidDocument:
+    return InvalidDocument([Fault(path, message)], code="invalid-project", where=where)
+
+
 def _copied(value: Any) -> Any:
     if isinstance(value, dict) or hasattr(value, "items"):
         return {str(key): _copied(one) for key, one in value.items()}
@@ -147,37 +140,33 @@ def _copied(value: Any) -> Any:
     return value
 
 
-# --- how it gets there -----------------------------------------------------------------------
+_Way: TypeAlias = "Callable[[str], str]"
 
 
-def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str, str], str]]:
-    """Return the changes one after the other, each from text to text."""
+def _steps(
+    before: Table, after: Table, edits: TableEdits
+) -> Iterator[tuple[Table, tuple[_Way, ...]]]:
+    """Yield the changes in turn: what the text says then, and ways there, first that by lines."""
     if _ROOT not in after:
-        cut = partial(_cut, path=(_ROOT,), remarks=edits.remarks)
-        return [_Step(after, cut, _Removed((_ROOT,)))]
+        yield after, _removal((_ROOT,), edits.remarks)
+        return
     if _ROOT not in before:
-        new = written_table(after[_ROOT], edits.remarks)
-        return [_Step(after, partial(_appended, new=new), None)]
-    steps: list[Callable[[str, str], str]] = []
+        yield after, (partial(_appended, new=written_table(after[_ROOT], edits.remarks)),)
+        return
     now: dict[str, Any] = _copied(before)
-
-    def step(change: Callable[[str], str], other: _Change | None) -> None:
-        steps.append(_Step(_copied(now), change, other))
-
     for place in (_VARIANTS, _PROVIDERS):
         here, there = now[_ROOT].get(place[1], {}), after[_ROOT].get(place[1], {})
         for name in [name for name in here if name not in there or here[name] != there[name]]:
             del here[name]
-            path = (*place, name)
             if not here and place == _VARIANTS and not there:
                 del now[_ROOT][place[1]]
-                step(partial(_cut, path=_VARIANTS, remarks={}), _Removed(_VARIANTS))
+                yield _copied(now), _removal(_VARIANTS, {})
             else:
-                step(partial(_cut, path=path, remarks=edits.remarks), _Removed(path))
+                yield _copied(now), _removal((*place, name), edits.remarks)
     wanted = after[_ROOT]["default-priorities"]["namespace"]
     if now[_ROOT].get("default-priorities", {}).get("namespace") != wanted:
         now[_ROOT].setdefault("default-priorities", {})["namespace"] = list(wanted)
-        step(lambda text: text, _Listed((*_PRIORITIES, "namespace"), tuple(wanted)))
+        yield _copied(now), (partial(_by_keys, change=partial(_list_priorities, wanted=wanted)),)
     for place in (_PROVIDERS, _VARIANTS):
         there = after[_ROOT].get(place[1], {})
         here = now[_ROOT].get(place[1], {})
@@ -186,31 +175,22 @@ def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str
             path = (*place, name)
             remark = edits.remarks.get(name, "") if place == _PROVIDERS else ""
             new = _written(path, there[name], remark)
-            step(partial(_put_in, path=path, new=new), _Added(path, new))
-    return steps
+            by_keys = partial(_by_keys, change=partial(_add, path=path, new=new))
+            yield _copied(now), (partial(_put_in, path=path, new=new), by_keys)
 
 
-class _Step:
-    """Change text in the first way that comes out right.
+def _removal(path: tuple[str, ...], remarks: Mapping[str, str]) -> tuple[_Way, ...]:
+    by_keys = partial(_by_keys, change=partial(_remove, path=path))
+    return partial(_cut, path=path, remarks=remarks), by_keys
 
-    :param wanted: what the text shall say afterwards.
-    :param change: by lines.
-    :param other: by keys, if lines do not do.
-    """
 
-    def __init__(self, wanted: Table, change: Callable[[str], str], other: _Change | None) -> None:
-        self._wanted = wanted
-        self._change = change
-        self._other = other
-
-    def __call__(self, text: str, where: str) -> str:
-        for way in (self._change, self._other):
-            if way is None:
-                continue
-            found = way(text)
-            if _says(found, self._wanted):
-                return found
-        raise _unchangeable(where, self._wanted)
+def _first_right(text: str, wanted: Table, ways: Iterable[_Way], where: str) -> str:
+    """Return a text that was changed in the first way that comes out right."""
+    for way in ways:
+        changed = way(text)
+        if _says(changed, wanted):
+            return changed
+    raise _unchangeable(where, wanted)
 
 
 def _says(text: str, wanted: Table) -> bool:
@@ -232,17 +212,11 @@ def _pruned(data: Table) -> dict[str, Any]:
 
 def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
     table = written_table(wanted.get(_ROOT, {}), {}) if _ROOT in wanted else "no [variant] table\n"
-    error = InvalidDocument(
-        [Fault(_ROOT, "it is written in a form that is not changed without changing more")],
-        code="invalid-project",
-        where=where,
-        hint="change it by hand; nothing was written",
-    )
+    message = "it is written in a form that is not changed without changing more"
+    error = _fault(_ROOT, message, where)
+    error.hint = "change it by hand; nothing was written"
     error.note = f"it should say\n{table.rstrip()}"
     return error
-
-
-# --- by lines --------------------------------------------------------------------------------
 
 
 def _blocks(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
@@ -313,79 +287,55 @@ def _appended(text: str, new: str) -> str:
     return f"{text}\n{new}" if text.endswith("\n") else f"{text}\n\n{new}"
 
 
-# --- by keys ---------------------------------------------------------------------------------
-
-
-class _Change:
+def _by_keys(text: str, change: Callable[[Any], None]) -> str:
     """Change a document by its keys; whether that came out right is looked at afterwards."""
-
-    def __call__(self, text: str) -> str:
-        try:
-            import tomlkit  # noqa: PLC0415 - an extra
-            from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
-        except ImportError:
-            raise NeedsExtra("build", "tomlkit") from None
-        try:
-            document: Any = tomlkit.parse(text)
-            self.change(document)
-            return tomlkit.dumps(document)
-        except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
-            return text  # a form that it cannot change, either
-
-    def change(self, document: Any) -> None:
-        raise NotImplementedError
-
-
-class _Removed(_Change):
-    def __init__(self, path: Sequence[str]) -> None:
-        self._path = path
-
-    def change(self, document: Any) -> None:
-        *above, last = self._path
-        for name in above:
-            document = document[name]
-        del document[last]
-
-
-class _Added(_Change):
-    def __init__(self, path: Sequence[str], new: str) -> None:
-        self._path = path
-        self._new = new
-
-    def change(self, document: Any) -> None:
+    try:
         import tomlkit  # noqa: PLC0415 - an extra
+        from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
+    except ImportError:
+        raise NeedsExtra("build", "tomlkit") from None
+    try:
+        document: Any = tomlkit.parse(text)
+        change(document)
+        return tomlkit.dumps(document)
+    except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return text  # a form that it cannot change, either
 
-        *above, last = self._path
-        value: Any = tomllib.loads(self._new)
-        for name in self._path:
-            value = value[name]
-        for name in above:
-            if name not in document:
-                document[name] = tomlkit.inline_table()
-            document = document[name]
-        document[last] = _inline(value)
+
+def _remove(document: Any, path: Sequence[str]) -> None:
+    *above, last = path
+    for name in above:
+        document = document[name]
+    del document[last]
 
 
-class _Listed(_Change):
-    """Make a list another one, and leave what stays of it where it is written."""
+def _add(document: Any, path: Sequence[str], new: str) -> None:
+    import tomlkit  # noqa: PLC0415 - an extra
 
-    def __init__(self, path: Sequence[str], values: Sequence[str]) -> None:
-        self._path = path
-        self._values = list(values)
+    *above, last = path
+    value: Any = tomllib.loads(new)
+    for name in path:
+        value = value[name]
+    for name in above:
+        if name not in document:
+            document[name] = tomlkit.inline_table()
+        document = document[name]
+    document[last] = _inline(value)
 
-    def change(self, document: Any) -> None:
-        *above, last = self._path
-        for name in above:
-            document = document[name]
-        found = document[last]
-        for value in [one for one in found if one not in self._values]:
-            found.remove(value)
-        for index, value in enumerate(self._values):
-            if index < len(found) and found[index] == value:
-                continue
-            if value in found:
-                found.remove(value)
-            found.insert(index, value)
+
+def _list_priorities(document: Any, wanted: Sequence[str]) -> None:
+    """Make the list another one, and leave what stays of it where it is written."""
+    for name in _PRIORITIES:
+        document = document[name]
+    names = document["namespace"]
+    for name in [name for name in names if name not in wanted]:
+        names.remove(name)
+    for index, name in enumerate(wanted):
+        if index < len(names) and names[index] == name:
+            continue
+        if name in names:
+            names.remove(name)
+        names.insert(index, name)
 
 
 def _inline(value: Any) -> Any:
@@ -397,9 +347,6 @@ def _inline(value: Any) -> Any:
             table[key] = _inline(one)
         return table
     return tomlkit.item(value)
-
-
-# --- as text ---------------------------------------------------------------------------------
 
 
 def written_table(table: Table, remarks: Mapping[str, str]) -> str:

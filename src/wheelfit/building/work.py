@@ -14,9 +14,9 @@ import errno
 import io
 import pickle
 import time
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -116,11 +116,19 @@ def run(
     :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing more
         is begun.
     """
-    count = workers if callable(workers) else lambda: workers
-    work = _Run(function, list(items), executor, count, attempts, max(1, batch))
-    work.record, work.progress, work.weigh = record, progress, weigh
-    work.done, work.pause = done, pause
-    return work.outcomes()
+    return _Run(
+        function,
+        list(items),
+        executor,
+        workers if callable(workers) else lambda: workers,
+        attempts,
+        max(1, batch),
+        record,
+        progress,
+        weigh,
+        done,
+        pause,
+    ).outcomes()
 
 
 def may_pass(error: BaseException) -> bool:
@@ -141,92 +149,78 @@ def may_pass(error: BaseException) -> bool:
     return False
 
 
+@dataclass(slots=True)
 class _Run(Generic[Item, Value]):
-    """Hold what is to be done, what is under way, and what is done."""
+    """What is to be done, what is under way, and what is done."""
 
-    def __init__(
-        self,
-        function: Callable[[Item], Value],
-        items: list[Item],
-        executor: Executor,
-        workers: Callable[[], int],
-        attempts: int,
-        batch: int,
-    ) -> None:
-        self._function = function
-        self._items = items
-        self._executor = executor
-        self._workers = workers
-        self._most = attempts
-        self._batch = batch
-        self.record: WorkRecord[Item, Value] | None = None
-        self.progress: Progress = NO_PROGRESS
-        self.weigh: Callable[[Item], int] = lambda _: 1
-        self.done: Callable[[Outcome[Item, Value]], None] = lambda _: None
-        self.pause: Callable[[float], None] = time.sleep
-        self._outcomes: list[Outcome[Item, Value] | None] = [None] * len(items)
-        self._begun = [0] * len(items)
-        self._waiting: deque[int] = deque()
-        self._again: deque[int] = deque()
-        """Those that are tried again when the others are done."""
-        self._suspects: deque[int] = deque()
-        """Those that were under way when a worker died."""
-        self._under_way: dict[Future[list[bytes]], tuple[int, ...]] = {}
+    function: Callable[[Item], Value]
+    items: list[Item]
+    executor: Executor
+    workers: Callable[[], int]
+    attempts: int
+    batch: int
+    record: WorkRecord[Item, Value] | None
+    progress: Progress
+    weigh: Callable[[Item], int]
+    done: Callable[[Outcome[Item, Value]], None]
+    pause: Callable[[float], None]
+    ended: dict[int, Outcome[Item, Value]] = field(default_factory=dict)
+    begun: Counter[int] = field(default_factory=Counter)
+    waiting: deque[int] = field(default_factory=deque)
+    again: deque[int] = field(default_factory=deque)
+    """Those that are tried again when the others are done."""
+    suspects: deque[int] = field(default_factory=deque)
+    """Those that were under way when a worker died."""
+    under_way: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict)
 
     def outcomes(self) -> list[Outcome[Item, Value]]:
         """Do all of it."""
-        self.progress.start(sum(map(self.weigh, self._items)))
-        for position in range(len(self._items)):
-            if not self._is_kept(position):
-                self._waiting.append(position)
+        self.progress.start(sum(map(self.weigh, self.items)))
+        for position, item in enumerate(self.items):
+            value = None if self.record is None else self.record.value(item)
+            if value is None:
+                self.waiting.append(position)
+            else:
+                self._end(position, Outcome(item, value))
         try:
             while self._fill():
-                ended, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+                ended, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    self._take(future, self._under_way.pop(future))
+                    self._take(future, self.under_way.pop(future))
         finally:
-            for future in self._under_way:
+            for future in self.under_way:
                 future.cancel()
         self.progress.done()
-        return [one for one in self._outcomes if one is not None]
-
-    def _is_kept(self, position: int) -> bool:
-        if self.record is None:
-            return False
-        value = self.record.value(self._items[position])
-        if value is None:
-            return False
-        self._end(position, Outcome(self._items[position], value))
-        return True
+        return [self.ended[position] for position in range(len(self.items))]
 
     def _fill(self) -> bool:
         """Begin what may be begun now; tell whether anything is under way."""
-        limit = self._workers() * _AHEAD
-        while not self._suspects and len(self._under_way) < limit:
-            if self._waiting:
-                count = min(self._batch, len(self._waiting))
-                self._begin(tuple(self._waiting.popleft() for _ in range(count)))
-            elif self._again:
-                position = self._again.popleft()
-                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self._begun[position]))
+        limit = self.workers() * _AHEAD
+        while not self.suspects and len(self.under_way) < limit:
+            if self.waiting:
+                count = min(self.batch, len(self.waiting))
+                self._begin(tuple(self.waiting.popleft() for _ in range(count)))
+            elif self.again:
+                position = self.again.popleft()
+                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self.begun[position]))
                 self._begin((position,))
             else:
                 break
         # One at a time and alone, so that it is known who killed a worker.
-        while self._suspects and not self._under_way:
-            self._begin((self._suspects.popleft(),))
-        return bool(self._under_way)
+        while self.suspects and not self.under_way:
+            self._begin((self.suspects.popleft(),))
+        return bool(self.under_way)
 
     def _begin(self, positions: tuple[int, ...]) -> None:
         for position in positions:
-            self._begun[position] += 1
-        packed = _packed((self._function, [self._items[position] for position in positions]))
+            self.begun[position] += 1
+        packed = _packed((self.function, [self.items[position] for position in positions]))
         try:
-            future = self._executor.submit(_work, __version__, packed)
+            future = self.executor.submit(_work, __version__, packed)
         except BrokenExecutor:
             self._lose(positions)
         else:
-            self._under_way[future] = positions
+            self.under_way[future] = positions
 
     def _take(self, future: Future[list[bytes]], positions: tuple[int, ...]) -> None:
         try:
@@ -242,42 +236,39 @@ class _Run(Generic[Item, Value]):
         for position, answer in zip(positions, answers, strict=True):
             value, error, passes, seconds = pickle.loads(answer)  # noqa: S301 - from our worker
             if error is None:
-                self._finish(position, value, seconds)
-            elif passes and self._begun[position] < self._most:
-                self._again.append(position)
+                item = self.items[position]
+                if self.record is not None:
+                    self.record.add(item, value)
+                self._end(position, Outcome(item, value, None, self.begun[position], seconds))
+            elif passes and self.begun[position] < self.attempts:
+                self.again.append(position)
             else:
                 self._fail(position, error, seconds)
 
     def _lose(self, positions: tuple[int, ...]) -> None:
         """Take note that the worker of some items died."""
         for position in positions:
-            if self._begun[position] < self._most:
-                self._suspects.append(position)
+            if self.begun[position] < self.attempts:
+                self.suspects.append(position)
                 continue
-            times = self._begun[position]
+            times = self.begun[position]
             self._fail(
                 position,
                 WorkerLost(
                     "the process that worked on it ended"
                     + (f", {times} times" if times > 1 else ""),
-                    where=str(self._items[position]),
+                    where=str(self.items[position]),
                     hint="see whether it needs more memory than there is (-j 1 needs least)",
                 ),
                 0.0,
             )
 
-    def _finish(self, position: int, value: Value, seconds: float) -> None:
-        item = self._items[position]
-        if self.record is not None:
-            self.record.add(item, value)
-        self._end(position, Outcome(item, value, None, self._begun[position], seconds))
-
     def _fail(self, position: int, error: WheelfitError, seconds: float) -> None:
-        item = self._items[position]
-        self._end(position, Outcome(item, None, error, self._begun[position], seconds))
+        item = self.items[position]
+        self._end(position, Outcome(item, None, error, self.begun[position], seconds))
 
     def _end(self, position: int, outcome: Outcome[Item, Value]) -> None:
-        self._outcomes[position] = outcome
+        self.ended[position] = outcome
         self.done(outcome)
         self.progress.advance(self.weigh(outcome.item))
 

@@ -66,12 +66,12 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from tempfile import mkdtemp
 
     from wheelfit.building.front_end.building import build_sdist, build_wheels
-    from wheelfit.building.front_end.delivery import deliver
     from wheelfit.building.front_end.orders import check_together, orders_for
     from wheelfit.building.front_end.recipes import read_recipes
     from wheelfit.building.front_end.source import open_source
     from wheelfit.building.front_end.variants import PLAIN, choose
     from wheelfit.building.jobs import same_files
+    from wheelfit.building.staging import deliver
     from wheelfit.core.labels import NULL
     from wheelfit.operations.build_jobs import do_jobs, jobs_for
     from wheelfit.operations.build_request import open_build_places

@@ -146,7 +146,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     from tempfile import mkdtemp
 
     from wheelfit.building.front_end.building import build_wheels
-    from wheelfit.building.front_end.delivery import deliver
+    from wheelfit.building.staging import deliver
     from wheelfit.operations.build_request import open_build_places
     from wheelfit.operations.context import Context
     from wheelfit.operations.scratch import scratch_folder

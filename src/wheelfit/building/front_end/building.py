@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.finishing import Raw
     from wheelfit.building.front_end.looking import Look
     from wheelfit.building.front_end.recipes import Recipe
+    from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
@@ -83,17 +84,13 @@ class Places(Protocol):
         """
 
 
-def _say_nothing(_text: str) -> None:
-    pass
-
-
 def build_wheels(
     order: BuildOrder,
     places: Places,
     folder: Path,
     *,
     environ: Mapping[str, str],
-    tell: Callable[[str], None] = _say_nothing,
+    tell: Callable[[str], None] = lambda _: None,
     echo: Callable[[str], None] | None = None,
 ) -> tuple[BuiltWheel, ...]:
     """Build what an order asks for, and return the wheels in its sequence.
@@ -110,8 +107,8 @@ def build_wheels(
     :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
     :raises WheelfitError: what building needs cannot be had.
     """
-    with _children() as children:
-        return _Work(order, places, folder, environ, children, tell, echo).wheels()
+    with _opened(order, places, folder, environ, tell, echo) as work:
+        return work.wheels()
 
 
 def build_sdist(
@@ -121,31 +118,37 @@ def build_sdist(
     folder: Path,
     *,
     environ: Mapping[str, str],
-    tell: Callable[[str], None] = _say_nothing,
+    tell: Callable[[str], None] = lambda _: None,
     echo: Callable[[str], None] | None = None,
 ) -> Path:
     """Build a source distribution and return its path.
 
     :param folder: for everything that is written; it exists.
     :param echo: told every line that the backend prints; None: only its log is.
-    :raises BuildFailed: the backend failed.
-    :raises FileProblem: there is no project, or no room.
-    :raises WheelfitError: what building needs cannot be had.
+    :raises WheelfitError: as for `build_wheels`.
     """
     order = BuildOrder(project, (), recipe, kind="sdist")
-    with _children() as children:
-        return _Work(order, places, folder, environ, children, tell, echo).sdist()
+    with _opened(order, places, folder, environ, tell, echo) as work:
+        return work.sdist()
 
 
 @contextmanager
-def _children() -> Iterator[Children]:
-    """Give what runs backends; none of them is left, whatever happens.
+def _opened(
+    order: BuildOrder,
+    places: Places,
+    folder: Path,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None],
+    echo: Callable[[str], None] | None,
+) -> Iterator[_Work]:
+    """Open an order; no process of a backend is left after the block, whatever happens.
 
     :raises FileProblem: there is no room, or no folder, for what is written meanwhile.
     """
     children = Children()
     try:
-        yield children
+        source = open_source(order.project, folder.resolve(), order.providers)
+        yield _Work(order, places, folder.resolve(), environ, children, tell, echo, source)
     except OSError as error:
         raise FileProblem(
             f"building cannot go on: {error.strerror or error}",
@@ -164,41 +167,33 @@ class _Where:
     environ: Mapping[str, str] = field(hash=False)
 
 
+@dataclass(slots=True)
 class _Work:
-    """Carry out one order."""
+    """One order that is carried out."""
 
-    def __init__(
-        self,
-        order: BuildOrder,
-        places: Places,
-        folder: Path,
-        environ: Mapping[str, str],
-        children: Children,
-        tell: Callable[[str], None],
-        echo: Callable[[str], None] | None,
-    ) -> None:
-        self._order = order
-        self._places = places
-        self._folder = folder.resolve()
-        self._environ = environ
-        self._children = children
-        self._tell = tell
-        self._echo = echo
-        self._source = open_source(order.project, self._folder, order.providers)
-        self._more: tuple[str, ...] = ()
-        """What is needed besides what the backend needs: plugins."""
+    order: BuildOrder
+    places: Places
+    folder: Path
+    """For everything that is written."""
+    environ: Mapping[str, str]
+    children: Children
+    tell: Callable[[str], None]
+    echo: Callable[[str], None] | None
+    source: Source
+    plugins: tuple[str, ...] = ()
+    """What is needed besides what the backend needs."""
 
     def wheels(self) -> tuple[BuiltWheel, ...]:
-        order = self._order
+        order = self.order
         variants = [one for one in order.choices if one.label is not None]
         used = sorted({name for one in variants for name in one.properties.namespaces})
-        table = self._source.table
+        table = self.source.table
         if variants and table is not None:
-            self._more = plugin_requirements(table, used, validate=order.ask_plugins)
+            self.plugins = plugin_requirements(table, used, validate=order.ask_plugins)
         elif variants:
             raise InvalidConfiguration(
                 "the project has no [variant] table, from which variants are made",
-                where=self._source.where,
+                where=self.source.where,
                 hint="write one, or give --provider NAMESPACE=REQUIREMENT",
             )
         place = self._place()
@@ -213,9 +208,9 @@ class _Work:
                 python=place.python,
                 machine=place.machine,
                 packages=look.packages,
-                environ=self._environ,
+                environ=self.environ,
                 deadline=order.deadline,
-                tell=self._tell,
+                tell=self.tell,
             )
             documents = self._documents(answers, variants)  # all, before anything is built
         built = self._built(place, look)
@@ -226,30 +221,28 @@ class _Work:
 
     def sdist(self) -> Path:
         place = self._place()
-        recipe = self._order.recipe
+        recipe = self.order.recipe
         environ = {**place.environ, **recipe.environment}
         self._prepare(place, recipe.config_settings, environ)
         return self._run(place, recipe.config_settings, environ)
 
     def _new_folder(self, what: str) -> Path:
-        return Path(mkdtemp(prefix=f"{what}-", dir=self._folder))
-
-    # --- where it is built -------------------------------------------------------------------
+        return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
 
     def _place(self) -> Place:
         """Return a new place that has the backend, and the plugins."""
-        self._tell(f"preparing to build {self._source.name}")
-        place = self._places.make(self._new_folder("place"))
-        settings = self._order.recipe.config_settings
-        place.add(self._backend(place, settings, place.environ).requires, self._source.name)
-        if self._more:
-            place.add(self._more, f"variants of {self._source.name}")
+        self.tell(f"preparing to build {self.source.name}")
+        place = self.places.make(self._new_folder("place"))
+        settings = self.order.recipe.config_settings
+        place.add(self._backend(place, settings, place.environ).requires, self.source.name)
+        if self.plugins:
+            place.add(self.plugins, f"variants of {self.source.name}")
         return place
 
     def _look(self, place: Place) -> Look:
-        table = self._source.table
+        table = self.source.table
         names = () if table is None else plugin_names(table)
-        return look_at(place, self._source, self._asked_dialect(), names)
+        return look_at(place, self.source, self._asked_dialect(), names)
 
     def _documents(
         self, answers: ProviderAnswers, variants: Iterable[Choice]
@@ -259,28 +252,26 @@ class _Work:
             if choice.label is None:
                 continue
             try:
-                found[choice] = answers.document(choice.label, choice.properties, self._tell)
+                found[choice] = answers.document(choice.label, choice.properties, self.tell)
             except InvalidDocument as error:
-                error.where = self._source.where
+                error.where = self.source.where
                 error.hint = error.hint or "nothing was built"
                 raise
         return found
 
-    # --- building ----------------------------------------------------------------------------
-
     def _built(self, place: Place, look: Look) -> dict[Choice, tuple[Raw, str]]:
         """Return by wheel what the backend built for it, and how."""
-        choices = self._order.choices
+        choices = self.order.choices
         dialect = self._dialect(look) if any(one.label is not None for one in choices) else None
         found: dict[Choice, tuple[Raw, str]] = {}
         converted: list[Choice] = []
         for choice in choices:
             settings = None
             if dialect is not None and choice.label is not None:
-                hand_over = bool(self._order.recipe.hand_over)
+                hand_over = bool(self.order.recipe.hand_over)
                 settings = dialect.settings(choice, hand_over=hand_over)
                 if settings is None:
-                    self._tell(f"{look.backend} cannot be asked for {choice}")
+                    self.tell(f"{look.backend} cannot be asked for {choice}")
             raw = None
             if settings is not None and dialect is not None:
                 raw = self._native(self._place(), look, dialect, choice, settings)
@@ -297,20 +288,20 @@ class _Work:
         return found
 
     def _asked_dialect(self) -> Dialect | None:
-        if self._order.dialect == "auto":
-            return dialect_of(self._source.backend)
-        return DIALECTS.get(self._order.dialect)
+        if self.order.dialect == "auto":
+            return dialect_of(self.source.backend)
+        return DIALECTS.get(self.order.dialect)
 
     def _dialect(self, look: Look) -> Dialect | None:
         """Return how the backend is asked for variants; None: it is not (B-17)."""
         dialect = self._asked_dialect()
-        if dialect is None or self._order.dialect != "auto":
+        if dialect is None or self.order.dialect != "auto":
             return dialect
         if not look.knows_variants:
             return None
-        if not dialect.is_switched_on(self._source.at, self._order.recipe.config_settings):
+        if not dialect.is_switched_on(self.source.at, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
-            self._tell(f"{look.backend} builds variants only where {switch} = true")
+            self.tell(f"{look.backend} builds variants only where {switch} = true")
             return None
         return dialect
 
@@ -318,46 +309,39 @@ class _Work:
         self, place: Place, look: Look, dialect: Dialect, choice: Choice, asked: ConfigSettings
     ) -> Raw | None:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
-        recipe = self._order.recipe
+        recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
         environ = self._environ_of(choice.properties, place, look)
         self._prepare(place, settings, environ)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
-            missing = dialect.calls[0]
-            self._tell(
-                f"{look.backend} cannot build variants: the {missing} that it asks for lacks what "
-                "it calls"
+            self.tell(
+                f"{look.backend} cannot build variants: the {dialect.calls[0]} that it asks for "
+                "lacks what it calls"
             )
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
-        self._tell(f"building {choice} with {look.backend}: {words}")
+        self.tell(f"building {choice} with {look.backend}: {words}")
         raw = self._raw(self._run(place, settings, environ))
+        hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
-            raise BuildFailed(
-                f"{look.backend} was asked for {choice} and built a plain wheel",
-                where=raw.path.name,
-                hint="--dialect none builds a plain wheel and converts it",
-            )
+            message = f"{look.backend} was asked for {choice} and built a plain wheel"
+            raise BuildFailed(message, where=raw.path.name, hint=hint)
         properties = raw.document.properties(raw.label)
         if properties != choice.properties:
-            raise BuildFailed(
-                f"{look.backend} was asked for {choice} and built another one",
-                where=raw.path.name,
-                note=f"asked for: {choice.properties or 'nothing'}\n"
-                f"built: {properties or 'nothing'}",
-                hint="--dialect none builds a plain wheel and converts it",
-            )
+            message = f"{look.backend} was asked for {choice} and built another one"
+            note = f"asked for: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
+            raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
         if raw.document.layout != CURRENT:
-            self._tell(f"its document of layout {raw.document.layout} is written anew")
+            self.tell(f"its document of layout {raw.document.layout} is written anew")
         return raw
 
     def _plain(self, place: Place, look: Look, choices: list[Choice]) -> Raw:
         """Build one plain wheel, for every wheel that is made of it."""
-        recipe = self._order.recipe
+        recipe = self.order.recipe
         settings = dict(recipe.config_settings)
         properties = choices[0].properties  # those of an order with flags have all the same ones
         if recipe.hand_over and any(one.label is not None for one in choices):
-            if self._source.backend != "mesonpy":
+            if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(
                     f"{look.backend} has no way to hand properties to a build system",
                     hint="set what it reads in [tool.wheelfit.build.variants.LABEL]",
@@ -366,7 +350,7 @@ class _Work:
             given = [given] if isinstance(given, str) else list(given)
             settings["setup-args"] = [*given, handed_to_meson(properties)]
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
-        self._tell(f"building a plain wheel{many} with {look.backend}")
+        self.tell(f"building a plain wheel{many} with {look.backend}")
         environ = self._environ_of(properties, place, look)
         self._prepare(place, settings, environ)
         raw = self._raw(self._run(place, settings, environ))
@@ -380,9 +364,9 @@ class _Work:
 
     def _raw(self, path: Path) -> Raw:
         """Return what was built, with what the project adds to it."""
-        raw = look_into(path, self._source.name)
+        raw = look_into(path, self.source.name)
         self._check_release(raw)
-        order = self._order
+        order = self.order
         if not order.dependencies:
             return raw
         folder = self._new_folder("needing")
@@ -390,18 +374,18 @@ class _Work:
 
     def _check_release(self, raw: Raw) -> None:
         """See that a wheel is of the project that was built, as far as that says what it is."""
-        name, version = self._source.release
+        name, version = self.source.release
         filename = parse_wheel_filename(raw.path.name)
         if name not in (None, filename.name) or version not in (None, filename.version):
             raise BuildFailed(
-                f"the backend of {self._source.name} built a wheel of {filename.name} "
+                f"the backend of {self.source.name} built a wheel of {filename.name} "
                 f"{filename.version}",
                 where=raw.path.name,
                 note=f"it should be {name or filename.name} {version or filename.version}",
             )
 
     def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
-        recipe = self._order.recipe
+        recipe = self.order.recipe
         environ = {**place.environ, **recipe.environment}
         derived = properties if recipe.flags else EMPTY
         if (derived or recipe.words) and sys.platform.startswith("linux"):
@@ -411,10 +395,10 @@ class _Work:
             derived,
             recipe.words or (),
             machine=place.machine,
-            base=base_flags(self._source.backend, look.compiler),
+            base=base_flags(self.source.backend, look.compiler),
             linker_options=self._linker_options(derived, environ, look),
         )
-        folder = self._source.folder
+        folder = self.source.folder
         return with_rust_flags(flagged, rust_flags_of(derived), "x86_64", folder)
 
     def _linker_options(
@@ -432,30 +416,28 @@ class _Work:
         self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]
     ) -> Backend:
         return Backend(
-            self._source.folder,
-            self._source.name,
+            self.source.folder,
+            self.source.name,
             _Where(place.python, environ),
             settings=settings,
             log=self._new_folder("log") / "build.log",
-            children=self._children,
-            echo=self._echo,
+            children=self.children,
+            echo=self.echo,
         )
 
     def _prepare(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> None:
         """Install what the backend needs besides for what it is told (B-12)."""
         backend = self._backend(place, settings, environ)
-        place.add(backend.further_requires(self._order.kind), self._source.name)
+        place.add(backend.further_requires(self.order.kind), self.source.name)
 
     def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
-        kind, began = self._order.kind, time.monotonic()
+        kind, began = self.order.kind, time.monotonic()
         if kind == "wheel":
             folder = self._new_folder("objects")
-            settings, environ = afresh(self._source, folder, settings, environ)
+            settings, environ = afresh(self.source, folder, settings, environ)
         path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
-        self._tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
+        self.tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
         return path
-
-    # --- results -----------------------------------------------------------------------------
 
     def _finished(
         self,
@@ -466,10 +448,10 @@ class _Work:
         answers: ProviderAnswers | None,
         look: Look,
     ) -> BuiltWheel:
-        order = self._order
+        order = self.order
         folder = self._new_folder("wheel")
         path, notes = finish(
-            raw, choice, document, folder, name=self._source.name, epoch=order.epoch
+            raw, choice, document, folder, name=self.source.name, epoch=order.epoch
         )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,24 +78,18 @@ def check_paths(
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """
-    found = _NamedFiles()
+    named = _NamedFiles()
     for path in paths:
-        found.add(path)
-    work = _Work(
-        found,
-        profiles,
-        full=full,
-        binaries=binaries,
-        instructions=instructions,
-        seen=seen,
-        each=each,
+        named.add(path)
+    closely = partial(
+        WheelToCheck, full=full, binaries=binaries, instructions=instructions, profiles=profiles
     )
-    return work.report(progress)
+    return _Work(named, profiles, closely, seen, each or in_threads).report(progress)
 
 
 @dataclass(slots=True)
 class _NamedFiles:
-    """Hold the files to look at; each once, in the order in which they were named."""
+    """The files to look at; each once, in the order in which they were named."""
 
     wheels: dict[Path, None] = field(default_factory=dict)
     index_files: dict[Path, None] = field(default_factory=dict)
@@ -164,7 +159,7 @@ class _NamedFiles:
 
 @dataclass(slots=True)
 class _Group:
-    """Collect the files of one release that belong together."""
+    """The files of one release that belong together."""
 
     wheels: list[WheelFacts] = field(default_factory=list)
     index_files: list[IndexFacts] = field(default_factory=list)
@@ -185,64 +180,54 @@ class _Group:
         self.is_whole &= other.is_whole
 
 
+@dataclass(slots=True)
 class _Work:
-    """Check what was found."""
+    """What is found in the files that were named."""
 
-    def __init__(
-        self,
-        found: _NamedFiles,
-        profiles: frozenset[Profile],
-        *,
-        full: bool,
-        binaries: bool = False,
-        instructions: bool = False,
-        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
-        each: Each | None = None,
-    ) -> None:
-        self._seen = seen
-        self._each = each or in_threads
-        self._found = found
-        self._profiles = profiles
-        self._full = full
-        self._binaries = binaries
-        self._instructions = instructions
-        self._findings: list[Finding] = []
-        self._unchecked = list(found.unchecked)
-        # By release and then by folder, in the order in which they come.
-        self._groups: dict[Release, dict[Path, _Group]] = defaultdict(dict)
-        self._snapshots: dict[Release, list[IndexFacts]] = defaultdict(list)
-        """Index files in the order in which they were named, one of each folder."""
-        self._folder_of: dict[str, Path] = {}
-        """By real path: the folder of the page that lists a file."""
-        self._promises: dict[str, File] = {}
-        """By real path: the entry of a file that lies on this machine."""
-        self._known = {os.path.realpath(path) for path in (*found.wheels, *found.index_files)}
+    named: _NamedFiles
+    profiles: frozenset[Profile]
+    closely: Callable[..., WheelToCheck]
+    """Says of a wheel how closely it is looked at."""
+    seen: Callable[[ReleaseFacts], Iterable[Finding]]
+    each: Each
+    findings: list[Finding] = field(default_factory=list)
+    groups: dict[Release, dict[Path, _Group]] = field(default_factory=lambda: defaultdict(dict))
+    """By release and then by folder, in the order in which they come."""
+    snapshots: dict[Release, list[IndexFacts]] = field(default_factory=lambda: defaultdict(list))
+    """Index files in the order in which they were named, one of each folder."""
+    folder_of: dict[str, Path] = field(default_factory=dict)
+    """By real path: the folder of the page that lists a file."""
+    promises: dict[str, File] = field(default_factory=dict)
+    """By real path: the entry of a file that lies on this machine."""
+    known: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        files = (*self.named.wheels, *self.named.index_files)
+        self.known = {os.path.realpath(path) for path in files}
 
     def report(self, progress: Progress) -> Report:
-        for path in self._found.pages:
+        for path in self.named.pages:
             self._page(path)
         self._wheels(progress)
-        for path in self._found.index_files:
+        for path in self.named.index_files:
             self._index_file(path)
-        for path in self._found.documents:
+        for path in self.named.documents:
             self._document(path)
-        for path in self._found.projects:
+        for path in self.named.projects:
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
-                self._findings += check_project_table(data, Place(str(path)))
-        for path, release in self._found.sources.items():
+                self.findings += check_project_table(data, Place(str(path)))
+        for path, release in self.named.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()
-        count = Count(len(self._found.wheels), len(self._found.index_files), releases)
-        return Report.of(self._findings, self._unchecked, count)
+        count = Count(len(self.named.wheels), len(self.named.index_files), releases)
+        return Report.of(self.findings, self.named.unchecked, count)
 
     def _group(self, release: Release, path: Path) -> _Group:
-        folder = self._folder_of.get(os.path.realpath(path), path.parent)
-        group = self._groups[release].setdefault(folder, _Group())
-        if path in self._found.picked:
+        folder = self.folder_of.get(os.path.realpath(path), path.parent)
+        group = self.groups[release].setdefault(folder, _Group())
+        if path in self.named.picked:
             group.is_whole = False
         return group
-
-    # --- pages -------------------------------------------------------------------------
 
     def _page(self, path: Path) -> None:
         body = self._read(path, _LARGEST_PAGE)
@@ -251,7 +236,7 @@ class _Work:
         try:
             files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
         except InvalidPage as error:
-            self._unchecked.append(Unchecked.because(error, str(path)))
+            self.named.unchecked.append(Unchecked.because(error, str(path)))
             return
         base = file_url(path.parent)
 
@@ -260,9 +245,9 @@ class _Work:
                 return str(path.parent / file_path(file.url[len(base) + 1 :]))
             return redact(file.url)
 
-        self._findings += check_listing(files, notes, str(path), self._profiles, called=called)
+        self.findings += check_listing(files, notes, str(path), self.profiles, called=called)
         for release, listed in sort_files(files).items():
-            group = self._groups[release].setdefault(path.parent, _Group())
+            group = self.groups[release].setdefault(path.parent, _Group())
             group.is_listed = True
             group.has_source |= listed.has_source
             for file, filename in listed.wheels:
@@ -281,56 +266,42 @@ class _Work:
             return False
         if not path.is_file():
             place = Place(str(page))
-            self._findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
+            self.findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
             return False
         if path.name != file.filename:  # what it is would be guessed, so it is not opened
             message = f"{file.filename} leads to a file of another name, {path.name}"
-            self._findings.append(Place(str(page)).found(checks.STRANGE_ENTRY, message))
+            self.findings.append(Place(str(page)).found(checks.STRANGE_ENTRY, message))
             return False
         real = os.path.realpath(path)
-        self._folder_of[real] = page.parent
-        self._promises[real] = file
-        if real not in self._known:  # it lies elsewhere, and the page leads there
-            self._known.add(real)
-            (self._found.wheels if path.suffix == ".whl" else self._found.index_files)[path] = None
+        self.folder_of[real] = page.parent
+        self.promises[real] = file
+        if real not in self.known:  # it lies elsewhere, and the page leads there
+            self.known.add(real)
+            (self.named.wheels if path.suffix == ".whl" else self.named.index_files)[path] = None
         return True
 
-    def _promised(self, path: Path, data: bytes) -> None:
-        """Hold an index file against what the page promises of it (F-79)."""
-        file = self._promises.get(os.path.realpath(path))
-        if file is not None:
-            self._findings += broken_promises(file, path, data)
-
-    # --- files ---------------------------------------------------------------------------
-
     def _wheels(self, progress: Progress) -> None:
-        asked = [
-            WheelToCheck(
-                path,
-                _size(path),
-                full=self._full,
-                binaries=self._binaries,
-                instructions=self._instructions,
-                profiles=self._profiles,
-                promise=self._promises.get(os.path.realpath(path)),
-            )
-            for path in self._found.wheels
+        wheels = [
+            self.closely(path, _size(path), promise=self.promises.get(os.path.realpath(path)))
+            for path in self.named.wheels
         ]
-        for one, checked in zip(asked, self._each(look_at, asked, progress), strict=True):
+        for wheel, checked in zip(wheels, self.each(look_at, wheels, progress), strict=True):
+            facts: WheelFacts | None
             if isinstance(checked, WheelfitError):
-                self._unchecked.append(Unchecked.because(checked, str(one.path)))
-                self._unread(one.path)
-                continue
-            findings, facts = checked
-            self._findings += findings
+                self.named.unchecked.append(Unchecked.because(checked, str(wheel.path)))
+                facts = _unread(wheel.path)
+            else:
+                findings, facts = checked
+                self.findings += findings
+                if facts is not None:
+                    self.findings += self._beside(wheel.path, facts)
             if facts is not None:
-                self._findings += self._beside(one.path, facts)
                 release = (facts.filename.name, facts.filename.version)
-                self._group(release, one.path).wheels.append(facts)
+                self._group(release, wheel.path).wheels.append(facts)
 
     def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
         """Yield what is wrong with the METADATA that a page promises beside a wheel (F-95)."""
-        file = self._promises.get(os.path.realpath(path))
+        file = self.promises.get(os.path.realpath(path))
         if file is None or file.metadata_hashes is None:
             return
         place = Place(str(path), "METADATA")
@@ -347,35 +318,22 @@ class _Work:
         if facts.metadata and data != facts.metadata:
             yield place.found(checks.METADATA_DIFFERS, "the file beside the wheel has other bytes")
 
-    def _unread(self, path: Path) -> None:
-        """Count a wheel that cannot be read among those of its release all the same."""
-        try:
-            filename = parse_wheel_filename(path.name)
-        except InvalidFilename:
-            return
-        group = self._group((filename.name, filename.version), path)
-        group.wheels.append(WheelFacts(str(path), filename))
-
     def _index_file(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
         if data is None:
             return
-        self._promised(path, data)
-        findings, facts = check_index_file(
-            data, path.name, where=str(path), profiles=self._profiles
-        )
-        self._findings += findings
+        if (file := self.promises.get(os.path.realpath(path))) is not None:
+            self.findings += broken_promises(file, path, data)
+        findings, facts = check_index_file(data, path.name, where=str(path), profiles=self.profiles)
+        self.findings += findings
         release = parse_index_file_name(path.name)
         if release is None:
-            self._findings.append(
-                Place(str(path)).found(
-                    checks.MISSPELT_INDEX_FILE, "its name has no project and version"
-                )
-            )
+            message = "its name has no project and version"
+            self.findings.append(Place(str(path)).found(checks.MISSPELT_INDEX_FILE, message))
         else:
             group = self._group(release, path)
             if not group.index_files:  # of several in one folder the first stands for it
-                self._snapshots[release].append(facts)
+                self.snapshots[release].append(facts)
             group.index_files.append(facts)
 
     def _document(self, path: Path) -> None:
@@ -388,18 +346,15 @@ class _Work:
             Place(str(path)),
             label=label,
             is_whole=path.name != _DOCUMENT,
-            profiles=self._profiles,
+            profiles=self.profiles,
         )
-        self._findings += findings
+        self.findings += findings
         if document is None or label is not None or path.name != _DOCUMENT:
             return
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:
-            self._findings.append(
-                Place(str(path)).found(
-                    checks.WRONG_LABEL, f"it has {len(labels)} labels, a wheel has one"
-                )
-            )
+            message = f"it has {len(labels)} labels, a wheel has one"
+            self.findings.append(Place(str(path)).found(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
         try:
@@ -407,13 +362,11 @@ class _Work:
                 return file.read(limit + 1)
         except OSError as error:
             message = f"the file cannot be read: {error.strerror or type(error).__name__}"
-            self._unchecked.append(Unchecked(str(path), FileProblem.reference, message))
+            self.named.unchecked.append(Unchecked(str(path), FileProblem.reference, message))
             return None
 
-    # --- releases --------------------------------------------------------------------------
-
     def _releases(self) -> int:
-        for (name, version), groups in self._groups.items():
+        for (name, version), groups in self.groups.items():
             for folder, group in _merged(groups):
                 facts = ReleaseFacts(
                     name,
@@ -425,10 +378,10 @@ class _Work:
                     is_listed=group.is_listed,
                     is_whole=group.is_whole,
                 )
-                self._findings += check_release(facts, profiles=self._profiles)
-                self._findings += self._seen(facts)
-            self._findings += check_snapshots(self._snapshots[name, version])
-        return len(self._groups)
+                self.findings += check_release(facts, profiles=self.profiles)
+                self.findings += self.seen(facts)
+            self.findings += check_snapshots(self.snapshots[name, version])
+        return len(self.groups)
 
 
 def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
@@ -450,6 +403,14 @@ def _label_of(path: Path) -> Label | None:
     """Return the label of the wheel whose unpacked document this is, if its folder says so."""
     try:
         return parse_wheel_filename(path.parent.name).label
+    except InvalidFilename:
+        return None
+
+
+def _unread(path: Path) -> WheelFacts | None:
+    """Return a wheel that cannot be read: it counts among those of its release all the same."""
+    try:
+        return WheelFacts(str(path), parse_wheel_filename(path.name))
     except InvalidFilename:
         return None
 

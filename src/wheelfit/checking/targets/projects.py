@@ -97,30 +97,22 @@ def check_project(
         for (owner, version), listed in sort_files(page.files).items()
         if owner == name and versions.contains(version, prereleases=True)
     }
-    if limited and not releases:
-        reason = f"{name} has no release that {versions} admits"
-        return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
-    chosen = {
-        version: listed
-        for version, listed in releases.items()
-        if everything or limited or listed.has_variants
-    }
     meant = page.files
     if limited:
+        if not releases:
+            reason = f"{name} has no release that {versions} admits"
+            return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
         wanted = {file for listed in releases.values() for file in listed.files}
         meant = tuple(file for file in page.files if file in wanted)
-    work = _Work(repository, page.source, profiles, full=full, seen=seen)
-    if not (chosen or everything):
-        work.unchecked.append(
-            Unchecked(
-                page.source,
-                "nothing-checked",
-                f"no release of {name} has variants, so none was looked into",
-                f"name versions, as project:{name}>=0, to look into their wheels",
-            )
-        )
+    elif not everything:
+        releases = {version: one for version, one in releases.items() if one.has_variants}
+    work = _Work(repository, page.source, profiles, full, seen)
+    if not (releases or everything):
+        reason = f"no release of {name} has variants, so none was looked into"
+        hint = f"name versions, as project:{name}>=0, to look into their wheels"
+        work.unchecked.append(Unchecked(page.source, "nothing-checked", reason, hint))
     work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
-    return work.report(name, chosen, now, progress)
+    return work.report(name, releases, now, progress)
 
 
 def check_url(
@@ -137,27 +129,18 @@ def check_url(
     """
     bare = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(bare), bare)
-    work = _Work(repository, redact(bare), profiles, full=full)
+    work = _Work(repository, redact(bare), profiles, full)
     listed = next(iter(sort_files([file]).values()), Listed())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(bare))
         return Report.of(findings, (), Count(wheels=1))
-    outcomes = [
-        *map(work.index_file, listed.index_files),
-        *map(work.wheel, listed.wheels),
-    ]
-    if not outcomes:
-        reason = "it is neither a wheel nor a *-variants.json file"
-        return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
-    return Report.of(
-        outcomes[0].findings,
-        [one.unchecked for one in outcomes if one.unchecked is not None],
-        Count(len(listed.wheels), len(listed.index_files), 1),
-    )
-
-
-def _plain_last(listed: tuple[File, WheelFilename]) -> bool:
-    return not listed[1].is_variant
+    outcomes = [*map(work.index_file, listed.index_files), *map(work.wheel, listed.wheels)]
+    if outcomes:
+        (outcome,) = outcomes
+        count = Count(len(listed.wheels), len(listed.index_files), 1)
+        return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
+    reason = "it is neither a wheel nor a *-variants.json file"
+    return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
 
 
 def _called(file: File) -> str:
@@ -170,7 +153,7 @@ def _called(file: File) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Hold what came of one file."""
+    """What came of one file."""
 
     findings: list[Finding] = field(default_factory=list)
     wheel: WheelFacts | None = None
@@ -178,29 +161,21 @@ class _Outcome:
     unchecked: Unchecked | None = None
 
 
+@dataclass(slots=True)
 class _Work:
-    """Look at the files of some releases, several at a time."""
+    """What is found in the files of some releases, several at a time."""
 
-    def __init__(
-        self,
-        repository: Files,
-        source: str,
-        profiles: frozenset[Profile],
-        *,
-        full: bool,
-        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
-    ) -> None:
-        self._seen = seen
-        self._repository = repository
-        self._source = source
-        self._profiles = profiles
-        self._full = full
-        self._dead: set[object] = set()
-        """Servers that cannot be reached; they are not asked again."""
-        self._without_ranges: set[object] = set()
-        """Servers that give no parts of files."""
-        self.findings: list[Finding] = []
-        self.unchecked: list[Unchecked] = []
+    repository: Files
+    source: str
+    profiles: frozenset[Profile]
+    full: bool
+    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: ()
+    dead: set[object] = field(default_factory=set)
+    """Servers that cannot be reached; they are not asked again."""
+    without_ranges: set[object] = field(default_factory=set)
+    """Servers that give no parts of files."""
+    findings: list[Finding] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
 
     def report(
         self,
@@ -209,52 +184,50 @@ class _Work:
         now: datetime,
         progress: Progress,
     ) -> Report:
-        unchecked = self.unchecked
         count = Count(releases=len(releases))
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:
             for version, listed in releases.items():
+                # What a server cannot do shows first where it costs nothing.
+                wheels = sorted(listed.wheels, key=lambda one: not one[1].is_variant)
                 done: list[_Outcome] = []
                 for outcome in chain(
-                    pool.map(self.index_file, listed.index_files),
-                    # What a server cannot do shows first where it costs nothing.
-                    pool.map(self.wheel, sorted(listed.wheels, key=_plain_last)),
+                    pool.map(self.index_file, listed.index_files), pool.map(self.wheel, wheels)
                 ):
                     done.append(outcome)
                     progress.advance(1)
                     self.findings += outcome.findings
-                    if outcome.unchecked is not None:
-                        unchecked.append(outcome.unchecked)
+                    self.unchecked += filter(None, [outcome.unchecked])
                 facts = ReleaseFacts(
                     name,
                     version,
-                    self._source,
+                    self.source,
                     tuple(one.wheel for one in done if one.wheel is not None),
                     tuple(one.index_file for one in done if one.index_file is not None),
                     has_source=listed.has_source,
                     is_listed=True,
                 )
-                self.findings += check_release(facts, profiles=self._profiles)
-                self.findings += self._seen(facts)
-                if Profile.PYPI in self._profiles and is_closed(listed.files, now):
+                self.findings += check_release(facts, profiles=self.profiles)
+                self.findings += self.seen(facts)
+                if Profile.PYPI in self.profiles and is_closed(listed.files, now):
                     self.findings.append(closed_finding(facts))
                 count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))
         progress.done()
-        return Report.of(self.findings, unchecked, count)
+        return Report.of(self.findings, self.unchecked, count)
 
     def index_file(self, file: File) -> _Outcome:
         """Look at an index file."""
 
         def look() -> _Outcome:
             try:
-                data = self._repository.read(file, limit=DEFAULT_LIMITS.size)
+                data = self.repository.read(file, limit=DEFAULT_LIMITS.size)
             except UnexpectedStatus as error:
                 if error.status != 200:
                     raise
                 place = Place(_called(file))  # too long, so nobody read it to its end
                 return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
-                data, file.filename, where=_called(file), profiles=self._profiles
+                data, file.filename, where=_called(file), profiles=self.profiles
             )
             return _Outcome(findings, index_file=facts)
 
@@ -266,7 +239,7 @@ class _Work:
     def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
         """Look at a wheel."""
         file, filename = listed
-        look = self._whole if self._full else self._parts
+        look = self._whole if self.full else self._parts
         outcome = self._guarded(file, lambda: look(file, filename))
         if outcome.wheel is None:
             outcome.wheel = WheelFacts(_called(file), filename)
@@ -279,18 +252,18 @@ class _Work:
         server = _server(file)
         document = None
         if filename.is_variant:
-            if server in self._without_ranges:
+            if server in self.without_ranges:
                 raise TooCostly("the server gives no parts of files", where=_called(file))
             try:
-                document = self._repository.variant_document(file)
+                document = self.repository.variant_document(file)
             except TooCostly:
-                self._without_ranges.add(server)
+                self.without_ranges.add(server)
                 raise
         metadata = None
-        if file.metadata_hashes is not None or server not in self._without_ranges:
-            metadata = self._repository.metadata(file)
+        if file.metadata_hashes is not None or server not in self.without_ranges:
+            metadata = self.repository.metadata(file)
         place = Place(_called(file))
-        findings, facts = check_parts(filename, metadata, document, place, self._profiles)
+        findings, facts = check_parts(filename, metadata, document, place, self.profiles)
         if filename.is_variant and document is None:
             findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
         return _Outcome(findings, wheel=facts)
@@ -299,19 +272,16 @@ class _Work:
         """Fetch a wheel, and look at all of it."""
         where = _called(file)
         with TemporaryDirectory(prefix="wheelfit-") as folder:
-            path = self._repository.download(file, Path(folder))
+            path = self.repository.download(file, Path(folder))
             findings, facts = check_wheel(
-                path, filename.text, where=where, full=True, profiles=self._profiles
+                path, filename.text, where=where, full=True, profiles=self.profiles
             )
             if file.metadata_hashes is not None and facts is not None and facts.metadata:
-                beside = self._repository.metadata(file)
+                beside = self.repository.metadata(file)
                 if beside != facts.metadata:
-                    findings.append(
-                        Place(where, "METADATA").found(
-                            checks.METADATA_DIFFERS,
-                            "the file beside the wheel has other bytes",
-                        )
-                    )
+                    message = "the file beside the wheel has other bytes"
+                    place = Place(where, "METADATA")
+                    findings.append(place.found(checks.METADATA_DIFFERS, message))
         return _Outcome(findings, wheel=facts)
 
     def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
@@ -319,7 +289,7 @@ class _Work:
         where = _called(file)
         place = Place(where)
         server = _server(file)
-        if server in self._dead:
+        if server in self.dead:
             return _Outcome(unchecked=_unreachable(file))
         try:
             return look()
@@ -327,19 +297,15 @@ class _Work:
             return _Outcome([place.found(checks.UNSOUND_ARCHIVE, error.message)])
         except IntegrityError as error:
             return _Outcome([wrong_hash(error, where)])
-        except UnexpectedStatus as error:
-            if error.status in _REFUSED:
-                return _Outcome([place.found(checks.MISSING_FILE, error.message)])
-            return _Outcome(unchecked=Unchecked.because(error, where))
         except TooCostly as error:
             reason = Unchecked(where, error.reference, error.message, "--full fetches it")
             return _Outcome(unchecked=reason)
-        except Unreachable as error:
-            if server is not None:
-                self._dead.add(server)
-                return _Outcome(unchecked=_unreachable(file))
-            return _Outcome(unchecked=Unchecked.because(error, where))
         except WheelfitError as error:
+            if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
+                return _Outcome([place.found(checks.MISSING_FILE, error.message)])
+            if isinstance(error, Unreachable) and server is not None:
+                self.dead.add(server)
+                return _Outcome(unchecked=_unreachable(file))
             return _Outcome(unchecked=Unchecked.because(error, where))
 
 
