@@ -5,8 +5,8 @@ code that the documentation explains), says what happened, where, and what to do
 The parts are kept apart; the command line renders them.
 
 A class stands for what somebody catches: a kind for each exit code, and some errors below it.
-Every other error is a code of its kind, as ``raise UserError("…", code="invalid-label")``. `CODES`
-has all codes: a new one is a row there, a word in `Code` and a row in ``docs/reference/errors.md``.
+Every other error is a code of its kind, as ``raise UserError("…", code="invalid-label")``. A new
+one is a word in the list of its kind, and a row in ``docs/reference/errors.md``.
 
 ```
 WheelfitError
@@ -37,7 +37,7 @@ WheelfitError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,27 +95,47 @@ class Fault(NamedTuple):
         return f"{where}{self.message}{rule}"
 
 
-Code: TypeAlias = Literal[
+# Codes by the status with which a command ends.
+_UserCode: TypeAlias = Literal[
     "error", "user-error", "invalid-property", "invalid-document", "invalid-lock",
-    "invalid-preset", "unknown-host", "invalid-cases", "ambiguous-cases", "invalid-configuration",
-    "file-problem", "invalid-label", "invalid-filename", "invalid-marker", "invalid-requirement",
-    "unsupported-schema", "invalid-bridge", "invalid-project", "inconsistent-documents",
-    "invalid-host-file", "unknown-shorthand", "link-in-the-way", "unusable-interpreter",
-    "not-installed", "not-removable", "build-failed", "lost-optimisation", "upload-refused",
-    "needs-extra", "usage", "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old",
-    "project-not-found", "no-implementation", "no-solution", "no-consistent-set", "no-accelerator",
-    "no-compatible-release", "unknown-label", "source-off", "integrity", "hash-mismatch",
-    "invalid-wheel", "invalid-source", "file-conflict", "attestation", "metadata-disagreement",
-    "damaged-bundle", "network", "unreachable", "unexpected-status", "invalid-page",
-    "not-in-store", "checkout-failed", "too-costly", "environment-unavailable",
-    "store-unavailable", "another-library-loaded", "library-not-loadable", "environment-busy",
-    "environment-read-only", "storage-unavailable", "unfit-workers", "worker-lost",
-    "not-recoverable", "refused", "externally-managed", "own-requirement", "no-consent",
-    "too-large", "startup-file", "variant-change", "unusable-policy", "bad-metadata",
-    "lock-outdated", "work-failed", "broken-installation", "internal-error", "interrupted",
-    "terminated",
+    "invalid-preset", "unknown-host", "invalid-cases", "ambiguous-cases",
+    "invalid-configuration", "file-problem", "invalid-label", "invalid-filename",
+    "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
+    "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
+    "link-in-the-way", "unusable-interpreter", "not-installed", "not-removable", "build-failed",
+    "lost-optimisation", "upload-refused", "needs-extra",
 ]  # fmt: skip
-"""A code of an error; `CODES` has a row for each, ``docs/reference/errors.md`` explains it."""
+_NoFitCode: TypeAlias = Literal[
+    "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",
+    "no-implementation", "no-solution", "no-consistent-set", "no-accelerator",
+    "no-compatible-release", "unknown-label", "source-off",
+]  # fmt: skip
+_IntegrityCode: TypeAlias = Literal[
+    "integrity", "hash-mismatch", "invalid-wheel", "invalid-source", "file-conflict",
+    "attestation", "metadata-disagreement", "damaged-bundle",
+]  # fmt: skip
+_NetworkCode: TypeAlias = Literal[
+    "network", "unreachable", "unexpected-status", "invalid-page", "not-in-store",
+    "checkout-failed", "too-costly",
+]  # fmt: skip
+_EnvironmentCode: TypeAlias = Literal[
+    "environment-unavailable", "store-unavailable", "another-library-loaded",
+    "library-not-loadable", "environment-busy", "environment-read-only", "storage-unavailable",
+    "unfit-workers", "worker-lost", "not-recoverable",
+]  # fmt: skip
+_PolicyCode: TypeAlias = Literal[
+    "refused", "externally-managed", "own-requirement", "no-consent", "too-large",
+    "startup-file", "variant-change", "unusable-policy",
+]  # fmt: skip
+_InternalCode: TypeAlias = Literal[
+    "work-failed", "broken-installation", "internal-error",
+]  # fmt: skip
+Code: TypeAlias = Literal[
+    _UserCode, _NoFitCode, _IntegrityCode, _NetworkCode, _EnvironmentCode, _PolicyCode,
+    _InternalCode,
+    "usage", "bad-metadata", "lock-outdated", "interrupted", "terminated",
+]  # fmt: skip
+"""A code of an error; ``docs/reference/errors.md`` explains each."""
 
 
 class Row(NamedTuple):
@@ -127,89 +147,33 @@ class Row(NamedTuple):
     """The name of the details in ``--json``; empty: there are none."""
 
 
+_BY_EXIT_CODE: dict[int, tuple[Code, ...]] = {
+    1: get_args(_UserCode),
+    2: ("usage",),
+    3: get_args(_NoFitCode),
+    4: get_args(_IntegrityCode),
+    5: get_args(_NetworkCode),
+    6: get_args(_EnvironmentCode),
+    7: get_args(_PolicyCode),
+    8: ("bad-metadata",),
+    31: ("lock-outdated",),
+    70: get_args(_InternalCode),
+    130: ("interrupted",),
+    143: ("terminated",),
+}
+_DETAILS: dict[Code, str] = {
+    "upload-refused": "violations",
+    "no-implementation": "implementations",
+    "no-consistent-set": "closest",
+    "no-accelerator": "without_accelerator",
+    "variant-change": "variant_changes",
+    "bad-metadata": "degradations",
+    "lock-outdated": "changes",
+}
 CODES: dict[Code, Row] = {
-    "error": Row(1),
-    "user-error": Row(1),
-    "invalid-property": Row(1),
-    "invalid-document": Row(1),
-    "invalid-lock": Row(1),
-    "invalid-preset": Row(1),
-    "unknown-host": Row(1),
-    "invalid-cases": Row(1),
-    "ambiguous-cases": Row(1),
-    "invalid-configuration": Row(1),
-    "file-problem": Row(1),
-    "invalid-label": Row(1),
-    "invalid-filename": Row(1),
-    "invalid-marker": Row(1),
-    "invalid-requirement": Row(1),
-    "unsupported-schema": Row(1),
-    "invalid-bridge": Row(1),
-    "invalid-project": Row(1),
-    "inconsistent-documents": Row(1),
-    "invalid-host-file": Row(1),
-    "unknown-shorthand": Row(1),
-    "link-in-the-way": Row(1),
-    "unusable-interpreter": Row(1),
-    "not-installed": Row(1),
-    "not-removable": Row(1),
-    "build-failed": Row(1),
-    "lost-optimisation": Row(1),
-    "upload-refused": Row(1, "violations"),
-    "needs-extra": Row(1),
-    "usage": Row(2),
-    "no-fit": Row(3),
-    "no-compatible-wheel": Row(3),
-    "no-case-fits": Row(3),
-    "driver-too-old": Row(3),
-    "project-not-found": Row(3),
-    "no-implementation": Row(3, "implementations"),
-    "no-solution": Row(3),
-    "no-consistent-set": Row(3, "closest"),
-    "no-accelerator": Row(3, "without_accelerator"),
-    "no-compatible-release": Row(3),
-    "unknown-label": Row(3),
-    "source-off": Row(3),
-    "integrity": Row(4),
-    "hash-mismatch": Row(4),
-    "invalid-wheel": Row(4),
-    "invalid-source": Row(4),
-    "file-conflict": Row(4),
-    "attestation": Row(4),
-    "metadata-disagreement": Row(4),
-    "damaged-bundle": Row(4),
-    "network": Row(5),
-    "unreachable": Row(5),
-    "unexpected-status": Row(5),
-    "invalid-page": Row(5),
-    "not-in-store": Row(5),
-    "checkout-failed": Row(5),
-    "too-costly": Row(5),
-    "environment-unavailable": Row(6),
-    "store-unavailable": Row(6),
-    "another-library-loaded": Row(6),
-    "library-not-loadable": Row(6),
-    "environment-busy": Row(6),
-    "environment-read-only": Row(6),
-    "storage-unavailable": Row(6),
-    "unfit-workers": Row(6),
-    "worker-lost": Row(6),
-    "not-recoverable": Row(6),
-    "refused": Row(7),
-    "externally-managed": Row(7),
-    "own-requirement": Row(7),
-    "no-consent": Row(7),
-    "too-large": Row(7),
-    "startup-file": Row(7),
-    "variant-change": Row(7, "variant_changes"),
-    "unusable-policy": Row(7),
-    "bad-metadata": Row(8, "degradations"),
-    "lock-outdated": Row(31, "changes"),
-    "work-failed": Row(70),
-    "broken-installation": Row(70),
-    "internal-error": Row(70),
-    "interrupted": Row(130),
-    "terminated": Row(143),
+    code: Row(exit_code, _DETAILS.get(code, ""))
+    for exit_code, codes in _BY_EXIT_CODE.items()
+    for code in codes
 }
 """Every code of the family."""
 
