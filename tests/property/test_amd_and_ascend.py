@@ -13,14 +13,12 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.amd import kfd, rocm_release, rocm_tools
 from wheelfit_runtime.platforms.families.amd import provider as amd
-from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
-from wheelfit_runtime.platforms.families.amd.kfd import KfdFiles
+from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu, KfdFiles
 from wheelfit_runtime.platforms.families.amd.rocm_tools import Told
 from wheelfit_runtime.platforms.families.ascend import cann, npu_smi
 from wheelfit_runtime.platforms.families.ascend import files as ascend_files
 from wheelfit_runtime.platforms.families.ascend import provider as ascend
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
-from wheelfit_runtime.platforms.families.ascend.files import AscendSigns
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver, AscendSigns
 from wheelfit_runtime.platforms.features import Detection, Status
 
 # Words of the real texts, so that drawn ones come near to being understood.

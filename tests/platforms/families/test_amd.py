@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.amd import provider as amd
-from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.ascend import provider as ascend
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 
 MACHINES = Path(__file__).parents[2] / "machines"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.families.ascend import files as ascend_files
-from wheelfit_runtime.platforms.families.ascend.facts import AscendFiles
-from wheelfit_runtime.platforms.families.ascend.files import AscendSigns
+from wheelfit_runtime.platforms.families.ascend.files import AscendFiles, AscendSigns
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

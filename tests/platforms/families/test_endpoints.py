@@ -17,17 +17,17 @@ from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.families import every, namespaces
 from wheelfit_runtime.platforms.families.aarch64 import provider as aarch64
 from wheelfit_runtime.platforms.families.amd import provider as amd
-from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.families.amd.tables import APPENDED_GFX, PUBLISHED_GFX
 from wheelfit_runtime.platforms.families.ascend import provider as ascend
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver
 from wheelfit_runtime.platforms.families.intel import provider as intel
-from wheelfit_runtime.platforms.families.intel.facts import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.families.intel.tables import DEVICES
 from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.families.tpu import provider as tpu
-from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.families.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.provider import as_plugin_features
 

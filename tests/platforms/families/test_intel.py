@@ -16,7 +16,8 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.intel import provider as intel
 from wheelfit_runtime.platforms.families.intel import tables
-from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.recording import RecordedProcesses
 from wheelfit_runtime.platforms.surroundings import Surroundings

@@ -8,7 +8,7 @@ import pytest
 from platforms.pci_bus import add_device, add_intel_gpu, touch
 
 from wheelfit_runtime.platforms.families.intel import files as intel_files
-from wheelfit_runtime.platforms.families.intel.facts import IntelFiles
+from wheelfit_runtime.platforms.families.intel.files import IntelFiles
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 

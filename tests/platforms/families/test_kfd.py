@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.families.amd import kfd, tables
-from wheelfit_runtime.platforms.families.amd.facts import AmdGpu, KfdTopology
-from wheelfit_runtime.platforms.families.amd.kfd import KfdFiles
+from wheelfit_runtime.platforms.families.amd.kfd import AmdGpu, KfdFiles, KfdTopology
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

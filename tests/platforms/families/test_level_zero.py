@@ -18,7 +18,8 @@ from wheelfit.testing.drivers import FakeLevelZero
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.intel import level_zero, level_zero_child
-from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelFiles
+from wheelfit_runtime.platforms.families.intel.files import IntelFiles
+from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Detection, Status
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"

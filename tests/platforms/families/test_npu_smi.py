@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.families.ascend import npu_smi
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard
 from wheelfit_runtime.platforms.families.ascend.npu_smi import NpuTable
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.families.amd import rocm_tools
-from wheelfit_runtime.platforms.families.amd.facts import AmdGpu
+from wheelfit_runtime.platforms.families.amd.kfd import AmdGpu
 from wheelfit_runtime.platforms.families.amd.rocm_tools import Told
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

@@ -12,7 +12,7 @@ from platforms.pci_bus import add_device, touch
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.tpu import provider as tpu
-from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.families.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

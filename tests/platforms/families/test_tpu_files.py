@@ -11,7 +11,7 @@ from platforms.pci_bus import add_device, touch
 
 from wheelfit_runtime.platforms.families.tpu import files as tpu_files
 from wheelfit_runtime.platforms.families.tpu import tables
-from wheelfit_runtime.platforms.families.tpu.facts import TpuFiles
+from wheelfit_runtime.platforms.families.tpu.files import TpuFiles
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.families.amd import kfd, rocm_release, tables
-from wheelfit_runtime.platforms.families.amd.facts import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.families.amd.record import FAMILY
 from wheelfit_runtime.platforms.features import (
     Detection,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms.children import Ending, Question
 from wheelfit_runtime.platforms.families.amd import tables
-from wheelfit_runtime.platforms.families.amd.facts import AmdGpu
+from wheelfit_runtime.platforms.families.amd.kfd import AmdGpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms.children import Question
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.children import Answer

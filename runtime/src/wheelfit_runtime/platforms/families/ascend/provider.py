@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.families.ascend import cann, tables
 from wheelfit_runtime.platforms.families.ascend import files as ascend_files
-from wheelfit_runtime.platforms.families.ascend.facts import AscendCard, AscendDriver, AscendFiles
+from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver, AscendFiles
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 

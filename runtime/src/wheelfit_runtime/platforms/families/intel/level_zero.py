@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.platforms.children import Answer, Ending, Question
 from wheelfit_runtime.platforms.families.intel import level_zero_child, tables
-from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.families.intel.record import FAMILY
+from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import child_answers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.families.intel.facts import IntelFiles
+    from wheelfit_runtime.platforms.families.intel.files import IntelFiles
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 QUESTION = "level zero"

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.families.intel import files as intel_files
 from wheelfit_runtime.platforms.families.intel import tables
-from wheelfit_runtime.platforms.families.intel.facts import DeviceIp, IntelDriver
+from wheelfit_runtime.platforms.families.intel.files import IntelDriver
+from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.families.intel.facts import IntelGpu
+    from wheelfit_runtime.platforms.families.intel.files import IntelGpu
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.surroundings import Surroundings
 

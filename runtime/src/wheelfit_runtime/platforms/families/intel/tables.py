@@ -7,9 +7,19 @@ which is also what compilers are told to build for.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
-from wheelfit_runtime.platforms.families.intel.facts import DeviceIp
+
+class DeviceIp(NamedTuple):
+    """The version of a GPU's design; compares as numbers do (P-133)."""
+
+    architecture: int
+    release: int
+    revision: int
+
+    def __str__(self) -> str:
+        return f"{self.architecture}.{self.release}.{self.revision}"
+
 
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms.families.tpu import tables
-from wheelfit_runtime.platforms.families.tpu.facts import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.families.tpu.record import FAMILY
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import pci_devices
@@ -17,6 +16,26 @@ if TYPE_CHECKING:
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
 # The older driver has nodes of its own; newer ones are reached through VFIO.
 _NODES = (("/dev", "accel"), ("/dev/vfio", ""))
+
+
+class TpuChip(NamedTuple):
+    """A TPU on the bus."""
+
+    address: str
+    """As ``0000:00:05.0``."""
+    device: int
+    """As 0x0063."""
+    generation: str
+    """As ``v5e``; empty when it has no public name."""
+
+
+class TpuFiles(NamedTuple):
+    """TPUs as files list them (P-151)."""
+
+    chips: tuple[TpuChip, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach them, as ``/dev/accel0``."""
+    evidence: tuple[Evidence, ...] = ()
 
 
 class Signs(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.families.tpu import files as tpu_files
 from wheelfit_runtime.platforms.families.tpu import tables
-from wheelfit_runtime.platforms.families.tpu.facts import TpuFiles
+from wheelfit_runtime.platforms.families.tpu.files import TpuFiles
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
 
