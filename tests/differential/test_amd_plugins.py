@@ -96,7 +96,7 @@ def drawn(folder: Path) -> list[Case]:
                 device.touch()
         (root / "dev").mkdir(exist_ok=True)
         (root / "dev/kfd").touch()
-        machine = Machine(root, {}, system="Linux", architecture="x86_64")
+        machine = Machine(Surroundings(root, {}, system="Linux", architecture="x86_64"))
         cases.append(Case(f"drawn {number}", machine.surroundings))
     return cases
 
@@ -120,7 +120,7 @@ def forced() -> list[Case]:
     """Return a machine with a GPU, under each combination of variables."""
     given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x")
     return [
-        Case(str(environ), Machine(**given | {"environ": environ}).surroundings)
+        Case(str(environ), Machine(Surroundings(**given | {"environ": environ})).surroundings)
         for environ in FORCED
     ]
 
@@ -140,7 +140,7 @@ def ask(python: Path, scratch: Path, cases: Sequence[Case]) -> dict[str, Any]:
 
 def detect(seen: Surroundings) -> Detection:
     """Return what the built-in provider says."""
-    detection = Machine.over(seen).detect("amd")
+    detection = Machine(seen).detect("amd")
     assert detection is not None
     return detection
 

@@ -125,12 +125,12 @@ def ask(python: Path, endpoint: str, scratch: Path, machines: Sequence[Any]) -> 
 def surroundings(folder: Path) -> Surroundings:
     """Return a captured machine without its variables, for the reference mode."""
     given = recording.surroundings_of(folder) | {"environ": {}, "reference": True}
-    return Machine(**given).surroundings
+    return Machine(Surroundings(**given)).surroundings
 
 
 def ours(seen: Surroundings, namespace: str) -> Answer:
     """Return what the built-in provider says."""
-    detection = Machine.over(seen).detect(namespace)
+    detection = Machine(seen).detect(namespace)
     assert detection is not None
     return [(feature.name, list(feature.values)) for feature in detection.features]
 

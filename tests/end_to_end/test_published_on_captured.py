@@ -12,6 +12,7 @@ from wheelfit.core.provider_steps import DevicePolicy, ProviderPolicy
 from wheelfit.core.support import support_for
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}
@@ -36,7 +37,7 @@ def best(
     given["environ"] |= environ or {}
     support = support_for(
         document,
-        Machine(**given),
+        Machine(Surroundings(**given)),
         environment=LINUX,
         policy=ProviderPolicy(device_policy=policy),
     )

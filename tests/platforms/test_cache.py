@@ -143,7 +143,7 @@ def test_nowhere_is_a_place_too() -> None:
 def test_nothing_is_remembered_of_processors(tmp_path: Path) -> None:
     """P-22: two machines that share a folder never get each other's level or flags."""
     processes = RememberingProcesses(_Counting(), lambda: str(tmp_path), _HERE)
-    machine = Machine(processes=processes)
+    machine = Machine(Surroundings(processes=processes))
     for namespace in ("x86_64", "aarch64"):
         assert machine.detect(namespace) is not None
     assert not list(tmp_path.iterdir())

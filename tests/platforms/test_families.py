@@ -76,19 +76,22 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.presets import compose, preset_lines
 from wheelfit_runtime.platforms.recording import _DEVICE
 from wheelfit_runtime.platforms.scrubbing import concerns_detection
+from wheelfit_runtime.platforms.surroundings import Surroundings
 from wheelfit.server.site.machines import group_of
 
 root, variables = sys.argv[1], json.loads(sys.argv[2])
 kind = Feature("abacus", "kind")
-machine = Machine(root, variables, system="Linux", architecture="x86_64")
-nowhere = Machine("/nonexistent", {}, system="Linux", architecture="x86_64")
+linux = {"system": "Linux", "architecture": "x86_64"}
+machine = Machine(Surroundings(root, variables, **linux))
+nowhere = Machine(Surroundings("/nonexistent", {}, **linux))
+said = Machine(Surroundings(root, {"WHEELFIT_OVERRIDE_ABACUS_KIND": "suanpan"}))
 found, nothing = machine.detect("abacus"), nowhere.detect("abacus")
 preset = compose(["abacus-suanpan"]).detections()
 library, driver = identify("libbeads.so.3"), identify("libabacus_driver.so.1")
 print(json.dumps({
     "namespaces": families.namespaces(),
     "detected": [list(one.values) for one in found.features],
-    "overridden": Machine(root, {"WHEELFIT_OVERRIDE_ABACUS_KIND": "suanpan"}).overrides_in_effect(),
+    "overridden": said.overrides_in_effect(),
     "preset": [list(f.values) for one in preset if one.namespace == "abacus" for f in one.features],
     "lines": [one.pattern for one in preset_lines() if one.pattern.startswith("abacus")],
     "group": group_of("abacus-suanpan"),

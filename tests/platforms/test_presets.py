@@ -32,6 +32,7 @@ from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 from wheelfit_runtime.platforms.preset_parts import PresetLine
 from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
 from wheelfit_runtime.platforms.recording import open_recorded
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -244,7 +245,7 @@ class TestEveryPreset:
 
     def test_nothing_lies_below_the_root_that_is_used(self) -> None:
         """What is looked at for a preset is not there on any machine."""
-        surroundings = Machine(os.devnull).surroundings
+        surroundings = Machine(Surroundings(os.devnull)).surroundings
         assert not surroundings.exists("/proc/cpuinfo")
         assert surroundings.children("/") == ()
         assert surroundings.read_bytes("/etc/hostname") is None

@@ -13,6 +13,7 @@ from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import open_recorded, record
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,9 @@ def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     folder = str(tmp_path)
     asked = RememberingProcesses(seen.processes, lambda: folder, seen)
     recalled = RememberingProcesses(_Refusing(), lambda: folder, seen)
-    answers = [_detected(Machine(processes=processes)).features for processes in (asked, recalled)]
+    answers = [
+        _detected(Machine(Surroundings(processes=processes))).features
+        for processes in (asked, recalled)
+    ]
     assert answers[0] == answers[1] == _detected(first).features
     assert recalled.recalled == ["nvidia libraries"]

@@ -19,6 +19,7 @@ from wheelfit_runtime.platforms.recording import (
     open_recorded,
     record,
 )
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -56,7 +57,9 @@ def test_recording_passes_questions_on() -> None:
 
 def test_a_record_of_this_machine_answers_as_this_machine_does(tmp_path: Path) -> None:
     """P-75: what probes read is enough to replay the decision elsewhere."""
-    here = Machine(environ={"WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "75_real", "HOME": "/secret"})
+    here = Machine(
+        Surroundings(environ={"WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "75_real", "HOME": "/secret"})
+    )
     assert record(tmp_path / "machine", here) == ()
     replayed = open_recorded(tmp_path / "machine")
     for namespace in here.namespaces:
@@ -75,7 +78,9 @@ def test_a_record_of_a_machine_with_gpus_says_what_the_driver_said(
     """P-75: a driver cannot be copied; what it answered is."""
     shown = fake_driver.environ(devices=["7.5 Tesla T4", "9.0 NVIDIA H100"], cuda="12.4")
     root = MACHINES / "linux-x86-two-unlike-gpus" / "root"
-    original = Machine(root, shown, system="Linux", library_folders=(fake_driver.folder,))
+    original = Machine(
+        Surroundings(root, shown, system="Linux", library_folders=(fake_driver.folder,))
+    )
     assert record(tmp_path / "machine", original) == ()
     replayed = open_recorded(tmp_path / "machine")
     live, replay = original.detect("nvidia"), replayed.detect("nvidia")
@@ -99,7 +104,7 @@ def test_options_are_no_part_of_a_record(name: str, tmp_path: Path) -> None:
     """P-75, P-153: a record is of the machine, and what is asked of it makes no difference."""
     seen = open_recorded(MACHINES / name).surroundings
     for asked in (replace(seen, tpu_generation=True), replace(seen, reference=True)):
-        assert record(tmp_path / name, Machine.over(asked)) == ()
+        assert record(tmp_path / name, Machine(asked)) == ()
 
 
 # --- what is left out ------------------------------------------------------------------------
@@ -179,13 +184,15 @@ def test_nothing_in_a_record_identifies_machine_or_user(tmp_path: Path) -> None:
     )
     processes = RecordedProcesses({"nvidia libraries": answer})
     machine = Machine(
-        root,
-        environ,
-        system="Linux",
-        architecture="x86_64",
-        interpreter="python",
-        processes=processes,
-        replayed=True,
+        Surroundings(
+            root,
+            environ,
+            system="Linux",
+            architecture="x86_64",
+            interpreter="python",
+            processes=processes,
+            replayed=True,
+        )
     )
     folder = tmp_path / "record"
     assert record(folder, machine) == ()
@@ -212,7 +219,7 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
     library.parent.mkdir(parents=True)
     library.write_text("")
     environ["LD_LIBRARY_PATH"] = f"/home/{user}"
-    machine = Machine(root, environ, system="Linux", architecture="x86_64")
+    machine = Machine(Surroundings(root, environ, system="Linux", architecture="x86_64"))
     assert record(tmp_path / "record", machine) == ()
     kept = tmp_path / "record/root"
     assert (kept / "sys/module/nvidia/version").is_file()
@@ -223,7 +230,7 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
 def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> None:
     """P-75: an allow-list; folders in which nothing was found are no concern of detection."""
     root = tmp_path / "root"
-    machine = Machine(root, _planted(root), system="Linux", architecture="x86_64")
+    machine = Machine(Surroundings(root, _planted(root), system="Linux", architecture="x86_64"))
     record(tmp_path / "record", machine)
     environ = json.loads((tmp_path / "record/environ.json").read_text())
     assert environ == {
@@ -237,7 +244,7 @@ def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> N
 
 
 def _bare(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "bare", {}, system="Linux", architecture="riscv64")
+    return Machine(Surroundings(tmp_path / "bare", {}, system="Linux", architecture="riscv64"))
 
 
 def test_an_earlier_record_is_replaced(tmp_path: Path) -> None:

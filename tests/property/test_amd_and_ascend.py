@@ -20,6 +20,7 @@ from wheelfit_runtime.platforms.families.ascend import files as ascend_files
 from wheelfit_runtime.platforms.families.ascend import provider as ascend
 from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver, AscendSigns
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 # Words of the real texts, so that drawn ones come near to being understood.
 WORDS = st.sampled_from(
@@ -161,7 +162,9 @@ def test_any_machine_has_an_answer(nodes: dict[str, str], text: str, answer: Ans
         ):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(text.encode("utf-8", "surrogatepass"))
-        machine = Machine(root, {"PATH": "/usr/bin"}, system="Linux", processes=Processes())
+        machine = Machine(
+            Surroundings(root, {"PATH": "/usr/bin"}, system="Linux", processes=Processes())
+        )
         for namespace in ("amd", "ascend"):
             detection = machine.detect(namespace)
             assert detection is not None

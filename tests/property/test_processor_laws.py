@@ -20,6 +20,7 @@ from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.families.x86_64 import tables as x86_tables
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 NOWHERE = Path(__file__).parent / "no such machine"
 
@@ -113,13 +114,15 @@ def test_something_is_always_supported(
 ) -> None:
     """P-74, P-104: whatever is answered, the lowest level is there and nothing fails."""
     machine = Machine(
-        NOWHERE,
-        {},
-        system=system,
-        architecture=architecture,
-        recorded_cpuid=table,
-        recorded_sysctl=answers,
-        recorded_features=numbers,
+        Surroundings(
+            NOWHERE,
+            {},
+            system=system,
+            architecture=architecture,
+            recorded_cpuid=table,
+            recorded_sysctl=answers,
+            recorded_features=numbers,
+        )
     )
     detection = machine.detect(architecture)
     assert detection is not None

@@ -106,7 +106,11 @@ def _tools(surroundings: Surroundings, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = surroundings.program(name)
         if path is not None:
-            named = path if surroundings.is_real else f"/{path.removeprefix(surroundings.root)[1:]}"
+            named = (
+                path
+                if surroundings.is_real
+                else f"/{path.removeprefix(os.fspath(surroundings.root))[1:]}"
+            )
             version = ""
             if name == "nvcc":
                 followed = os.path.realpath(named) if surroundings.is_real else named

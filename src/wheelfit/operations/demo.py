@@ -229,6 +229,7 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.errors import NetworkError, NoFit
     from wheelfit_runtime.platforms.discovery import Machine
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
     settings = read_settings(request, context.environ)
     policy = ChoicePolicy(preferences=Preferences(variants=False))
@@ -238,7 +239,9 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
             open_indexes(request, settings, context) as repository,
             context.reporter.transfers(repository.cut) as transfers,
         ):
-            candidates = Candidates(repository, target, Machine(environ=context.environ), policy)
+            candidates = Candidates(
+                repository, target, Machine(Surroundings(environ=context.environ)), policy
+            )
             resolution = resolve(Request((Asked(requirement),), dependencies=False), candidates)
             (pin,) = resolution.pins
             path = repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
@@ -260,8 +263,9 @@ def _machines(
     from wheelfit.operations.hosts import load_host_file
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit_runtime.platforms.discovery import Machine
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
-    here = Machine(environ=context.environ, architecture=target.architecture)
+    here = Machine(Surroundings(environ=context.environ, architecture=target.architecture))
     overrides = here.overrides_in_effect()
     for override in overrides:
         context.reporter.warn(f"the environment overrides detection: {override}")
@@ -319,6 +323,7 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
     from wheelfit.resolution.request import Asked, Request
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.platforms.discovery import Machine
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
     venv.create(folder, with_pip=False)
     environment = open_environment(str(folder), environ=context.environ)
@@ -328,7 +333,9 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
         tempfile.TemporaryDirectory(prefix="wheelfit-") as downloads,
         context.reporter.transfers(repository.cut) as transfers,
     ):
-        candidates = Candidates(repository, environment.target(), Machine(environ=context.environ))
+        candidates = Candidates(
+            repository, environment.target(), Machine(Surroundings(environ=context.environ))
+        )
         resolution = resolve(Request((Asked(requirement),)), candidates)
         planned = plan(resolution, environment.installed())
         wheels = {

@@ -220,9 +220,9 @@ def _open_machine(
         chosen = replace(recorded, policy=chosen.policy, overrides=overrides)
     looked = chosen.detector
     if not isinstance(looked, Machine):
-        looked = Machine(environ=context.environ)
+        looked = Machine(Surroundings(environ=context.environ))
     timed = TimedProcesses(looked.surroundings.processes)
-    real = Machine.over(replace(looked.surroundings, processes=timed))
+    real = Machine(replace(looked.surroundings, processes=timed))
     if request.host is None:
         chosen = replace(chosen, detector=real)
     return chosen, real, timed

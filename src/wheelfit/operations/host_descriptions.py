@@ -221,8 +221,9 @@ def _open(name: str, current: Target, context: Context) -> Host:
 def _this(current: Target, context: Context) -> Host:
     from wheelfit_runtime import __version__
     from wheelfit_runtime.platforms.discovery import Machine
+    from wheelfit_runtime.platforms.surroundings import Surroundings
 
-    machine = Machine(environ=context.environ, architecture=current.architecture)
+    machine = Machine(Surroundings(environ=context.environ, architecture=current.architecture))
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")

@@ -205,16 +205,18 @@ def _choose(
 ) -> ChosenMachine:
     same_major = request.rocm_compat == "same-major"
     here = Machine(
-        environ=context.environ,
-        architecture=current.architecture,
-        rocm_same_major=same_major,
-        tpu_generation=request.tpu_generation,
-        processes=RememberingProcesses(
-            RealProcesses(),
-            lambda: _memory(request, context.environ),
-            Surroundings(environ=context.environ, architecture=current.architecture),
-            recall=recall,
-        ),
+        Surroundings(
+            environ=context.environ,
+            architecture=current.architecture,
+            rocm_same_major=same_major,
+            tpu_generation=request.tpu_generation,
+            processes=RememberingProcesses(
+                RealProcesses(),
+                lambda: _memory(request, context.environ),
+                Surroundings(environ=context.environ, architecture=current.architecture),
+                recall=recall,
+            ),
+        )
     )
     options = options_in_effect(request)
     if options:

@@ -127,7 +127,7 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     if not isinstance(current.detector, Machine):
         return recorded
     asked = current.detector.surroundings
-    return Machine.over(
+    return Machine(
         replace(
             recorded.surroundings,
             rocm_same_major=asked.rocm_same_major,

@@ -19,6 +19,7 @@ from wheelfit_runtime.platforms.families.aarch64.tables import (
     REQUIREMENTS,
 )
 from wheelfit_runtime.platforms.features import Detection
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:
@@ -150,7 +151,7 @@ def test_hidden_abilities_are_named() -> None:
 
 
 def _machine(root: Path, system: str, architecture: str = "aarch64", **recorded: Any) -> Detection:
-    machine = Machine(root, {}, system=system, architecture=architecture, **recorded)
+    machine = Machine(Surroundings(root, {}, system=system, architecture=architecture, **recorded))
     detection = machine.detect("aarch64")
     assert detection is not None
     return detection

@@ -37,12 +37,12 @@ def _detect(machine: Machine) -> Detection:
 
 
 def _forced(root: Path, **environ: str) -> Detection:
-    return _detect(Machine(root, environ, system="Linux", architecture="x86_64"))
+    return _detect(Machine(Surroundings(root, environ, system="Linux", architecture="x86_64")))
 
 
 def _captured(name: str, **environ: str) -> Detection:
     given = recording.surroundings_of(MACHINES / name)
-    return _detect(Machine(**given | {"environ": given["environ"] | environ}))
+    return _detect(Machine(Surroundings(**given | {"environ": given["environ"] | environ})))
 
 
 def test_features_have_the_order_of_the_reference() -> None:
@@ -147,9 +147,11 @@ def test_exactly_the_installed_rocm_counts_unless_wished(
 def test_the_wish_reaches_the_provider() -> None:
     """P-123: a parameter of the machine; the reference's mode ignores it."""
     given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x") | {"rocm_same_major": True}
-    wished = _values(_detect(Machine(**given)))["rocm_version"]
+    wished = _values(_detect(Machine(Surroundings(**given))))["rocm_version"]
     assert wished == ("6.4", "6.3", "6.2", "6.1", "6.0")
-    assert _values(_detect(Machine(**given, reference=True)))["rocm_version"] == ("6.4",)
+    assert _values(_detect(Machine(Surroundings(**given, reference=True))))["rocm_version"] == (
+        "6.4",
+    )
 
 
 def test_a_gpu_that_cannot_be_used_is_no_value() -> None:
@@ -206,13 +208,13 @@ class _Forbidden(Surroundings):
 def test_a_device_that_the_user_may_not_open_is_told() -> None:
     """P-124: the GPU is there and counts, and programs will not see it."""
     root = str(MACHINES / "linux-x86-amd-mi300x" / "root")
-    found = _detect(Machine.over(_Forbidden(root, {}, system="Linux")))
+    found = _detect(Machine(_Forbidden(root, {}, system="Linux")))
     assert _values(found)["gfx_arch"] == ("gfx942",)
     (warning,) = found.warnings
     assert "/dev/kfd" in warning
     assert "group render" in warning
     elsewhere = _Forbidden(root, {FORCE_GFX: "gfx942"}, system="Linux")
-    assert _detect(Machine.over(elsewhere)).warnings == ()
+    assert _detect(Machine(elsewhere)).warnings == ()
 
 
 # --- tools -----------------------------------------------------------------------------
@@ -236,7 +238,9 @@ def _with_tools(root: Path, answer: Answer, *files: str) -> tuple[Detection, lis
         (root / name).touch()
     tools = _Tools(answer)
     machine = Machine(
-        root, {"PATH": "/usr/bin"}, system="Linux", architecture="x86_64", processes=tools
+        Surroundings(
+            root, {"PATH": "/usr/bin"}, system="Linux", architecture="x86_64", processes=tools
+        )
     )
     return _detect(machine), tools.asked
 
@@ -262,7 +266,9 @@ def test_a_real_program_is_asked_and_given_up(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    machine = Machine(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3)
+    machine = Machine(
+        Surroundings(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3)
+    )
     found = _detect(machine)
     assert (found.status, found.features) == (Status.FAILED, ())
     assert found.warnings == ("rocm_agent_enumerator -name did not answer in time",)
@@ -334,7 +340,7 @@ def test_a_gpu_without_its_driver_is_told(
 
 def test_other_systems_have_neither_files_nor_tools(tmp_path: Path) -> None:
     """P-74: nothing is looked for on macOS."""
-    found = _detect(Machine(tmp_path, {}, system="Darwin", architecture="aarch64"))
+    found = _detect(Machine(Surroundings(tmp_path, {}, system="Darwin", architecture="aarch64")))
     assert found.status is Status.NOTHING
 
 
@@ -370,7 +376,7 @@ def test_rocm_can_be_forced(tmp_path: Path, text: str, value: str) -> None:
 def test_the_variable_of_the_reference_counts_more(tmp_path: Path) -> None:
     """P-126: of two that say the same thing the first one, and only that is in effect."""
     environ = {FORCE_GFX: "gfx942", BOOTSTRAP_GFX: "gfx1100", FORCE_ROCM: "6.4.1"}
-    machine = Machine(tmp_path, environ, system="Linux")
+    machine = Machine(Surroundings(tmp_path, environ, system="Linux"))
     assert _values(_detect(machine)) == {"gfx_arch": ("gfx942",), "rocm_version": ("6.4",)}
     assert machine.overrides_in_effect() == (f"{FORCE_GFX}=gfx942", f"{FORCE_ROCM}=6.4.1")
 
@@ -381,7 +387,7 @@ def test_switching_detection_off_wins_over_forcing() -> None:
     found = _captured("linux-x86-amd-mi300x", **environ)
     assert (found.status, found.features, found.warnings) == (Status.DISABLED, (), ())
     assert found.evidence == (Evidence(BOOTSTRAP_OFF, "1"),)
-    machine = Machine(environ=environ, system="Linux")
+    machine = Machine(Surroundings(environ=environ, system="Linux"))
     assert f"{BOOTSTRAP_OFF}=1" in machine.overrides_in_effect()
     assert _captured("linux-x86-amd-mi300x", **{BOOTSTRAP_OFF: "0"}).features
 
@@ -446,7 +452,7 @@ def test_a_variable_that_cannot_be_read_switches_the_provider_off(
     (warning,) = found.warnings
     assert variable in warning
     assert repr(text) in warning
-    assert Machine(tmp_path, {variable: text}).overrides_in_effect() == ()
+    assert Machine(Surroundings(tmp_path, {variable: text})).overrides_in_effect() == ()
 
 
 def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
@@ -456,6 +462,6 @@ def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     tools = _Tools(NAMES)
     environ = {FORCE_GFX: "gfx942", FORCE_ROCM: "7.0.0", "PATH": "/usr/bin"}
-    found = _detect(Machine(tmp_path, environ, system="Linux", processes=tools))
+    found = _detect(Machine(Surroundings(tmp_path, environ, system="Linux", processes=tools)))
     assert [seen.source for seen in found.evidence] == [FORCE_GFX, FORCE_ROCM]
     assert tools.asked == []

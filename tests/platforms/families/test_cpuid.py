@@ -184,13 +184,13 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.families.x86_64 import cpuid
 from wheelfit_runtime.platforms.surroundings import Surroundings
 assert cpuid.read(Surroundings()) is None
-print(*Machine(environ={}).detect("x86_64").features[0].values)
+print(*Machine(Surroundings(environ={})).detect("x86_64").features[0].values)
 """
 
 
 def test_a_system_that_refuses_the_code_is_no_accident() -> None:
     """P-74, P-107: the answer is that there is none, and the file still counts."""
-    detection = Machine(environ={}).detect("x86_64")
+    detection = Machine(Surroundings(environ={})).detect("x86_64")
     if sys.platform != "linux" or detection is None or detection.status is not Status.SUPPORTED:
         pytest.skip("needs Linux on x86-64")
     done = subprocess.run(

@@ -30,6 +30,7 @@ from wheelfit_runtime.platforms.families.tpu import provider as tpu
 from wheelfit_runtime.platforms.families.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.provider import as_plugin_features
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -154,7 +155,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     valid, supported = json.loads(done.stdout)
-    here = Machine(environ=environ)
+    here = Machine(Surroundings(environ=environ))
     for family in every():
         name = family.namespace
         configs = family.provider.get_all_configs()

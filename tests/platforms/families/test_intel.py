@@ -54,7 +54,7 @@ def _values(detection: Detection) -> tuple[str, ...]:
 
 
 def _detect(root: Path, system: str = "Linux", **more: Any) -> Detection:
-    machine = Machine(root, system=system, architecture="x86_64", **more)
+    machine = Machine(Surroundings(root, system=system, architecture="x86_64", **more))
     detection = machine.detect("intel")
     assert detection is not None
     return detection
@@ -165,7 +165,9 @@ def test_a_variable_that_cannot_be_read_switches_the_provider_off(
 def test_our_own_variable_counts_more(tmp_path: Path) -> None:
     """P-73: it holds the whole list, in order; nobody is asked."""
     environ = {FORCE: "20.4.4", "WHEELFIT_OVERRIDE_INTEL_DEVICE_IP": "12.60.7, 40.0.0"}
-    machine = Machine(tmp_path, environ, system="Linux", interpreter="/no/such/python")
+    machine = Machine(
+        Surroundings(tmp_path, environ, system="Linux", interpreter="/no/such/python")
+    )
     detection = machine.detect("intel")
     assert detection is not None
     assert _values(detection) == ("12.60.7", "40.0.0")

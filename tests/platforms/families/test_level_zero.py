@@ -21,6 +21,7 @@ from wheelfit_runtime.platforms.families.intel import level_zero, level_zero_chi
 from wheelfit_runtime.platforms.families.intel.files import IntelFiles
 from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
 LUNAR_LAKE = "8086:64a0 20.4.4 integrated Intel(R) Arc(TM) Graphics"
@@ -38,12 +39,14 @@ def root(tmp_path: Path) -> Path:
 def _detect(root: Path, loader: FakeLevelZero, environ: dict[str, str], **more: Any) -> Detection:
     settings = {"deadline": 20} | more
     machine = Machine(
-        root,
-        environ,
-        system="Linux",
-        architecture="x86_64",
-        library_folders=(loader.folder,),
-        **settings,
+        Surroundings(
+            root,
+            environ,
+            system="Linux",
+            architecture="x86_64",
+            library_folders=(loader.folder,),
+            **settings,
+        )
     )
     detection = machine.detect("intel")
     assert detection is not None

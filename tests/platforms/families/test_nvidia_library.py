@@ -41,12 +41,14 @@ def _detect(
     root: Path, driver: FakeDriver, environ: dict[str, str], deadline: float = 20
 ) -> Detection:
     machine = Machine(
-        root,
-        environ,
-        system="Linux",
-        architecture="x86_64",
-        deadline=deadline,
-        library_folders=(driver.folder,),
+        Surroundings(
+            root,
+            environ,
+            system="Linux",
+            architecture="x86_64",
+            deadline=deadline,
+            library_folders=(driver.folder,),
+        )
     )
     detection = machine.detect("nvidia")
     assert detection is not None
@@ -188,7 +190,9 @@ def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Pa
     folder = tmp_path / "libraries"
     folder.mkdir()
     (folder / "libcuda.so.1").write_text("no library")
-    machine = Machine(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
+    machine = Machine(
+        Surroundings(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
+    )
     detection = machine.detect("nvidia")
     assert detection is not None
     assert detection.status is Status.NOTHING
@@ -200,12 +204,14 @@ def test_an_interpreter_that_cannot_be_started_is_told_about(
 ) -> None:
     """P-71: no child process, no exception."""
     machine = Machine(
-        root,
-        {},
-        system="Linux",
-        architecture="x86_64",
-        interpreter="/no/such/python",
-        library_folders=(fake_driver.folder,),
+        Surroundings(
+            root,
+            {},
+            system="Linux",
+            architecture="x86_64",
+            interpreter="/no/such/python",
+            library_folders=(fake_driver.folder,),
+        )
     )
     detection = machine.detect("nvidia")
     assert detection is not None
@@ -218,9 +224,9 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
 ) -> None:
     """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
     program = (
-        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine\n"
-        "machine = Machine(sys.argv[1], system='Linux', architecture='x86_64',\n"
-        "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3]))\n"
+        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
+        "machine = Machine(Surroundings(sys.argv[1], system='Linux', architecture='x86_64',\n"
+        "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3])))\n"
         "found = machine.detect('nvidia')\n"
         "print(found.status, *(f.values[0] for f in found.features))\n"
     )
@@ -446,12 +452,14 @@ def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[_Answeri
         (tmp_path / name).write_text("")
     processes = _Answering(b"CUDA Version : 12.4\n")
     machine = Machine(
-        tmp_path,
-        {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
-        system=system,
-        architecture="x86_64",
-        processes=processes,
-        replayed=True,
+        Surroundings(
+            tmp_path,
+            {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
+            system=system,
+            architecture="x86_64",
+            processes=processes,
+            replayed=True,
+        )
     )
     detection = machine.detect("nvidia")
     assert detection is not None
@@ -495,7 +503,9 @@ def test_who_keeps_the_gpus_out_of_a_container_is_named(
     version.parent.mkdir(parents=True)
     version.write_text("570.86.10\n")
     environ = {"NVIDIA_VISIBLE_DEVICES": value}
-    found = Machine(str(tmp_path), environ, system="Linux", architecture="x86_64").detect("nvidia")
+    found = Machine(
+        Surroundings(str(tmp_path), environ, system="Linux", architecture="x86_64")
+    ).detect("nvidia")
     assert found is not None
     assert found.status is Status.NOTHING
     (warning,) = found.warnings

@@ -14,6 +14,7 @@ from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.families.x86_64.tables import APPENDED, FEATURES, LEVELS
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 V2 = LEVELS[1][1]
 V3 = V2 | LEVELS[2][1]
@@ -82,7 +83,9 @@ def test_unknown_abilities_are_v1_with_a_warning() -> None:
 def _emulated(root: Path, cpuinfo: str, table: CpuidTable) -> Machine:
     (root / "proc").mkdir()
     (root / "proc" / "cpuinfo").write_text(cpuinfo)
-    return Machine(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
+    return Machine(
+        Surroundings(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
+    )
 
 
 def test_an_emulator_that_shows_the_host_s_file_is_found_out(tmp_path: Path) -> None:
@@ -126,7 +129,9 @@ def test_the_file_of_another_architecture_is_not_believed(tmp_path: Path) -> Non
 def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str) -> None:
     """P-104: the interpreter counts, and the processor is not even looked at."""
     table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
-    machine = Machine(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
+    machine = Machine(
+        Surroundings(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
+    )
     detection = machine.detect("x86_64")
     assert detection is not None
     assert (detection.status, detection.features) == (Status.NOTHING, ())
@@ -144,13 +149,15 @@ def test_what_every_processor_has_counts(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     both = f"flags : {' '.join(V4)}\n\nflags : {' '.join(V3)}\n"
     (tmp_path / "proc" / "cpuinfo").write_text(both)
-    detection = Machine(tmp_path, {}, system="Linux", architecture="x86_64").detect("x86_64")
+    detection = Machine(Surroundings(tmp_path, {}, system="Linux", architecture="x86_64")).detect(
+        "x86_64"
+    )
     assert detection is not None
     assert detection.features[0].values == ("v3", "v2", "v1")
 
 
 def _windows(root: Path, **recorded: Any) -> Detection:
-    machine = Machine(root, {}, system="Windows", architecture="x86_64", **recorded)
+    machine = Machine(Surroundings(root, {}, system="Windows", architecture="x86_64", **recorded))
     detection = machine.detect("x86_64")
     assert detection is not None
     return detection
@@ -186,7 +193,7 @@ def test_nobody_to_ask_is_v1_with_a_warning(tmp_path: Path) -> None:
 
 def test_the_level_is_the_one_of_the_dynamic_loader() -> None:
     """P-102: glibc's loader says which levels it would search."""
-    detection = Machine(environ={}).detect("x86_64")
+    detection = Machine(Surroundings(environ={})).detect("x86_64")
     assert detection is not None
     if detection.status is not Status.SUPPORTED:
         pytest.skip("needs an x86-64 interpreter")

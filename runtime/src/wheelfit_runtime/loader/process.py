@@ -67,7 +67,7 @@ def look(
     :param namespaces: which are asked for; of those without a provider nothing is known.
     :param devices: whether anybody wants to know of single NVIDIA GPUs.
     """
-    machine = Machine.over(surroundings)
+    machine = Machine(surroundings)
     found: dict[str, Detection] = {}
     for namespace in namespaces:
         if namespace == _NVIDIA:

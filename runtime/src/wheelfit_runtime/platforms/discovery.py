@@ -5,27 +5,16 @@ Nothing of a provider is imported before its namespace is asked for.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import families, override_names
-from wheelfit_runtime.platforms.children import RealProcesses
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
-from wheelfit_runtime.platforms.surroundings import (
-    Surroundings,
-    architecture_of_this_process,
-    interpreter_of_this_process,
-    system_of_this_process,
-)
+from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wheelfit_runtime.platforms.children import Processes
-    from wheelfit_runtime.platforms.facts import CpuidTable
     from wheelfit_runtime.platforms.family import Family
 
 
@@ -36,71 +25,13 @@ class Machine:
     provider that fails makes its own namespace unsupported and nothing else
     (P-17). Safe to use from several threads.
 
-    :param root: folder that stands for ``/``; another one is a captured machine.
-    :param environ: environment variables; default: those of this process.
-    :param interpreter: Python that runs the isolated scripts; None: a thread does.
-    :param deadline: seconds that a child process may take.
-    :param library_folders: folders in which driver libraries are looked for first.
-    :param system: ``Linux``, ``Darwin`` or ``Windows``; default: this process's.
-    :param architecture: what the interpreter that will use the wheels was built
-        for, as ``x86_64``; default: this process's.
-    :param recorded_cpuid: recorded answers of the CPUID instruction.
-    :param recorded_sysctl: recorded answers of macOS, by name.
-    :param recorded_features: recorded answers of Windows, the numbers of what it affirms.
-    :param reference: answer exactly as the reference plugins do (P-43).
-    :param rocm_same_major: count older minors of the installed ROCm's major as installed
-        too (P-123).
-    :param tpu_generation: tell of a TPU's generation too (P-153).
-    :param processes: who answers what only child processes may find out; default:
-        real ones.
-    :param replayed: whether those only play back.
+    :param surroundings: of the machine; default: those of this process.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] = "/",
-        environ: Mapping[str, str] | None = None,
-        *,
-        interpreter: str | None = interpreter_of_this_process(),
-        deadline: float = 10.0,
-        library_folders: tuple[str | os.PathLike[str], ...] = (),
-        system: str | None = None,
-        architecture: str | None = None,
-        recorded_cpuid: CpuidTable | None = None,
-        recorded_sysctl: Mapping[str, bytes] | None = None,
-        recorded_features: frozenset[int] | None = None,
-        reference: bool = False,
-        rocm_same_major: bool = False,
-        tpu_generation: bool = False,
-        processes: Processes | None = None,
-        replayed: bool = False,
-    ) -> None:
-        self.surroundings = Surroundings(
-            root=os.fspath(root),
-            environ=dict(os.environ if environ is None else environ),
-            system=system or system_of_this_process(),
-            architecture=architecture or architecture_of_this_process(),
-            interpreter=interpreter,
-            deadline=deadline,
-            library_folders=tuple(os.fspath(folder) for folder in library_folders),
-            recorded_cpuid=recorded_cpuid,
-            recorded_sysctl=recorded_sysctl,
-            recorded_features=recorded_features,
-            reference=reference,
-            rocm_same_major=rocm_same_major,
-            tpu_generation=tpu_generation,
-            processes=processes or RealProcesses(),
-            replayed=replayed,
-        )
+    def __init__(self, surroundings: Surroundings | None = None) -> None:
+        self.surroundings = surroundings or Surroundings()
         self._known: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
-
-    @classmethod
-    def over(cls, surroundings: Surroundings) -> Machine:
-        """Return the machine that surroundings show."""
-        machine = cls(environ={})
-        machine.surroundings = surroundings
-        return machine
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.surroundings import Surroundings
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
@@ -67,13 +68,15 @@ class Preset:
         system, architecture, *_ = self.row
         stated = {name: value for one in self.accelerators for name, value in one.facts.items()}
         machine = Machine(
-            os.devnull,  # nothing lies below it, so nothing of this machine is seen
-            stated,
-            interpreter=None,
-            system=system,
-            architecture=architecture,
-            processes=_Nobody(),
-            rocm_same_major=rocm_same_major,
+            Surroundings(
+                os.devnull,  # nothing lies below it, so nothing of this machine is seen
+                stated,
+                interpreter=None,
+                system=system,
+                architecture=architecture,
+                processes=_Nobody(),
+                rocm_same_major=rocm_same_major,
+            )
         )
         return tuple(self._evident(self._detect(name, machine)) for name in machine.namespaces)
 

@@ -25,6 +25,7 @@ user is left out: see `wheelfit_runtime.platforms.scrubbing`.
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 import tomllib
@@ -170,7 +171,7 @@ def open_recorded(folder: Path) -> Machine:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    return Machine(**surroundings_of(folder))
+    return Machine(Surroundings(**surroundings_of(folder)))
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def as_expected(machine: Machine) -> dict[str, Any]:
     Lists of values are texts, separated by blanks: the order matters and a
     difference should be readable.
     """
-    folders = machine.surroundings.library_folders
+    folders = [os.fspath(folder) for folder in machine.surroundings.library_folders]
     detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
     return {
         "overrides": list(machine.overrides_in_effect()),
@@ -355,7 +356,7 @@ def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, 
     # A record is of the machine, whatever was asked of it.
     plain = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
     watched = _Watched(**given | plain | {"processes": processes})
-    again = Machine.over(watched)
+    again = Machine(watched)
     live = {namespace: again.detect(namespace) for namespace in again.namespaces}
     found = {namespace: detection for namespace, detection in live.items() if detection}
     return watched, found, processes.answers

@@ -74,7 +74,7 @@ def interpreter_of_this_process() -> str | None:
 class Surroundings:
     """Everything detection may depend on."""
 
-    root: str = "/"
+    root: str | os.PathLike[str] = "/"
     """Folder that stands for the machine's ``/``."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     system: str = field(default_factory=system_of_this_process)
@@ -85,7 +85,7 @@ class Surroundings:
     """Python that runs the isolated scripts; None where none can be started."""
     deadline: float = 10.0
     """Seconds that a child process may take (P-37)."""
-    library_folders: tuple[str, ...] = ()
+    library_folders: tuple[str | os.PathLike[str], ...] = ()
     """Folders, not below the root, in which driver libraries are looked for first."""
     processes: Processes = field(default_factory=RealProcesses)
     """Who answers what only a child process may find out (P-71)."""
@@ -109,7 +109,7 @@ class Surroundings:
     @property
     def is_real(self) -> bool:
         """Say whether the root is the machine this process runs on."""
-        return self.root == "/"
+        return os.fspath(self.root) == "/"
 
     def path(self, name: str) -> str:
         """Return where the file lies that the machine calls ``name``.

@@ -38,7 +38,7 @@ class FakeDriver:
     """Hold a compiled fake driver and describe machines with it."""
 
     folder: Path
-    """Where the libraries are; give it to ``Machine(library_folders=…)``."""
+    """Where the libraries are; give it to ``Surroundings(library_folders=…)``."""
 
     def environ(
         self,
@@ -70,7 +70,7 @@ class FakeLevelZero:
     """Hold a compiled fake Level Zero loader and describe machines with it."""
 
     folder: Path
-    """Where the library is; give it to ``Machine(library_folders=…)``."""
+    """Where the library is; give it to ``Surroundings(library_folders=…)``."""
 
     def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
         """Return the environment that makes the loader show a machine.
