@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.loader.importing import import_whole
+from wheelfit_runtime.loader.loading import import_whole
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
     seen = Surroundings(
         str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/srv/cann/"}, system="Linux", architecture="x86_64"
     )
-    assert [file.path for file in cann.read(seen)] == [
+    assert [file[0] for file in cann.read(seen)] == [
         "/srv/cann/version.cfg",
         f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
         f"{LATEST}/version.cfg",

@@ -40,8 +40,8 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "opt/rocm-8.0.0/lib").mkdir(parents=True)
     seen = Surroundings(str(tmp_path), {"ROCM_PATH": "/srv/rocm/"}, system="Linux")
     files = rocm_release.read(seen)
-    assert [file.text for file in files] == ["5.0.0", "6.4.1-83", "7.0.0", "6.10.0", "6.9.3-1"]
-    assert files[0].path == "/srv/rocm/.info/version"
+    assert [file[1] for file in files] == ["5.0.0", "6.4.1-83", "7.0.0", "6.10.0", "6.9.3-1"]
+    assert files[0][0] == "/srv/rocm/.info/version"
 
 
 def test_nothing_is_installed(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def identify(name: str) -> AcceleratorLibrary | None:
         return AcceleratorLibrary(
             stem, "cuda", "", number, major, ambiguous=first in majors and major is None
         )
-    if _same_soname(stem):
+    # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
+    if stem in cuda.SAME_SONAME or stem.startswith("cudnn_"):
         return AcceleratorLibrary(stem, "cuda", "", number, None, ambiguous=True)
     if (kind := tables.OPENMP.get(stem)) is not None:
         return AcceleratorLibrary(stem, "openmp", kind, number)
@@ -87,11 +88,6 @@ def _drivers() -> dict[str, str]:
     """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
     known = {stem: family.namespace for family in families.every() for stem in family.drivers}
     return known | tables.DRIVER
-
-
-def _same_soname(stem: str) -> bool:
-    # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
-    return stem in cuda.SAME_SONAME or stem.startswith("cudnn_")
 
 
 def _first_number(number: str, *, windows: bool) -> int | None:

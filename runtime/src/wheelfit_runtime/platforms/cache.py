@@ -30,7 +30,7 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_folder,
 )
 from wheelfit_runtime.platforms.children import from_mapping, to_mapping
-from wheelfit_runtime.platforms.surroundings import LOADER_CACHE
+from wheelfit_runtime.platforms.surroundings import LOADER_CACHE, open_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -203,7 +203,7 @@ def _read(path: str, key: str) -> Answer | None:
     import json  # noqa: PLC0415 - see _digest()
 
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        with open(path, "rb", opener=open_at_once) as file:
             found = os.fstat(file.fileno())
             if not is_own(found) or not stat.S_ISREG(found.st_mode):
                 return None
@@ -214,11 +214,6 @@ def _read(path: str, key: str) -> Answer | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return answer if answer.succeeded else None
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open what lies there; a pipe that somebody put in its place would wait for a writer."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_safe(top: str, folder: str) -> bool:

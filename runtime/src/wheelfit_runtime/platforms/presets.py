@@ -139,35 +139,27 @@ def compose(texts: Iterable[str]) -> Preset:
             raise _unknown(part)
     for several in (platforms, processors):
         if len(several) > 1:
-            raise UserError(
-                f"a machine is not {several[0]} and {several[1]} at once",
-                code="invalid-preset",
-                where=name,
-            )
+            raise _contradiction(f"a machine is not {several[0]} and {several[1]} at once", name)
     _check_families(accelerators, name)
     platform = _platform(platforms, processors, accelerators, name)
     row = PLATFORMS[platform]
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
     if processor_rows()[processor].architecture != row.architecture:
-        raise UserError(
-            f"{processors[0]} is no processor of {platform}, which is {row.architecture}",
-            code="invalid-preset",
-            where=name,
+        raise _contradiction(
+            f"{processors[0]} is no processor of {platform}, which is {row.architecture}", name
         )
     if processors and not _may_choose(row):
-        raise UserError(
+        raise _contradiction(
             f"of {platform} detection knows {processor_rows()[row.processor].words}, nothing else",
-            code="invalid-preset",
-            where=name,
-            hint=f"leave {processors[0]} out",
+            name,
+            f"leave {processors[0]} out",
         )
     for one in accelerators:
         if platform not in one.platforms:
-            raise UserError(
+            raise _contradiction(
                 f"there is no {one.name} on {platform}",
-                code="invalid-preset",
-                where=name,
-                hint=f"it exists on {', '.join(one.platforms)}",
+                name,
+                f"it exists on {', '.join(one.platforms)}",
             )
     return Preset(
         "+".join((*(one.name for one in accelerators), *processors, *platforms)),
@@ -177,16 +169,19 @@ def compose(texts: Iterable[str]) -> Preset:
     )
 
 
+def _contradiction(message: str, name: str, hint: str | None = None) -> UserError:
+    return UserError(message, code="invalid-preset", where=name, hint=hint)
+
+
 def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
     seen: dict[str, str] = {}
     for one in accelerators:
         other = seen.setdefault(one.family, one.name)
         if other != one.name:
-            raise UserError(
+            raise _contradiction(
                 f"a preset has one {one.family} part: {other} or {one.name}",
-                code="invalid-preset",
-                where=name,
-                hint="where GPUs differ, write a host file there: wheelfit probe -o FILE",
+                name,
+                "where GPUs differ, write a host file there: wheelfit probe -o FILE",
             )
 
 
@@ -205,21 +200,18 @@ def _platform(
         architecture = processor_rows()[processors[0].removeprefix("cpu-")].architecture
         suiting = [p for p in choices if PLATFORMS[p].architecture == architecture]
         if not suiting:
-            raise UserError(
+            raise _contradiction(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
-                code="invalid-preset",
-                where=name,
-                hint=f"it exists on {', '.join(choices)}",
+                name,
+                f"it exists on {', '.join(choices)}",
             )
     else:
         suiting = list(choices)
     for platform in suiting:
         if all(platform in one for one in wanted):
             return platform
-    raise UserError(
-        f"no platform has {' and '.join(one.name for one in accelerators)} together",
-        code="invalid-preset",
-        where=name,
+    raise _contradiction(
+        f"no platform has {' and '.join(one.name for one in accelerators)} together", name
     )
 
 

@@ -136,7 +136,7 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
         "architecture": told["architecture"],
         "recorded_cpuid": _part(told, "cpuid", _cpuid_table),
         "recorded_sysctl": _part(told, "sysctl", _sysctl_answers),
-        "recorded_features": _part(told, _FEATURES, _numbers),
+        "recorded_features": _part(told, _FEATURES, lambda numbers: frozenset(map(int, numbers))),
         "interpreter": "python",  # none is ever started
         "replayed": bool(answers),
         "processes": RecordedProcesses(answers),
@@ -207,10 +207,6 @@ def _sysctl_answers(told: Mapping[str, int | str]) -> dict[str, bytes]:
         name: value.encode() + b"\0" if isinstance(value, str) else value.to_bytes(4, "little")
         for name, value in told.items()
     }
-
-
-def _numbers(told: Sequence[int]) -> frozenset[int]:
-    return frozenset(map(int, told))
 
 
 def as_expected(machine: Machine) -> dict[str, Any]:

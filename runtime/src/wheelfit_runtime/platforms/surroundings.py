@@ -33,8 +33,8 @@ _FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read from one file at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
 
 
-def _open_at_once(name: str, flags: int) -> int:
-    """Open a file of a captured machine; a pipe in its place would wait for a writer."""
+def open_at_once(name: str, flags: int) -> int:
+    """Open what lies there at once; a pipe in the place of a file would wait for a writer."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -160,7 +160,7 @@ class Surroundings:
         """
         data = b""
         try:
-            opener = None if self.is_real else _open_at_once
+            opener = None if self.is_real else open_at_once
             with open(self.path(name), "rb", buffering=0, opener=opener) as stream:
                 # In pieces: a kernel keeps memory for all that is asked for, and refuses much.
                 while piece := stream.read(min(_PIECE, limit - len(data))):

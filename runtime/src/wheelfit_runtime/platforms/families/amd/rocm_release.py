@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -17,20 +17,13 @@ _VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])"
 _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
-class ReleaseFile(NamedTuple):
-    """A file that says a release."""
-
-    path: str
-    text: str
-
-
-def read(surroundings: Surroundings) -> tuple[ReleaseFile, ...]:
-    """Return the files that say a release, the one that counts first."""
+def read(surroundings: Surroundings) -> tuple[tuple[str, str], ...]:
+    """Return path and text of the files that say a release, the one that counts first."""
     found = []
     for folder in folders(surroundings):
         text = surroundings.read_text(f"{folder}/{_FILE}")
         if text is not None:
-            found.append(ReleaseFile(f"{folder}/{_FILE}", text))
+            found.append((f"{folder}/{_FILE}", text))
     return tuple(found)
 
 

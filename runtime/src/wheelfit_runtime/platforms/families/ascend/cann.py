@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -16,15 +16,8 @@ _INSTALLED = r"(?m)^version=(\S+)\s*$"
 _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
-class ToolkitFile(NamedTuple):
-    """A file that says a version."""
-
-    path: str
-    text: str
-
-
-def read(surroundings: Surroundings) -> tuple[ToolkitFile, ...]:
-    """Return the files that say a version, the one that counts first."""
+def read(surroundings: Surroundings) -> tuple[tuple[str, str], ...]:
+    """Return path and text of the files that say a version, the one that counts first."""
     named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
         f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
@@ -35,7 +28,7 @@ def read(surroundings: Surroundings) -> tuple[ToolkitFile, ...]:
         for name in names:
             text = surroundings.read_text(f"{place}/{name}")
             if text is not None:
-                found.append(ToolkitFile(f"{place}/{name}", text))
+                found.append((f"{place}/{name}", text))
     return tuple(found)
 
 

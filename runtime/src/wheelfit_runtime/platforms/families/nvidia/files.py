@@ -55,7 +55,9 @@ def read(surroundings: Surroundings) -> dict[str, str]:
 
 def parse(found: Mapping[str, str]) -> NvidiaFiles:
     """Sort the signs."""
-    libraries = tuple(name for name in found if _is_library(name))
+    libraries = tuple(
+        name for name in found if name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
+    )
     return NvidiaFiles(
         kernel_version=release(found.get),
         control_device=_CONTROL in found,
@@ -70,10 +72,6 @@ def parse(found: Mapping[str, str]) -> NvidiaFiles:
         libraries=libraries,
         evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
     )
-
-
-def _is_library(name: str) -> bool:
-    return name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
 
 
 def _libraries(surroundings: Surroundings) -> Iterator[str]:

@@ -56,31 +56,13 @@ TEGRA: frozenset[Capability] = frozenset(
 # output; what is in neither is not guessed.
 PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
     {
-        Capability(11, 0): Capability(7, 0),
-        Capability(11, 1): Capability(7, 1),
-        Capability(11, 2): Capability(7, 2),
-        Capability(11, 3): Capability(7, 3),
-        Capability(11, 4): Capability(7, 4),
-        Capability(11, 5): Capability(7, 5),
-        Capability(11, 6): Capability(7, 6),
-        Capability(11, 7): Capability(7, 7),
-        Capability(11, 8): Capability(7, 8),
-        Capability(12, 0): Capability(8, 0),
-        Capability(12, 1): Capability(8, 1),
-        Capability(12, 2): Capability(8, 2),
-        Capability(12, 3): Capability(8, 3),
-        Capability(12, 4): Capability(8, 4),
-        Capability(12, 5): Capability(8, 5),
-        Capability(12, 6): Capability(8, 5),
-        Capability(12, 7): Capability(8, 6),
-        Capability(12, 8): Capability(8, 7),
-        Capability(12, 9): Capability(8, 8),
-        Capability(13, 0): Capability(9, 0),
-        Capability(13, 1): Capability(9, 1),
-        Capability(13, 2): Capability(9, 2),
-        Capability(13, 3): Capability(9, 3),
-        Capability(13, 4): Capability(9, 4),
-        Capability(13, 5): Capability(9, 5),
+        Capability(major, minor): Capability(*ptx)
+        for major, versions in {  # of the minors, from 0 on
+            11: ((7, 0), (7, 1), (7, 2), (7, 3), (7, 4), (7, 5), (7, 6), (7, 7), (7, 8)),
+            12: ((8, 0), (8, 1), (8, 2), (8, 3), (8, 4), (8, 5), (8, 5), (8, 6), (8, 7), (8, 8)),
+            13: ((9, 0), (9, 1), (9, 2), (9, 3), (9, 4), (9, 5)),
+        }.items()
+        for minor, ptx in enumerate(versions)
     }
 )
 
