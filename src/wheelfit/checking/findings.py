@@ -248,3 +248,13 @@ def first_of(words: Sequence[str], most: int) -> str:
     """
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
+
+
+def some_of(words: Iterable[str]) -> str:
+    """Return a list for people: all of a short one, the beginning of a long one.
+
+    >>> some_of("abcd"), some_of("abcdef")
+    ('a, b, c, d', 'a, b, c and 3 more')
+    """
+    listed = list(words)
+    return first_of(listed, len(listed) if len(listed) <= 4 else 3)

@@ -11,10 +11,9 @@ from itertools import combinations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity, some_of
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
-from wheelfit.doctor.phrases import some_of
 from wheelfit.installation.installed import by_name
 from wheelfit.resolution.joint_choice import Chosen, held_by
 from wheelfit_runtime.platforms import families

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import Place, some_of
 from wheelfit.doctor import diagnoses
-from wheelfit.doctor.phrases import some_of
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import families
 from wheelfit_runtime.platforms.accelerator_libraries import identify

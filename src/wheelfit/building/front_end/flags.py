@@ -59,11 +59,14 @@ def flags_of(properties: PropertySet) -> tuple[str, ...]:
     >>> flags_of(PropertySet([parse_property("x86_64 :: level :: v3")]))
     ('-march=x86-64-v3',)
     """
-    found: list[str] = []
+    return tuple(flag for _, flag in _flags_by_namespace(properties))
+
+
+def _flags_by_namespace(properties: PropertySet) -> Iterator[tuple[str, str]]:
     for feature, values in properties.features():
         known = _FLAGS.get((feature.namespace, feature.name), {})
-        found += [flag for value, flag in known.items() if value in values][:1]
-    return tuple(found)
+        for flag in [flag for value, flag in known.items() if value in values][:1]:
+            yield feature.namespace, flag
 
 
 def base_flags(backend: str, compiler: Compiler) -> str:
@@ -120,7 +123,7 @@ def with_flags(
         needed.
     """
     added: dict[str, list[str]] = {}
-    for flag, namespace in zip(flags_of(properties), _concerned(properties), strict=True):
+    for namespace, flag in _flags_by_namespace(properties):
         _check(namespace, machine)
         for variable in (*_C, *_FORTRAN):
             added.setdefault(variable, []).append(flag)
@@ -136,14 +139,6 @@ def with_flags(
         for variable, more in added.items()
     }
     return {**environ, **changed}
-
-
-def _concerned(properties: PropertySet) -> list[str]:
-    return [
-        feature.namespace
-        for feature, values in properties.features()
-        if _FLAGS.get((feature.namespace, feature.name), {}).keys() & set(values)
-    ]
 
 
 def _check(namespace: str, machine: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.lines import with_lines
 from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import Place, first_of
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
@@ -104,7 +105,7 @@ def _look_at(
         return with_lines(findings, data), None
     if label is not None:
         findings += _label_faults(document, label, place)
-    findings += _Sense(document, place, is_index=is_whole and label is None).all()
+    findings += _Sense(document, is_index=is_whole and label is None).all()
     findings += tool_profiles.about_document(document, place, profiles)
     return with_lines(findings, data), document
 
@@ -135,12 +136,14 @@ def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iter
         yield place.found(checks.WRONG_LABEL, fault, path="variants")
 
 
-class _Sense:
-    """Look whether a document makes sense."""
+_found = Place("").found
 
-    def __init__(self, document: VariantDocument, place: Place, *, is_index: bool) -> None:
+
+class _Sense:
+    """Whether a document makes sense."""
+
+    def __init__(self, document: VariantDocument, *, is_index: bool) -> None:
         self._document = document
-        self._place = place
         self._is_index = is_index
         self._used = {
             feature for properties in document.variants.values() for feature, _ in
@@ -158,30 +161,26 @@ class _Sense:
                 yield from self._values(label, feature, values)
         yield from self._labels_together()
 
-    # --- the document ------------------------------------------------------------------
-
     def _layout(self) -> Iterator[Finding]:
         document = self._document
         if document.layout not in _CURRENT or document.schema not in (PEP_825, PEP_850):
             schema = document.schema or "there is no $schema"
-            yield self._place.found(
+            yield _found(
                 checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
             )
         if self._document.is_bare and self._used:
-            yield self._place.found(
+            yield _found(
                 checks.NO_PROVIDERS,
                 f"nobody can tell what is supported of {', '.join(sorted(self._namespaces))}",
                 path="$schema",
             )
-
-    # --- namespaces ----------------------------------------------------------------------
 
     def _namespace(self, namespace: str) -> Iterator[Finding]:
         path = path_of("providers", namespace)
         others = [*_FAMILIAR, *(set(self._document.priorities) if self._is_index else ())]
         other = None if namespace in _FAMILIAR else resembling(namespace, others)
         if other is not None:
-            yield self._place.found(
+            yield _found(
                 checks.LOOKALIKE_NAMESPACE,
                 f"the namespace {namespace} can be mistaken for {other}",
                 path=path,
@@ -193,7 +192,7 @@ class _Sense:
             case PluginProvider():
                 yield from self._plugin(namespace, provider, path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
-                yield self._place.found(
+                yield _found(
                     checks.UNRECOGNISED_PROVIDER,
                     f"no tool has a built-in provider {name}",
                     path=path,
@@ -202,7 +201,7 @@ class _Sense:
 
     def _static(self, namespace: str, provider: StaticProvider, path: str) -> Iterator[Finding]:
         if namespace in HARDWARE:
-            yield self._place.found(
+            yield _found(
                 checks.VENDOR_STATIC_LIST,
                 f"a static list says that every machine supports {namespace}",
                 path=path,
@@ -213,7 +212,7 @@ class _Sense:
             used = {feature.name for feature in self._used if feature.namespace == namespace}
             if config.name not in used:
                 meant = f", they use {listed(sorted(used))}" if used else ""
-                yield self._place.found(
+                yield _found(
                     checks.UNUSED_LIST,
                     f"no variant uses {namespace} :: {config.name}{meant}",
                     path=path,
@@ -226,19 +225,17 @@ class _Sense:
         if len(reasons) < len(provider.requires):
             return
         if namespace in HARDWARE:
-            yield self._place.found(
+            yield _found(
                 checks.UNRECOGNISED_PROVIDER,
                 reasons[0] if reasons else "it requires nothing, so nobody can be asked",
                 path=path,
             )
         elif provider.requires:
-            yield self._place.found(
+            yield _found(
                 checks.NEEDS_TRUST,
                 f"{namespace} is only supported where {provider.requires[0]} is trusted",
                 path=path,
             )
-
-    # --- values --------------------------------------------------------------------------
 
     def _values(self, label: Label, feature: Feature, values: tuple[str, ...]) -> Iterator[Finding]:
         path = path_of("variants", label, feature.namespace, feature.name)
@@ -264,7 +261,7 @@ class _Sense:
                 yield from self._offered(feature, values, path)
 
     def _unselectable(self, message: str, path: str) -> Finding:
-        return self._place.found(checks.UNSELECTABLE_VARIANT, message, path=path)
+        return _found(checks.UNSELECTABLE_VARIANT, message, path=path)
 
     def _listed(
         self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
@@ -281,13 +278,14 @@ class _Sense:
         dead = [value for value in values if value not in static]
         if len(dead) == len(values):
             yield self._unselectable(
-                f"the static list of {feature} has {_some(static)}, and none of {_some(values)}",
+                f"the static list of {feature} has {first_of(static, _MOST)}, and none of "
+                f"{first_of(values, _MOST)}",
                 path,
             )
         elif dead:
-            yield self._place.found(
+            yield _found(
                 checks.DEAD_VALUE,
-                f"{_some(dead)} is not in the static list of {feature}",
+                f"{first_of(dead, _MOST)} is not in the static list of {feature}",
                 path=path,
             )
 
@@ -297,9 +295,8 @@ class _Sense:
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
             published = listed(list(vocabulary.misspelt))
-            names = [name for names in vocabulary.misspelt.values() for name in names]
-            meant = listed(names)
-            yield self._place.found(
+            meant = listed([name for names in vocabulary.misspelt.values() for name in names])
+            yield _found(
                 checks.DISPUTED_SPELLING,
                 f"the published provider has {published}, others have {meant}; "
                 f"this is {feature.name}",
@@ -309,38 +306,35 @@ class _Sense:
         if offered is None:
             if not is_disputed:
                 known = listed(list(vocabulary.features)[:3])
-                yield self._place.found(
+                yield _found(
                     checks.UNKNOWN_FEATURE,
                     f"{feature.namespace} has no feature {feature.name}, but for instance {known}",
                     path=path,
                 )
             return
         if len(values) > 1 and not offered.multi_value:
-            yield self._place.found(
-                checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path
-            )
+            yield _found(checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path)
         unknown = [value for value in values if not offered.is_known(value)]
         if unknown:
             whole = ", so no machine can select the variant" if unknown == list(values) else ""
-            yield self._place.found(
+            yield _found(
                 checks.UNKNOWN_VALUE,
-                f"nobody offers {feature} with the value {_some(unknown)}{whole}",
+                f"nobody offers {feature} with the value {first_of(unknown, _MOST)}{whole}",
                 path=path,
             )
         wider = [value for value in values if value in offered.wider]
         if wider and not is_disputed:
-            yield self._place.found(
+            yield _found(
                 checks.UNPUBLISHED_VALUE,
-                f"the published provider does not offer {feature} with the value {_some(wider)}",
+                f"the published provider does not offer {feature} with the value "
+                f"{first_of(wider, _MOST)}",
                 path=path,
             )
-
-    # --- labels ----------------------------------------------------------------------------
 
     def _label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
         path = path_of("variants", label)
         for warning in writer_warnings(label):
-            yield self._place.found(checks.LONG_LABEL, _without_rule(warning), path=path)
+            yield _found(checks.LONG_LABEL, _without_rule(warning), path=path)
         if (
             _HASH_LABEL.fullmatch(label)
             and re.search("[0-9]", label)
@@ -348,7 +342,7 @@ class _Sense:
             and properties
             and label != (derived := derive_label(properties))
         ):
-            yield self._place.found(
+            yield _found(
                 checks.STALE_LABEL,
                 f"the label derived from the properties is {derived}",
                 path=path,
@@ -360,7 +354,7 @@ class _Sense:
         for word in words:
             meant = next((text for text in usual if is_slip(word, text)), None)
             if meant is not None and word not in usual:
-                yield self._place.found(
+                yield _found(
                     checks.SIMILAR_LABEL,
                     f"the label {label} has {word}, its properties would be {meant}",
                     path=path,
@@ -373,7 +367,7 @@ class _Sense:
         for properties, (first, *others) in same.items():
             for other in others:
                 what = "the same properties" if properties else "no properties"
-                yield self._place.found(
+                yield _found(
                     checks.SAME_PROPERTIES,
                     f"{other} and {first} have {what}",
                     path=path_of("variants", other),
@@ -381,10 +375,7 @@ class _Sense:
         yield from self._similar_labels()
 
     def _similar_labels(self) -> Iterator[Finding]:
-        counts: dict[str, int] = {}
-        for label in self._document.variants:
-            for word in set(words_of(label)):
-                counts[word] = counts.get(word, 0) + 1
+        counts = Counter(word for label in self._document.variants for word in {*words_of(label)})
         if len(counts) > _MOST_WORDS:
             return  # nobody typed so many by hand
         for label, properties in sorted(self._document.variants.items()):
@@ -396,7 +387,7 @@ class _Sense:
                     if is_slip(word, other) and (counts[other], other) > (counts[word], word)
                 ]
                 if meant and word not in usual and not any(is_slip(word, one) for one in usual):
-                    yield self._place.found(
+                    yield _found(
                         checks.SIMILAR_LABEL,
                         f"the label {label} has {word}, others have {min(meant)}",
                         path=path_of("variants", label),
@@ -429,11 +420,6 @@ def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
         except InvalidRequirement:
             continue
     return False
-
-
-def _some(values: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(values) - _MOST} more" if len(values) > _MOST else ""
-    return ", ".join(values[:_MOST]) + more
 
 
 def _without_rule(text: str) -> str:

@@ -140,16 +140,11 @@ def check_parts(
         else:
             findings += _identity_findings(name, core, inside)
             findings += check_dependencies(core, name.label, inside, profiles)
+    inside = place.inside("variant.json")
     if document is not None and name.label is None:
-        findings.append(
-            place.inside("variant.json").found(
-                checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"
-            )
-        )
+        findings.append(inside.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"))
     elif document is not None:
-        more, parsed = check_variant_document(
-            document, place.inside("variant.json"), label=name.label, profiles=profiles
-        )
+        more, parsed = check_variant_document(document, inside, label=name.label, profiles=profiles)
         findings += more
     if core is not None and parsed is not None and name.label is not None:
         findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
@@ -170,15 +165,13 @@ _LONGEST_NAME = 255
 
 
 def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) -> Iterator[Finding]:
-    if core.name != name.name:
-        yield place.found(
-            checks.WRONG_METADATA, f"the name is {core.name}, in the file name {name.name}"
-        )
-    if core.version != name.version:
-        yield place.found(
-            checks.WRONG_METADATA,
-            f"the version is {core.version}, in the file name {name.version}",
-        )
+    for what, own, named in (
+        ("name", core.name, name.name),
+        ("version", core.version, name.version),
+    ):
+        if own != named:
+            message = f"the {what} is {own}, in the file name {named}"
+            yield place.found(checks.WRONG_METADATA, message)
 
 
 def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
