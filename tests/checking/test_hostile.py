@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from checking.releases import DOCUMENT, check
+from checking.releases import DOCUMENT, check, codes
 from hostile.attacks import ATTACKS, NAME
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,13 +23,16 @@ PROFILES = frozenset(Profile)
 
 @pytest.mark.parametrize("label", ATTACKS)
 def test_hostile_archives(tmp_path: Path, label: str) -> None:
-    """B-34, B-54: every archive that is refused when it is installed is an error here."""
+    """B-34, B-54: every archive that is refused when it is installed somewhere is an error."""
     wheel = build_wheel(tmp_path, "demo", "2")
     content = ATTACKS[label](wheel)
     (tmp_path / NAME).write_bytes(content)
     report = check(tmp_path, full=True)
-    assert report.worst() is Severity.ERROR
     assert not report.unchecked
+    if set(codes(report)) == {"unportable-name"}:  # which only Windows or macOS refuse
+        (tmp_path / NAME).rename(tmp_path / NAME.replace("any", "win_amd64"))
+        report = check(tmp_path, full=True)
+    assert report.worst() is Severity.ERROR
 
 
 @pytest.fixture(scope="module")
