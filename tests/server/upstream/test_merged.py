@@ -222,12 +222,14 @@ class TestOpening:
         yield mirrors
         mirrors.close()
 
-    def test_in_order(self, mirrors: Mirrors, own: Path) -> None:
+    def test_in_order(self, mirrors: Mirrors, own: Path, tmp_path: Path) -> None:
         """The first that may supply a project and knows it does; uploads go before."""
-        page = mirrors.merged().project(SMALL)
+        (tmp_path / "empty").mkdir()
+        index = mirrors.with_own(FolderIndex(tmp_path / "empty"))
+        page = index.project(SMALL)
         assert page is not None
         assert page.source == "first"
-        other = mirrors.merged().project(canonicalize_name("large"))
+        other = index.project(canonicalize_name("large"))
         assert other is not None
         assert other.source == "second"
         assert len(names(mirrors.with_own(FolderIndex(own)).project(SMALL))) == 1
@@ -247,7 +249,7 @@ class TestOpening:
     def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is told before anything is served."""
         with pytest.raises(InvalidConfiguration, match="no source"):
-            mirrors.merged(Owners(named={"small": ("third",)}))
+            mirrors.with_own(FolderIndex(tmp_path), owners=Owners(named={"small": ("third",)}))
         twice = [MirrorSettings("https://index.example/simple/")] * 2
         with pytest.raises(InvalidConfiguration, match="two sources"):
             open_mirrors(twice, FolderBlobs(tmp_path), None, environ={})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -69,14 +69,6 @@ class _Candidate:
     yanked: str | None = None
 
 
-@dataclass(slots=True)
-class _Content:
-    """Hold what pages shall list, and the files they name."""
-
-    files: dict[str, tuple[File, ...]] = field(default_factory=dict)
-    parts: dict[str, Part] = field(default_factory=dict)
-
-
 def generate(
     folder: Path,
     target: Target,
@@ -116,9 +108,9 @@ def generate(
         before = read_manifest(target.read(MANIFEST), where=target.name)
         known = {name: one for name, one in facts.items() if one is not None}
         survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
-        content = survey.content()
+        survey.decide()
         publishes = wishes.keep_going or not survey.refused
-        is_empty = not (content.files or wishes.releases)
+        is_empty = not (survey.files or wishes.releases)
         if before.files and publishes and is_empty and not wishes.allow_empty:
             raise UserError(
                 f"{folder} has nothing to publish, and the index has "
@@ -137,8 +129,8 @@ def generate(
         if not publishes:
             return generated
         generated = publish(
-            content.files,
-            content.parts.values(),
+            survey.files,
+            survey.parts.values(),
             target,
             before,
             generated,
@@ -187,13 +179,14 @@ class _Survey:
         self._wishes = wishes
         self._memory = memory
         self._in_place = in_place
+        self.files: dict[str, tuple[File, ...]] = {}
+        self.parts: dict[str, Part] = {}
         self.refused: list[Finding] = []
         self.left_out: set[str] = set()
         self.kept: list[str] = []
 
-    def content(self) -> _Content:
-        """Return what is published of the folder."""
-        content = _Content()
+    def decide(self) -> None:
+        """Fill in what is published of the folder."""
         releases: dict[Release, list[_Candidate]] = {}
         for one in self._sound():
             releases.setdefault(one.release, []).append(one)
@@ -220,13 +213,14 @@ class _Survey:
             if wanted and self._is_broken(release, candidates):
                 continue
             entries = by_project.setdefault(release[0], [])
-            entries += [(release[1], self._entry(one, content)) for one in candidates]
+            entries += [(release[1], self._entry(one)) for one in candidates]
             if documents is not None:
-                entries.append((release[1], self._index_entry(release, documents, content)))
+                entry, part = index_entry(release, documents)
+                self.parts[part.path] = part
+                entries.append((release[1], entry))
         for name, entries in by_project.items():
             entries.sort(key=lambda pair: (pair[0], pair[1].filename))
-            content.files[name] = tuple(file for _, file in entries)
-        return content
+            self.files[name] = tuple(file for _, file in entries)
 
     def _all_releases(self) -> set[Release]:
         return {
@@ -374,22 +368,22 @@ class _Survey:
 
     # --- what is published --------------------------------------------------------------
 
-    def _entry(self, one: _Candidate, content: _Content) -> File:
+    def _entry(self, one: _Candidate) -> File:
         found, facts = one.found, one.facts
         if self._in_place:
             path = found.name
         else:
             path = f"{FILES}/{facts.sha256[:16]}/{found.filename}"
-            content.parts[path] = Part(path, facts.sha256, found.size, found.path)
+            self.parts[path] = Part(path, facts.sha256, found.size, found.path)
         if facts.metadata_sha256 is not None:
             beside = f"{path}.metadata"
             read = partial(_metadata_of, found, facts.metadata)
-            content.parts[beside] = Part(beside, facts.metadata_sha256, facts.metadata_size, read)
+            self.parts[beside] = Part(beside, facts.metadata_sha256, facts.metadata_size, read)
         if one.provenance is not None and not self._in_place:
             data = one.provenance
             beside = f"{path}.provenance"
             digest = hashlib.sha256(data).hexdigest()
-            content.parts[beside] = Part(beside, digest, len(data), lambda: data)
+            self.parts[beside] = Part(beside, digest, len(data), lambda: data)
         url = f"../../{quote(path)}"
         published = self._published.get(found.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:
@@ -409,11 +403,6 @@ class _Survey:
             else {"sha256": facts.metadata_sha256},
             provenance=None if one.provenance is None else f"{url}.provenance",
         )
-
-    def _index_entry(self, release: Release, document: bytes, content: _Content) -> File:
-        entry, part = index_entry(release, document)
-        content.parts[part.path] = part
-        return entry
 
 
 def index_entry(release: Release, document: bytes) -> tuple[File, Part]:

@@ -237,18 +237,6 @@ def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
 
-def _mirror(text: str) -> tuple[MirrorSettings, ...]:
-    return tuple(mirror_of_text(one) for one in text.split())
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    return tuple(map(host_name, text.split()))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 _TABLES = ("mirror", "owners", "reserved", "tracks", "alternate-locations")
 """What a file says in tables and lists; of these, only ``mirror`` and ``reserved`` can be said
 elsewhere too."""
@@ -262,7 +250,7 @@ _KEYS = cast(
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
         "public-url": (_public_url, None),
-        "answer-to": (_hosts, ""),
+        "answer-to": (lambda text: tuple(map(host_name, text.split())), ""),
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
@@ -272,10 +260,10 @@ _KEYS = cast(
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
         "stage-lasts": (seconds_of, "7d"),
-        "mirror": (_mirror, None),
+        "mirror": (lambda text: tuple(map(mirror_of_text, text.split())), None),
         "mirror-most": (parse_size, None),
         "mirror-storage": (str, None),
-        "reserved": (_words, None),
+        "reserved": (lambda text: tuple(text.split()), None),
     },
 )
 """Each with what reads it, and what holds if nobody says anything."""

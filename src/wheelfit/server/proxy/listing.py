@@ -42,7 +42,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from packaging.version import Version
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
-    from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.server.proxy.choosing import Platform
     from wheelfit.server.proxy.profiles import Profile
@@ -97,71 +96,62 @@ def list_project(
     :raises NetworkError: something that decides cannot be read; to list less would be a choice
         that nobody made.
     """
-    lister = _Lister(
-        page,
-        files,
-        profile,
-        None if catalogue else client,
-        learnt,
-        is_served,
-        catalogue=catalogue,
-    )
+    known = None if catalogue else client
+    lister = _Lister(page, files, profile, catalogue, known, learnt, is_served)
     releases = lister.releases()
-    results = dict(
-        zip(
-            (release.version for release in releases),
-            at_once(releases, lister.release, most=_AT_ONCE) if releases else (),
-            strict=True,
-        )
-    )
-    return lister.listed(results)
+    return lister.listed(at_once(releases, lister.release, most=_AT_ONCE) if releases else ())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Result:
-    """Hold what became of one release."""
+    """The entries of one release, which are collected here."""
 
-    entries: tuple[File, ...] = ()
+    entries: list[File] = field(default_factory=list)
     """Wheels under other names, or with another METADATA."""
-    replaced: frozenset[str] = frozenset()
+    replaced: set[str] = field(default_factory=set)
     """Plain wheels that are not listed as they are."""
-    metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    notes: tuple[str, ...] = ()
+    metadata: dict[str, bytes] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def keep(self, text: bytes) -> str:
+        digest = hashlib.sha256(text).hexdigest()
+        self.metadata[digest] = text
+        return digest
+
+    def add(self, wheel: Wheel, entry: File | None) -> None:
+        self.hide(wheel)
+        if entry is not None:
+            self.entries.append(entry)
+
+    def hide(self, wheel: Wheel) -> None:
+        if not wheel.filename.is_variant:
+            self.replaced.add(wheel.filename.text)
 
 
+@dataclass
 class _Lister:
-    """Work on one page."""
+    """The page of a project in the making."""
 
-    def __init__(
-        self,
-        page: ProjectPage,
-        files: Files,
-        profile: Profile,
-        client: Target | None,
-        learnt: Callable[[File, str], str | None],
-        is_served: Callable[[File], bool],
-        *,
-        catalogue: bool,
-    ) -> None:
-        self._page = page
-        self._files = files
-        self._profile = profile
-        self._catalogue = catalogue
-        self._client = client
-        self._learnt = learnt
-        self._is_served = is_served
-        self._candidates: Candidates = profile.candidates(
-            OnePage(page, files), client or profile.target
-        )
+    page: ProjectPage
+    files: Files
+    profile: Profile
+    catalogue: bool
+    client: Target | None
+    learnt: Callable[[File, str], str | None]
+    is_served: Callable[[File], bool]
+    is_complete: bool = True
+    preferred: Version | None = None
+
+    def __post_init__(self) -> None:
+        repository = OnePage(self.page, self.files)
+        self._candidates = self.profile.candidates(repository, self.client or self.profile.target)
         self._read: Once[object, bytes | None] = Once()
-        self.is_complete = True
         self._favoured: Once[None, Version | None] = Once()
-        self._preferred: Version | None = None
 
     def releases(self) -> list[Release]:
         """Return the releases with variants."""
-        listing = self._candidates.listing(self._page.name)
-        if listing is None or not self._profile.policy.preferences.variants:
+        listing = self._candidates.listing(self.page.name)
+        if listing is None or not self.profile.policy.preferences.variants:
             return []
         return [
             release
@@ -169,25 +159,23 @@ class _Lister:
             if any(wheel.filename.is_variant for wheel in release.wheels)
         ]
 
-    def listed(self, results: Mapping[Version, _Result]) -> Listed:
+    def listed(self, results: Sequence[_Result]) -> Listed:
         """Return the page with what became of its releases."""
         # First what goes before: pdm looks at no build tag, and takes of equal wheels the first.
-        entries = [file for result in results.values() for file in result.entries]
-        replaced = {name for result in results.values() for name in result.replaced}
+        entries = [file for result in results for file in result.entries]
+        replaced = {name for result in results for name in result.replaced}
         left_out = self._variants() | replaced
-        for file in self._page.files:
+        for file in self.page.files:
             if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in left_out:
                 continue
-            entry = self._own(file) if self._is_served(file) else file
+            entry = self._own(file) if self.is_served(file) else file
             entries.append(self._held_back(entry))
-        metadata = {
-            digest: body for result in results.values() for digest, body in result.metadata.items()
-        }
-        notes = tuple(note for result in results.values() for note in result.notes)
-        if self._catalogue and len(notes) > 1:
-            notes = (notes[0], f"{self._page.name}: so it is with {len(notes) - 1} other releases")
-        page = replace(self._page, files=tuple(entries))
-        return Listed(page, metadata, notes, self.is_complete, self._preferred)
+        metadata = {digest: body for result in results for digest, body in result.metadata.items()}
+        notes = tuple(note for result in results for note in result.notes)
+        if self.catalogue and len(notes) > 1:
+            notes = (notes[0], f"{self.page.name}: so it is with {len(notes) - 1} other releases")
+        page = replace(self.page, files=tuple(entries))
+        return Listed(page, metadata, notes, self.is_complete, self.preferred)
 
     def _held_back(self, file: File) -> File:
         """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
@@ -195,7 +183,7 @@ class _Lister:
         Installers take the newest release; one that only the member for any machine has is left
         to whoever names it.
         """
-        if self._page.bridge is None or self._catalogue or file.yanked is not None:
+        if self.page.bridge is None or self.catalogue or file.yanked is not None:
             return file
         favoured = self._favoured.get(None, self._look_for_favoured)
         try:
@@ -204,17 +192,17 @@ class _Lister:
             return file
         if not newer:
             return file
-        self._preferred = favoured
+        self.preferred = favoured
         return replace(
             file, yanked=f"{favoured} is the newest with a build for this machine, by a bridge"
         )
 
     def _look_for_favoured(self) -> Version | None:
-        with self._profile.asking:
-            return favoured(self._candidates, self._page.name, {}, prereleases=False)
+        with self.profile.asking:
+            return favoured(self._candidates, self.page.name, {}, prereleases=False)
 
     def _variants(self) -> frozenset[str]:
-        listing = self._candidates.listing(self._page.name)
+        listing = self._candidates.listing(self.page.name)
         return frozenset(
             wheel.filename.text
             for release in (listing.releases.values() if listing else ())
@@ -231,20 +219,20 @@ class _Lister:
             self._refuse_outage(release)
             return _Result()
         ranks, support = self._ranks(release, document)
-        if self._catalogue:
+        if self.catalogue:
             offered = _everything(release, ranks)
         else:
-            offered = offer(release.wheels, ranks, self._client.tags if self._client else None)
+            offered = offer(release.wheels, ranks, self.client.tags if self.client else None)
         number = highest_build(wheel.filename for wheel in release.wheels)
         contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
-        if self._catalogue and _differ(contents):
+        if self.catalogue and _differ(contents):
             # Whoever locks from it gets one list of what is needed for all machines.
             return self._only_plain(release, offered, contents)
         if not any(_has_markers(body) for body in contents.values()):
             hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
             hidden -= {wheel.filename.text for wheel in offered.plain}
             entries = (self._renamed(wheel, number) for wheel in offered.variants)
-            return _Result(tuple(filter(None, entries)), frozenset(hidden))
+            return _Result(list(filter(None, entries)), hidden)
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
 
     def _refuse_outage(self, release: Release) -> None:
@@ -254,7 +242,7 @@ class _Lister:
         """
         for file in release.index_files:
             try:
-                self._files.read(file)
+                self.files.read(file)
             except UnexpectedStatus as error:
                 if error.status >= _FAILING:
                     raise
@@ -266,13 +254,13 @@ class _Lister:
     def _ranks(
         self, release: Release, document: VariantDocument
     ) -> tuple[Mapping[Label, int], Support | None]:
-        if self._catalogue:
+        if self.catalogue:
             return {label: place for place, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
         # What is installed nobody knows, so no build for a certain version of it counts (P-51).
-        known = KnownVersions(self._profile.policy.providers.abi_versions)
+        known = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())
-        with self._profile.asking:
+        with self.profile.asking:
             support = self._candidates.support_of(document, namespaces, known)
         ranked = order_labels(document, support, preferences)
         pinned = preferences.labels.get(release.name)
@@ -291,12 +279,12 @@ class _Lister:
         """Return the entry of a file that clients ask us for."""
         name = name or file.filename
         key = fingerprint(file) if digest is None else f"{fingerprint(file)}-{digest}"
-        url = f"../../files/{quote(self._page.name, safe='')}/{key}/{quote(name, safe='')}"
+        url = f"../../files/{quote(self.page.name, safe='')}/{key}/{quote(name, safe='')}"
         if digest is None:
             # Attestations speak of the file by its name.
             provenance = file.provenance if name == file.filename else None
             return replace(file, filename=name, url=url, provenance=provenance)
-        known = self._learnt(file, digest)
+        known = self.learnt(file, digest)
         return replace(
             file,
             filename=name,
@@ -321,7 +309,7 @@ class _Lister:
 
         def read() -> bytes | None:
             try:
-                body = self._files.metadata(wheel.file)
+                body = self.files.metadata(wheel.file)
                 without_variant_markers(body, VariantContext.PLAIN)
                 read_metadata(body, filename.text)
             except (IntegrityError, UserError):
@@ -347,12 +335,12 @@ class _Lister:
             for wheel in offered.plain
             if (body := contents[wheel.filename.text]) is not None
         }
-        made = _Made()
+        made = _Result(notes=[note])
         for wheel in offered.plain:
             text = texts.get(wheel.filename.text)
             if text is not None and text != contents[wheel.filename.text]:
                 made.add(wheel, self._renamed(wheel, 0, made.keep(text)))
-        return _Result(tuple(made.entries), frozenset(made.replaced), made.metadata, (note,))
+        return made
 
     def _with_one_metadata(
         self,
@@ -374,11 +362,11 @@ class _Lister:
             variants=tuple(w for w in offered.variants if contents[w.filename.text] is not None),
             plain=tuple(w for w in offered.plain if contents[w.filename.text] is not None),
         )
-        here = _client_platforms(self._client or self._profile.target)
+        here = _client_platforms(self.client or self.profile.target)
         builds = taken(sound, ranks, here)
         text = self._one_metadata(release, builds, here, support, contents)
 
-        made = _Made()
+        made = _Result(notes=notes)
         for wheel in _wheels(offered):
             own = contents[wheel.filename.text]
             places = platforms_of_tags(wheel.filename.tags)
@@ -394,7 +382,7 @@ class _Lister:
         for wheel in release.wheels:
             if not wheel.filename.is_variant and wheel not in offered.plain:
                 made.hide(wheel)
-        return _Result(tuple(made.entries), frozenset(made.replaced), made.metadata, tuple(notes))
+        return made
 
     def _one_metadata(
         self,
@@ -427,29 +415,6 @@ class _Lister:
         if len(set(needs.values())) > 1:
             text = with_dependencies(text, merged_requirements(needs))
         return text
-
-
-class _Made:
-    """Collect what is listed of a release."""
-
-    def __init__(self) -> None:
-        self.entries: list[File] = []
-        self.replaced: set[str] = set()
-        self.metadata: dict[str, bytes] = {}
-
-    def keep(self, text: bytes) -> str:
-        digest = hashlib.sha256(text).hexdigest()
-        self.metadata[digest] = text
-        return digest
-
-    def add(self, wheel: Wheel, entry: File | None) -> None:
-        self.hide(wheel)
-        if entry is not None:
-            self.entries.append(entry)
-
-    def hide(self, wheel: Wheel) -> None:
-        if not wheel.filename.is_variant:
-            self.replaced.add(wheel.filename.text)
 
 
 def _wheels(offered: Offer) -> tuple[Wheel, ...]:

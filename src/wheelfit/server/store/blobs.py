@@ -8,7 +8,8 @@ import os
 import secrets
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wheelfit.errors import LinkInTheWay, StorageUnavailable
 from wheelfit.wheels.durable import write_all
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.server.dependency import Dependency
 
 
+_Item = TypeVar("_Item")
 _DIGEST = pattern(r"[0-9a-f]{64}")
 _ENDING = ".part"
 FILE_MODE = 0o640
@@ -284,9 +286,9 @@ class GuardedBlobs:
             yield piece
             piece = self._next(pieces)
 
-    def _next(self, pieces: Iterator[bytes]) -> bytes | None:
+    def _next(self, items: Iterator[_Item]) -> _Item | None:
         with self._dependency.asked():
-            return next(pieces, None)
+            return next(items, None)
 
     def delete(self, sha256: str) -> None:
         """Forget what is kept under a digest."""
@@ -295,13 +297,7 @@ class GuardedBlobs:
 
     def stored(self) -> Iterator[Blob]:
         """Yield everything that is kept."""
-        blobs = self._blobs.stored()
-        while True:
-            with self._dependency.asked():
-                blob = next(blobs, None)
-            if blob is None:
-                return
-            yield blob
+        yield from iter(partial(self._next, self._blobs.stored()), None)
 
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed."""

@@ -30,10 +30,6 @@ _SUFFIXES = (".metadata", ".provenance")
 _MOST = 50_000
 
 
-def _claims_nothing(_name: NormalizedName) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Hold one of several indexes."""
@@ -43,7 +39,7 @@ class Source:
     index: Index
     is_own: bool = False
     """Whether projects are uploaded there, so that reserved names belong to it."""
-    claims: Callable[[NormalizedName], bool] = field(default=_claims_nothing, compare=False)
+    claims: Callable[[NormalizedName], bool] = field(default=lambda _name: False, compare=False)
     """Tells whether a project belongs there although it has no page: all was deleted, or nothing
     is published yet. No other source may supply it."""
 

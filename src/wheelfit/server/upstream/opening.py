@@ -53,13 +53,6 @@ class Mirrors:
 
     indexes: tuple[Mirrored, ...]
 
-    def merged(self, owners: Owners | None = None) -> Index:
-        """Return all of them as one index.
-
-        :raises InvalidConfiguration: a rule names a mirror that is not there.
-        """
-        return _merged(self._sources(), owners)
-
     def with_own(
         self,
         own: Index,
@@ -76,7 +69,10 @@ class Mirrors:
         :raises InvalidConfiguration: a rule names a mirror that is not there.
         """
         first = Source(OWN, own, is_own=True, claims=claims)
-        return _merged((first, *self._sources()), owners)
+        try:
+            return Merged((first, *(Source(one.name, one) for one in self.indexes)), owners)
+        except ValueError as error:
+            raise InvalidConfiguration(str(error)) from None
 
     def cut(self) -> None:
         """Break off what is under way; nothing more is fetched."""
@@ -87,9 +83,6 @@ class Mirrors:
         """Stop what is under way, and close every connection."""
         for one in self.indexes:
             one.close()
-
-    def _sources(self) -> tuple[Source, ...]:
-        return tuple(Source(one.name, one) for one in self.indexes)
 
 
 def open_mirrors(
@@ -193,10 +186,3 @@ def open_mirror(
         clock=clock,
         upstream=upstream,
     )
-
-
-def _merged(sources: tuple[Source, ...], owners: Owners | None) -> Index:
-    try:
-        return Merged(sources, owners)
-    except ValueError as error:
-        raise InvalidConfiguration(str(error)) from None
