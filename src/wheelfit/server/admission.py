@@ -27,7 +27,7 @@ _OLD_FORM = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Decide about hosts and addresses."""
+    """The rules about hosts and addresses."""
 
     hosts: frozenset[str]
     """Whom the operator named: the index itself, and hosts that its pages may name wherever
@@ -98,7 +98,7 @@ def _old_form(text: str) -> ipaddress.IPv4Address | None:
 
 
 class _Networks:
-    """Hold networks that one may be sent into."""
+    """A set of networks."""
 
     def __init__(self, *texts: str) -> None:
         self._networks = [ipaddress.ip_network(text) for text in texts]
@@ -123,7 +123,7 @@ _USUAL = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Decide about URLs: those that pages list, and every hop of a redirect."""
+    """The rules about URLs: those that pages list, and every hop of a redirect."""
 
     admits: Admission
     """Decides about hosts and addresses."""

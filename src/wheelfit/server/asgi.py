@@ -36,7 +36,7 @@ _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bound what clients may take."""
+    """The limits of what clients may take."""
 
     head: int = 32 << 10
     """Bytes of a request line and its headers together."""
@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Tell of a request that is done."""
+    """The record of an answered request."""
 
     request: Request
     status: int
@@ -75,7 +75,7 @@ class Served:
 
 
 class AsgiApplication:
-    """Answer requests of an ASGI server with an application.
+    """An ASGI application around an `Application`.
 
     :param at_hand: gives an answer without waiting for anything (no lock, no disk, no network);
         None if it takes a thread to find it. Asked first, in the event loop.
@@ -193,7 +193,7 @@ class AsgiApplication:
 
 
 class _Refused(Exception):
-    """End the work at a request whose body is not to be had."""
+    """Raised when the body of a request cannot be read."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class _Refused(Exception):
 
 
 class _Incoming:
-    """Give the body of a request to a thread while it arrives: a `Body`."""
+    """The body of a request, read by a thread while it arrives: a `Body`."""
 
     def __init__(
         self,
@@ -268,7 +268,7 @@ class _Incoming:
 
 
 class _Outgoing:
-    """Send one answer, as fast as the client takes it."""
+    """One answer, sent as fast as the client takes it."""
 
     def __init__(self, send: _Send, receive: _Receive, request: Request) -> None:
         self._send = send

@@ -42,7 +42,7 @@ _PHRASES = {
 
 
 class Bounds:
-    """Look after all connections of a server together."""
+    """The connections of a server and their common limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -99,7 +99,7 @@ class Bounds:
 
 
 class BoundedConnection(_Protocol):
-    """Be one connection, with bounds: to be mixed into uvicorn's."""
+    """One connection with bounds, to be mixed into uvicorn's."""
 
     bounds: Bounds
 
@@ -272,7 +272,7 @@ class BoundedConnection(_Protocol):
 
 
 class _Reasoned:
-    """Put other words beside the status of an answer; otherwise, the transport."""
+    """A transport that puts other words beside the status of an answer."""
 
     def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
         self._transport = transport

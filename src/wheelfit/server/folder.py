@@ -37,7 +37,7 @@ _Signature = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Hold what was learnt of one file."""
+    """The facts of one file."""
 
     signature: _Signature
     path: Path
@@ -46,7 +46,7 @@ class _Known:
 
 
 class FolderIndex(ReadsContent):
-    """Have the files of a folder: an `Index`, and an `Application` that answers for it.
+    """The files of a folder: an `Index`, and an `Application` that answers for it.
 
     ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
     ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class LoopbackServer:
-    """Serve an application on a free port of the loopback interface.
+    """A server of an application on a free port of the loopback interface.
 
     A context manager: on leaving it every connection is closed, and no thread
     is left.
@@ -102,7 +102,7 @@ class LoopbackServer:
 
 
 class LoopbackIndex(LoopbackServer):
-    """Serve the wheels of a folder as an index.
+    """A server of the wheels of a folder as an index.
 
     >>> import tempfile
     >>> from pathlib import Path

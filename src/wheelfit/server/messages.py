@@ -25,7 +25,7 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Body(Protocol):
-    """Give the body of a request piece by piece; nothing is kept of what was read."""
+    """The body of a request, read piece by piece and not kept."""
 
     def read(self, size: int = ..., /) -> bytes:
         """Return the next bytes, empty at the end.
@@ -35,12 +35,12 @@ class Body(Protocol):
 
 
 class Disconnect(Exception):
-    """Tell the server to drop the connection without an answer, or in the middle of one."""
+    """Raised to drop the connection without an answer, or in the middle of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Hold one request for something."""
+    """One request."""
 
     method: str
     """``GET``, ``HEAD``, or what changes something: ``POST``, ``PUT``, ``DELETE``."""
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold one answer; its body is produced while it is sent."""
+    """One answer, whose body is produced while it is sent."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -88,7 +88,7 @@ Application: TypeAlias = Callable[[Request], Answer]
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Yield a part of a file in pieces."""
+    """A part of a file, read in pieces."""
 
     path: Path
     start: int

@@ -32,7 +32,7 @@ _ROOM = 32 << 20
 
 
 class SimpleIndex:
-    """Answer requests for pages and files of an index: an `Application`.
+    """The Simple API of an index: an `Application`.
 
     ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Pages may be kept by clients
     but have to be asked for anew; their entity tags make that cheap.

@@ -28,7 +28,7 @@ Signature: TypeAlias = "tuple[int, int, int, int, int]"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hold where a file is, and how it looked from outside."""
+    """A file with its place and status."""
 
     path: Path
     name: str
@@ -63,7 +63,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Hold what there is in a folder, sorted by path."""
+    """The files of a folder, sorted by path."""
 
     archives: tuple[Found, ...] = ()
     """Wheels by their suffix alone, and source distributions."""

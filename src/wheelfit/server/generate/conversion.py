@@ -70,7 +70,7 @@ UNCONVERTIBLE = Check(
 
 @dataclass(slots=True)
 class Converted:
-    """Hold what became of a project."""
+    """The result of converting a project."""
 
     files: tuple[File, ...] = ()
     parts: list[Part] = field(default_factory=list)
@@ -156,7 +156,7 @@ def _stay_as_published(name: str, converted: Converted, before: Manifest) -> Ite
 
 
 class _Work:
-    """Convert the files of one page."""
+    """The conversion of one page."""
 
     def __init__(
         self, repository: Repository, scratch: Path, *, rewrite_wheels: bool, accept_losses: bool

@@ -59,7 +59,7 @@ _LONGEST_REASON = 500
 
 @dataclass(slots=True)
 class _Candidate:
-    """Hold a file that may be published."""
+    """A file that may be published."""
 
     found: Found
     facts: FileFacts
@@ -160,7 +160,7 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
 
 
 class _Survey:
-    """Decide what is published."""
+    """The decision about what is published."""
 
     def __init__(
         self,

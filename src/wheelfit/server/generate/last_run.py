@@ -43,7 +43,7 @@ def fingerprint(
 
 
 class LastRun:
-    """Remember the last run.
+    """The record of the last run.
 
     :param memory: where facts of files are remembered; this lies beside it, and counts only as
         long as those facts are there.

@@ -226,7 +226,7 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class VariantWheel:
-    """Hold a wheel with a label."""
+    """A wheel with a label."""
 
     found: Found
     filename: WheelFilename

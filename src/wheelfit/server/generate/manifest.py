@@ -33,7 +33,7 @@ where they are."""
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Hold what an index has published."""
+    """The published content of an index."""
 
     files: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
     """By project: the entries of its page."""

@@ -28,7 +28,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """Hold what an index tells of a file, and why it should not have it."""
+    """The facts of a file, and the reasons against publishing it."""
 
     sha256: str
     requires_python: str | None = None
@@ -82,7 +82,7 @@ def _finding(data: Mapping[str, Any]) -> Finding:
 
 
 class Memory:
-    """Remember facts of files, and what documents of a release gave together.
+    """The remembered facts of files, and combined documents of releases.
 
     :param path: where it is kept; None: it is not kept.
     :param full: whether facts count only if all content was compared with RECORD.

@@ -56,7 +56,7 @@ def open_store(url: str) -> StoreTarget:
 
 
 class StoreTarget:
-    """Hold the files of an index on an object store (it implements `Target`).
+    """An index on an object store: a `Target`.
 
     :param store: of obstore, at the prefix below which the index is.
     """

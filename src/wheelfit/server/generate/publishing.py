@@ -220,7 +220,7 @@ _ABOVE = "../../"
 
 
 class PublishedIndex(ReadsContent):
-    """Have what the pages of a target list: an `Index`.
+    """The content of the pages of a target: an `Index`.
 
     Of files it has those that are small: METADATA of wheels, and what variants need.
 

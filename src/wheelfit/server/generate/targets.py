@@ -42,7 +42,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hold a file that pages name."""
+    """A file that pages name."""
 
     path: str
     """Below the target, with ``/``."""
@@ -53,7 +53,7 @@ class Part:
 
 
 class Target(Protocol):
-    """Hold the files of an index.
+    """A place for the files of an index.
 
     Errors that each method may raise: ``FileProblem``, or ``StorageUnavailable`` for a target
     that is elsewhere. After one of them, as after the end of the process at any moment, every

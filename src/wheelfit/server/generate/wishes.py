@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Say how an index is generated."""
+    """The options of a run."""
 
     releases: frozenset[Release] = frozenset()
     """Publish these only, and leave what is published of others as it is; empty: all there are."""
@@ -39,7 +39,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Hold what has to be in a target, so that the next run has nothing to do."""
+    """The content that a target must have for the next run to do nothing."""
 
     manifest: str
     pages: Mapping[str, str]
@@ -50,7 +50,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Say what came of it."""
+    """The result of a run."""
 
     projects: int = 0
     releases: int = 0

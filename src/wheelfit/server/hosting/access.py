@@ -30,7 +30,7 @@ _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
 
 
 class Denied(Exception):
-    """Somebody may not do what he asks for.
+    """Raised when a request is not allowed.
 
     :param status: 401 if a valid secret is missing, 403 if it is the wrong one.
     """
@@ -42,7 +42,7 @@ class Denied(Exception):
 
 
 class Visitor(NamedTuple):
-    """Know who asks."""
+    """The holder of a token who sent a request."""
 
     token: Token
     records: Records

@@ -37,7 +37,7 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Hold what was said; each method raises ``InvalidConfiguration`` for what cannot be."""
+    """The JSON object of a request; methods raise ``InvalidConfiguration`` for wrong values."""
 
     values: Mapping[str, Any]
 
@@ -92,7 +92,7 @@ def read_said(request: Request) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Say what the operator wants."""
+    """The rules of the operator."""
 
     deletes: Literal["never", "admin"] | timedelta = "admin"
     """Who may delete: nobody, tokens of the scope ``admin``; or besides, for so long after an
@@ -108,7 +108,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """Do what somebody may do with an index beside uploading.
+    """The acts on an index beside uploading.
 
     Each of ``files``, ``stages`` and ``tokens`` takes the method, the words of the address, what
     was said and who asks; it returns what is answered, or None if there is no such act.

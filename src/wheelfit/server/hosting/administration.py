@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Administration(Protocol):
-    """Change what an index has; every value is plain, as it travels."""
+    """The administration of an index; every value is plain, as it travels."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or with None take that back; return their names.
@@ -80,7 +80,7 @@ class Administration(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreAdministration:
-    """Change an index in its store: an `Administration`."""
+    """The administration of an index in its store: an `Administration`."""
 
     store: Store
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -59,7 +59,7 @@ def route_of(path: str) -> str:
 
 
 class HostedIndex:
-    """Be a live index: an `Application`.
+    """A live index: an `Application`.
 
     :param index: what is shown; with mirrors it has more than the store.
     :param site: the pages for people; None: there are none.

@@ -57,7 +57,7 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
 
 
 class ServerAdministration:
-    """Change an index by its server: an `Administration`.
+    """The administration of an index by its server: an `Administration`.
 
     :param url: where the server is; whatever stands before ``/-/api/``.
     :param context: whom to trust over TLS; by default whom Python does.

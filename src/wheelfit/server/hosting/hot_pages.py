@@ -41,7 +41,7 @@ _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Hold one page as it is sent."""
+    """One page as it is sent."""
 
     stamp: Hashable
     generation: Hashable

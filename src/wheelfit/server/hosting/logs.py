@@ -25,7 +25,7 @@ _LONGEST = 2000
 
 
 class Log:
-    """Write events to a stream, from a thread of its own: a slow disk makes nobody wait."""
+    """A log of events, written by a thread of its own: a slow disk makes nobody wait."""
 
     def __init__(
         self,

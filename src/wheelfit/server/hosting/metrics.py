@@ -15,7 +15,7 @@ _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class Metrics:
-    """Hold the counters of one server.
+    """The counters of one server.
 
     :raises NeedsExtra: the library is not installed.
     """

@@ -55,7 +55,7 @@ _GRACE = timedelta(days=1)
 
 
 class Started(NamedTuple):
-    """Say where a server can be reached."""
+    """The address of a started server."""
 
     origin: str
     """What its URLs begin with."""

@@ -40,7 +40,7 @@ _LARGEST_FILE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Hold all that can be set."""
+    """The settings of a server."""
 
     folder: Path
     """For what has no address of its own."""

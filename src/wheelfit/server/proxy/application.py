@@ -65,7 +65,7 @@ _MOST_TOLD = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Hold a page that was written for somebody."""
+    """A page that was written for one client."""
 
     listed: Listed
     body: bytes
@@ -79,7 +79,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Hold what a path says before it names something."""
+    """The options at the start of a path."""
 
     mode: Mode
     catalogue: bool
@@ -88,7 +88,7 @@ class _Asked:
 
 
 class Proxy:
-    """Give variants to installers that know none: an `Application`.
+    """An index with variants for installers that know none: an `Application`.
 
     :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
     :param mode: which projects there are where the path does not say: ``additive`` knows those
@@ -373,7 +373,7 @@ def _raw(request: Request, page: RawPage) -> Answer:
 
 
 class Guarded:
-    """Answer only those who know a secret: an `Application` around another.
+    """An `Application` around another, for clients that know a secret.
 
     Every user of a machine can reach its loopback interface.
 
@@ -394,7 +394,7 @@ class Guarded:
 
 
 class Mounted:
-    """Let the first segment of a path say who answers: an `Application` around others.
+    """An `Application` around others, chosen by the first segment of a path.
 
     :param usual: answers where the first segment is nobody's name.
     """

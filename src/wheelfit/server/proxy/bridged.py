@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BridgedUpstream(Upstream):
-    """Give the pages of an index, those of families with their members.
+    """An index in which the pages of families have their members.
 
     Families of indexes are left alone: their members are in other places than this.
     """

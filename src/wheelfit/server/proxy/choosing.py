@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Platform(NamedTuple):
-    """Name a kind of machine as markers can."""
+    """A kind of machine that markers can name."""
 
     sys_platform: str
     platform_machine: str
@@ -170,7 +170,7 @@ def fingerprint(file: File) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Hold the wheels of a release that are listed."""
+    """The listed wheels of a release."""
 
     variants: tuple[Wheel, ...]
     """At most one for each set of tags, best label first."""

@@ -37,7 +37,7 @@ _NEWEST_LIBRARY = 99
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Hold what is known of who asks."""
+    """The client, as its ``User-Agent`` describes it."""
 
     tool: str = ""
     """``pip``, ``uv``; empty: nobody who says more."""

@@ -65,7 +65,7 @@ _Needs: TypeAlias = "dict[Platform | None, tuple[str, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Hold a page that was written for somebody."""
+    """A page that was written for one client."""
 
     page: ProjectPage
     metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)

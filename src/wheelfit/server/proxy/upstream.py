@@ -51,7 +51,7 @@ _MOST_WAITING = 24
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """Hold a page as it may be served."""
+    """A page as it may be served."""
 
     body: bytes
     """The page, packed if `encoding` says so."""
@@ -225,7 +225,7 @@ def _tag(url: str) -> bytes:
 
 
 class FolderUpstream(Upstream):
-    """Give the pages and files of a folder that is laid out like an index."""
+    """A folder that is laid out like an index."""
 
     def __init__(self, path: Path, web: Web) -> None:
         super().__init__(file_url(path.absolute()), web)

@@ -139,7 +139,7 @@ Original: TypeAlias = KeptOriginal | RemoteOriginal
 
 
 class Served:
-    """Hold what can be sent: the original as it is, or with another METADATA.
+    """A wheel to send: the original as it is, or with another METADATA.
 
     :param wheel: what to make of it; None: nothing.
     :param promised: SHA-256 of the original; None if the index promises none.
@@ -210,7 +210,7 @@ class Served:
 
 
 class Rewriting:
-    """Make wheels with another METADATA, and remember their hashes."""
+    """Wheels with another METADATA, and their remembered hashes."""
 
     def __init__(self) -> None:
         self._served: Memory[Served] = Memory(_MOST, lambda served: served.cost)

@@ -50,7 +50,7 @@ _MOST_NEEDS = 200
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Hold what METADATA tells people. Anything may be in these texts."""
+    """The METADATA of a wheel for people. Anything may be in these texts."""
 
     summary: str = ""
     description: str = ""
@@ -76,7 +76,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """Hold what a page lists of a project."""
+    """The listed files of a project."""
 
     page: ProjectPage
     listing: Listing
@@ -94,7 +94,7 @@ class ProjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFacts:
-    """Hold what a page tells of a release."""
+    """The facts on the page of a release."""
 
     release: Release
     overview: Overview
@@ -109,7 +109,7 @@ class ReleaseFacts:
 
 
 class Facts:
-    """Know what there is to tell of an index. Called from several threads at once."""
+    """The facts of an index. Called from several threads at once."""
 
     def __init__(self, index: Index) -> None:
         self._index = index

@@ -51,7 +51,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Hold a machine that somebody asks about."""
+    """A machine that somebody asks about."""
 
     name: str
     """The preset, or the name of the file."""
@@ -64,7 +64,7 @@ class Machine:
 
 
 class PresetGroup(NamedTuple):
-    """Hold presets of one kind."""
+    """Presets of one kind."""
 
     name: str
     presets: tuple[tuple[str, str], ...]
@@ -238,7 +238,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Hold what was typed, so that the form can show it again."""
+    """The input of the form, which it can show again."""
 
     preset: str = ""
     python: str = ""

@@ -24,7 +24,7 @@ _BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Say where a page stands, and what it may point to."""
+    """The place of a page."""
 
     depth: int
     """Folders above it, as far as the site reaches."""
@@ -58,7 +58,7 @@ def segment(text: str) -> str:
 
 
 class Part(NamedTuple):
-    """Hold what one page shows of a long list."""
+    """The part of a long list that one page shows."""
 
     items: Sequence[Any]
     number: int

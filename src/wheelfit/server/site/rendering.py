@@ -28,7 +28,7 @@ _MOST_WORDS = 4
 
 
 class Templates:
-    """Fill in the templates of this folder.
+    """The templates of this folder.
 
     :raises NeedsExtra: the library is not installed.
     """

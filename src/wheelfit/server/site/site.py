@@ -67,7 +67,7 @@ _NO_URL = "INDEX_URL"
 
 
 class Group(NamedTuple):
-    """Hold machines of one kind, with what each would take."""
+    """Machines of one kind, with what each would take."""
 
     name: str
     machines: tuple[tuple[str, str, str], ...]
@@ -76,7 +76,7 @@ class Group(NamedTuple):
 
 
 class Site:
-    """Answer requests for the pages of an index: an `Application`.
+    """The pages of an index for people: an `Application`.
 
     ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that ``which/``, and
     ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and

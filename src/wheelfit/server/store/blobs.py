@@ -39,7 +39,7 @@ _LITTLE = bytes(1 << 16)
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Hold what is known of bytes that are kept."""
+    """The record of stored bytes."""
 
     sha256: str
     """Of the content, in lower-case hexadecimal digits: what it is found by."""
@@ -49,7 +49,7 @@ class Blob:
 
 
 class Draft:
-    """Take bytes that come in, hash them as they pass, and let them be looked at.
+    """Incoming bytes in a file, hashed as they pass.
 
     They lie in a file with a name that means nothing, so that a wheel of any size costs no
     memory. Made by `Blobs.draft`.
@@ -104,7 +104,7 @@ class Draft:
 
 
 class Blobs(Protocol):
-    """Keep bytes under the SHA-256 of their content.
+    """A storage of bytes under the SHA-256 of their content.
 
     Every method may be called from several threads, and by several processes and machines on
     the same storage, at once and any number of times. What is kept never changes. Each may raise

@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class Execute(Protocol):
-    """Run one statement of SQL."""
+    """A function that runs one statement of SQL."""
 
     def __call__(self, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
         """Return its rows; none for statements that have none.
@@ -30,7 +30,7 @@ class Execute(Protocol):
 
 
 class Database(Protocol):
-    """Run statements in transactions, for several threads, processes and machines at once.
+    """A database for several threads, processes and machines at once.
 
     Each method may raise ``StorageUnavailable``, on entering, inside and on leaving; then the
     transaction has done nothing, unless the connection broke while it was being made final.

@@ -34,7 +34,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class FolderBlobs:
-    """Keep bytes in the files of a folder: `Blobs`.
+    """A folder of files: `Blobs`.
 
     A draft lies in the same file system, so that keeping it is giving it a second name: no byte
     is written twice.

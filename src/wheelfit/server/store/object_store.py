@@ -36,7 +36,7 @@ _STALLED = 5.0
 
 
 class ObjectBlobs:
-    """Keep bytes as objects: `Blobs`.
+    """A storage of objects: `Blobs`.
 
     A draft is a file on this machine, because an archive must be looked at in any order before
     it counts. What is wrong therefore never reaches the storage; what is right goes there in

@@ -36,7 +36,7 @@ _DOWNLOADS = 8
 
 
 class Store(NamedTuple):
-    """Hold what an index keeps; a context manager that closes it."""
+    """The records and bytes of an index; a context manager that closes it."""
 
     records: Records
     blobs: Blobs
@@ -148,7 +148,7 @@ _TOGETHER = 100
 
 
 class Cleaned(NamedTuple):
-    """Say what was removed."""
+    """The result of cleaning up."""
 
     blobs: int = 0
     size: int = 0

@@ -49,7 +49,7 @@ _FULL = "53100"
 
 
 class PostgresqlDatabase:
-    """Run statements on a server, over connections that are used again: a `Database`.
+    """A PostgreSQL server, over connections that are used again: a `Database`.
 
     :param url: ``postgresql://user:password@host/database``.
     :param patience: seconds that a writer waits for its turn, and anybody for a server that is

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class WheelDocument(NamedTuple):
-    """Hold what one variant wheel says of itself."""
+    """The document of one variant wheel."""
 
     filename: str
     label: Label

@@ -34,7 +34,7 @@ _WORDS = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
 
 
 class SqliteDatabase:
-    """Run statements on a file: a `Database`.
+    """A SQLite file: a `Database`.
 
     Readers and the one writer do not wait for each other (write-ahead log); what was written
     is on the disk before anybody is told so.

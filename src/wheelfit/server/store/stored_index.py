@@ -22,7 +22,7 @@ _PROVENANCE = ".provenance"
 
 
 class StoredIndex(ReadsContent):
-    """Have what was uploaded: an `Index`.
+    """The uploaded files of a store: an `Index`.
 
     A page and the ``-variants.json`` it lists are always of one moment (F-74).
 

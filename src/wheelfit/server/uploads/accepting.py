@@ -36,7 +36,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Say what was let in."""
+    """An accepted upload."""
 
     filename: str
     project: NormalizedName

@@ -26,7 +26,7 @@ _PIECE = 1 << 18
 
 
 class FormLimits(NamedTuple):
-    """Bound what a form may have."""
+    """The limits of a form."""
 
     file: int = 10 << 30
     """Bytes of the file."""
@@ -39,7 +39,7 @@ class FormLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Hold what came with a form."""
+    """The content of an upload form."""
 
     filename: str
     """How the client calls the file; may be anything."""
@@ -72,7 +72,7 @@ def read_form(
 
 
 class _Reader:
-    """Put together what the parser finds."""
+    """The form that the parser reads."""
 
     def __init__(self, content_type: str, draft: Draft, limits: FormLimits) -> None:
         try:

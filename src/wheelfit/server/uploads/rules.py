@@ -58,7 +58,7 @@ _LONGEST_FIELD = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Hold what is wrong with a file, and what is known of it."""
+    """The verdict on a file, with what is known of it."""
 
     violations: tuple[Violation, ...]
     """Any of these keeps it out; in the order in which they were found."""

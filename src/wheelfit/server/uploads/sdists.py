@@ -54,7 +54,7 @@ def license_files(metadata: bytes) -> tuple[str, ...]:
 
 
 class SdistFacts(NamedTuple):
-    """Hold what is known of a source distribution."""
+    """The facts of a source distribution."""
 
     name: NormalizedName
     version: Version

@@ -32,7 +32,7 @@ _MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Hold one of several indexes."""
+    """One of several indexes."""
 
     name: str
     """How the rules about owners call it."""
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Hold what an operator says about who supplies which project."""
+    """The operator's rules about which source supplies which project."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """By normalised name of a project the names of the sources it may come from, and no other:
@@ -56,7 +56,7 @@ class Owners:
 
 
 class Merged(ReadsContent):
-    """Have the projects of several indexes: an `Index`.
+    """The projects of several indexes: an `Index`.
 
     The first in order that knows a project owns it; with the others' files of that name nothing
     is done. If a source cannot be read, the search ends: an outage must not change who owns
@@ -229,7 +229,7 @@ def _variant_release(filename: str) -> object:
 
 
 class Declared(ReadsContent):
-    """Have what another index has: an `Index`.
+    """The pages of another index with declared locations: an `Index`.
 
     :param elsewhere: by project what its page says, whatever the other index says of it.
     """

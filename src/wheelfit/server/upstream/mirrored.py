@@ -67,7 +67,7 @@ _NOT_THERE = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """Hold what a file without a promised SHA-256 turned out to be."""
+    """The digest and size of a file that had no promised SHA-256."""
 
     sha256: str
     size: int
@@ -75,7 +75,7 @@ class _Learned:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Hold a page as it is served, and what the upstream says of each file on it."""
+    """A page as it is served, with the upstream's entry of each file."""
 
     page: ProjectPage
     originals: Mapping[str, File]
@@ -83,7 +83,7 @@ class _Shown:
 
 
 class Mirrored(ReadsContent):
-    """Have the files of another index: an `Index`.
+    """A mirror of another index: an `Index`.
 
     Pages are asked for anew after a while, which is the operator's to set and not the upstream's:
     it cannot know how many stand behind the mirror. A file is fetched when somebody asks for it

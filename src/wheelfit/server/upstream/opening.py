@@ -49,7 +49,7 @@ OWN = "own"
 
 @dataclass(frozen=True, slots=True)
 class Mirrors:
-    """Hold the mirrors of an operator, the most important first."""
+    """The mirrors of an operator, the most important first."""
 
     indexes: tuple[Mirrored, ...]
 

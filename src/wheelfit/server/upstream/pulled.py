@@ -22,7 +22,7 @@ _ROOM = 0.9
 
 
 class Pulled:
-    """Know what is kept, and let go of what was not used for the longest time.
+    """The mirrored files, of which the least recently used are deleted.
 
     When a file was used is known until the process ends; after that, when it was pulled.
 

@@ -55,7 +55,7 @@ _DRAINED = 600.0
 
 
 class Pull:
-    """Fetch one file in a thread of its own.
+    """The transfer of one file, in a thread of its own.
 
     :param largest: bytes of the largest file that is fetched.
     :param finish: told of digest and size once the file is kept, before anybody sees its end.
@@ -342,7 +342,7 @@ class Pull:
 
 
 class Pulls:
-    """Have the pulls that are under way, each file once.
+    """The pulls that are under way, each file once.
 
     :param most: files that are fetched at once; whoever wants another one waits.
     :param patience: seconds for which that one waits.

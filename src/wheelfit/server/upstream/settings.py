@@ -27,7 +27,7 @@ _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class MirrorSettings:
-    """Hold how one index is mirrored."""
+    """The settings of one mirror."""
 
     url: str = field(repr=False)
     """Of the index, usually ending with ``/simple/``; a login in it is for this index alone."""
