@@ -239,10 +239,10 @@ class TestTheCommand:
         assert done.returncode == 0, done.stderr
         assert "Would install app-1 more-1 small-1" in done.stdout
 
-    def test_uv_takes_the_plain_wheel_and_every_package(
+    def test_uv_takes_the_plain_wheel_and_what_it_needs(
         self, written: Any, index: RecordingIndex, uv: Path, tmp_path: Path
     ) -> None:
-        """With variants it ignores the table, and installs what any label needs (F-117, F-121)."""
+        """What only labels need is not among the packages for other tools (F-117, F-121)."""
         document = release_document(
             {"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64}
         )
@@ -254,7 +254,7 @@ class TestTheCommand:
         done = uv_sync(uv, path, tmp_path)
         assert done.returncode == 0, done.stderr
         found = {one.name.split("-")[0] for one in (tmp_path / "target").glob("*.dist-info")}
-        assert found == {"fast", "gpu_only"}
+        assert found == {"fast"}
         assert not index.requests_for("fast-1-py3-none-any-v3.whl")
 
     def test_a_lock_of_uv_is_the_beginning_of_ours(

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import tomli_w
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
@@ -20,6 +22,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.strict_toml import Limits
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.locking.faults import (
     ROOTS,
@@ -30,6 +33,7 @@ from wheelfit.locking.faults import (
     limited,
     tool_table,
 )
+from wheelfit.locking.plain_entries import effective_entries
 from wheelfit_runtime.errors import Fault, InvalidDocument, InvalidLock, UserError
 from wheelfit_runtime.patterns import pattern
 
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from packaging.pylock import Pylock
-    from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -107,9 +110,9 @@ class Lock:
     """
 
     packages: tuple[LockedPackage, ...] = field(compare=False)
-    """In the order of the file."""
+    """In the order of the file; by name if some of them are for wheelfit alone."""
     pylock: Pylock = field(compare=False, repr=False)
-    """The same as packaging has it, without labels and variant metadata."""
+    """What other tools read, without labels and variant metadata."""
     where: str = field(compare=False)
     """The file, for messages."""
     notes: tuple[str, ...] = field(compare=False)
@@ -118,6 +121,8 @@ class Lock:
     """What it was made for; None: the lock does not say (F-121)."""
     environments: tuple[Marker, ...] = field(compare=False)
     """What it was made for; one must hold. None at all: it is for any environment."""
+    entries: tuple[Mapping[str, Any], ...] = field(compare=False, repr=False)
+    """The packages as plain data."""
     _table: Mapping[str, Any] = field(hash=False, repr=False)
 
     @classmethod
@@ -132,7 +137,8 @@ class Lock:
         copied = deepcopy(dict(table))
         try:
             pylock = check_lock(copied)
-            packages = _packages(copied, pylock, strict=strict)
+            entries = tuple(effective_entries(copied))
+            packages = _packages(entries, strict=strict)
         except InvalidLock as error:
             raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
         return cls(
@@ -142,6 +148,7 @@ class Lock:
             tuple(_notes(copied, packages)),
             _roots(copied),
             tuple(map(parse_marker, copied.get("environments", ()))),
+            entries,
             MappingProxyType(copied),
         )
 
@@ -210,25 +217,24 @@ def lock_name(name: str = "") -> str:
 # --- parts ------------------------------------------------------------------------------
 
 
-def _packages(
-    table: Mapping[str, Any], pylock: Pylock, *, strict: bool
-) -> tuple[LockedPackage, ...]:
+def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[LockedPackage, ...]:
     packages: list[LockedPackage] = []
     faults: list[Fault] = []
-    for index, entry in enumerate(table["packages"]):
+    for index, entry in enumerate(entries):
         wheels = tuple(_wheels(entry))
         variants = _Variants(entry, wheels, path_of("packages", index, VARIANTS), strict=strict)
         faults += variants.faults
-        known = pylock.packages[index]
-        version = known.version or next((wheel.filename.version for wheel in wheels), None)
+        named = (wheel.filename.version for wheel in wheels)
+        version = parse_version(entry["version"]) if "version" in entry else next(named, None)
+        wanted = entry.get("requires-python")
         packages.append(
             LockedPackage(
-                known.name,
+                canonicalize_name(entry["name"]),
                 version,
                 _kind(entry),
                 wheels,
                 parse_marker(entry["marker"]) if "marker" in entry else None,
-                known.requires_python,
+                None if wanted is None else SpecifierSet(wanted),
                 variants.document,
                 variants.table,
                 _needs(entry),

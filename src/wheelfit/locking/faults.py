@@ -36,6 +36,8 @@ ROOTS = "roots"
 """Our array of the whole lock: the requirements that it was made for (F-121)."""
 VARIANT_DEPENDENCIES = "variant-dependencies"
 """Our table of a package: label to what that wheel needs, as requirements (F-121)."""
+PACKAGES = "packages"
+"""Our array of the whole lock: entries that replace those of the same release for us."""
 
 _MOST_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
@@ -55,18 +57,32 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     :raises InvalidLock: something is wrong; says everything at once. The tables of
         variant metadata are for the caller to look at.
     """
+    pylock, faults = _checked(table)
+    own = tool_table(table).get(PACKAGES)
+    if own is not None:
+        place = path_of("tool", TOOL, PACKAGES)
+        _, inner = _checked({**_EMPTY, "packages": own})
+        faults += [
+            Fault(place + fault.path.removeprefix(PACKAGES), fault.message, fault.rule)
+            for fault in inner
+        ]
+    if pylock is None or faults:
+        raise InvalidLock(limited(faults))
+    return pylock
+
+
+def _checked(table: Mapping[str, Any]) -> tuple[Pylock | None, list[Fault]]:
+    """Return what packaging reads, or everything that is wrong."""
     faults = list(islice(_ours(table), _MOST_FAULTS + 1))
     plain = _without_labels(table)
     if not faults:
         try:
-            return _read(plain)
+            return _read(plain), []
         except PylockValidationError as error:
-            faults = list(islice(_standard(plain), _MOST_FAULTS + 1)) or [_fault(error)]
-    else:
-        known = {fault.path for fault in faults}
-        others = (fault for fault in _standard(plain) if not _is_below(fault.path, known))
-        faults += islice(others, _MOST_FAULTS + 1)
-    raise InvalidLock(limited(faults))
+            return None, list(islice(_standard(plain), _MOST_FAULTS + 1)) or [_fault(error)]
+    known = {fault.path for fault in faults}
+    others = (fault for fault in _standard(plain) if not _is_below(fault.path, known))
+    return None, [*faults, *islice(others, _MOST_FAULTS + 1)]
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:

@@ -12,6 +12,7 @@ from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
+from wheelfit.locking.faults import TOOL
 from wheelfit.locking.merging import merge
 from wheelfit.locking.settling import settle
 from wheelfit.locking.writing import new_lock
@@ -130,6 +131,7 @@ def put_together(
     extras, groups = _extras(request), _groups(request)
     lock = new_lock(
         merged.packages,
+        plain=merged.plain,
         roots=[str(root) for root in request.roots if _counts(root, request, settled)],
         requires_python=requires_python(pythons, request.requires_python),
         environments=conditions.environments(),
@@ -194,7 +196,7 @@ def _counts(root: Root, request: LockNeeds, settled: Iterable[Settled]) -> bool:
 def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
     """Keep what other tools wrote about the lock as a whole."""
     kept = old.to_mapping().get("tool", {})
-    kept.pop("wheelfit", None)
+    kept.pop(TOOL, None)
     if not kept:
         return lock
     table = lock.to_mapping()

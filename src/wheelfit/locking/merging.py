@@ -12,20 +12,21 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
 from wheelfit.locking.conditions import Conditions
+from wheelfit.locking.reached import either, kinds_of
 from wheelfit.locking.release import lock_release
+from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.urls import file_path
 from wheelfit_runtime.errors import FileProblem, NoFit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.locking.conditions import Place
-    from wheelfit.locking.request import LockNeeds, Root
     from wheelfit.locking.settling import Needs, Part, Settled
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
@@ -37,6 +38,8 @@ class Merged:
 
     packages: tuple[dict[str, Any], ...]
     """As plain data, for ``wheelfit.locking.writing.new_lock``."""
+    plain: tuple[dict[str, Any], ...]
+    """The same for tools that know no variants."""
     notes: tuple[str, ...] = ()
     """What was left out and why, one sentence each."""
 
@@ -90,20 +93,17 @@ class _Merging:
         tables = [self._table(entry) for entry in self._entries.values()]
         for told, names in self._lost.items():
             self._notes[f"{told} ({'; '.join(names)})"] = None
-        return Merged(tuple(tables), tuple(self._notes))
+        plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
+        return Merged(tuple(tables), tuple(plain), tuple(self._notes))
 
     def _add(self, one: Settled) -> None:
         place = one.environment.place
-        kinds = _kinds(one, self._request)
+        kinds = kinds_of(one, self._request, lambda part: part.needs)
         for part in one.parts.values():
             entry = self._entries.setdefault((part.name, part.version), _Entry())
             entry.parts.append((one, part))
             asked = kinds.get(part.name, frozenset())
-            known = entry.kinds.get(place)
-            # Of two machines that no marker tells apart one may need it always.
-            entry.kinds[place] = (
-                asked if known is None else known | asked if known and asked else frozenset()
-            )
+            entry.kinds[place] = either(entry.kinds.get(place), asked)
 
     def _check_places(self) -> None:
         seen: dict[tuple[NormalizedName, Place], tuple[Version, str]] = {}
@@ -199,58 +199,14 @@ class _Merging:
 
     def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
         """Say which entry is meant where several have the name."""
-        listed = table.get("dependencies", ())
-        told: list[dict[str, str]] = []
-        for item in listed:
-            name = item["name"]
-            versions = {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
-            if sum(1 for other, _ in self._entries if other == name) > 1:
-                told += [{"name": name, "version": version} for version in sorted(versions)]
-            else:
-                told.append(item)
-        if told:
-            table["dependencies"] = told
-
-
-def _kinds(one: Settled, request: LockNeeds) -> Mapping[NormalizedName, frozenset[str]]:
-    """Return for each project by which extras and groups it is needed; empty: by none of them.
-
-    Not listed is what is needed whatever is asked for.
-    """
-    if not any(root.kind for root in request.roots):
-        return {}
-    reached: dict[str | None, set[NormalizedName]] = {}
-    for root in request.roots:
-        reached.setdefault(root.kind, set()).update(_reached(one, request, root))
-    base = reached.pop(None, set())
-    return {
-        name: frozenset(kind or "" for kind, names in reached.items() if name in names)
-        for name in one.parts
-        if name not in base
-    }
-
-
-def _reached(one: Settled, request: LockNeeds, root: Root) -> set[NormalizedName]:
-    """Return what a root needs, directly or not, by any label."""
-    target = one.environment.target
-    if not root.requirement.applies(target.environment):
-        return set()
-    pending: list[tuple[NormalizedName, NormalizedName | None]] = []
-    for first in request.instead(root.requirement, target):
-        pending += [(first.name, extra) for extra in (None, *first.extras)]
-    seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
-    while pending:
-        name, extra = node = pending.pop()
-        part = one.parts.get(name)
-        if node in seen or part is None:
-            continue
-        seen.add(node)
-        for needs in part.needs.values():
-            for asked_by, written in needs:
-                if asked_by == extra:
-                    for needed in request.instead(written, target):
-                        pending += [(needed.name, more) for more in (None, *needed.extras)]
-    return {name for name, _ in seen}
+        names = [item["name"] for item in table.get("dependencies", ())]
+        versions = {
+            name: {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
+            for name in names
+        }
+        listed = dependencies(versions, [(str(name), "") for name, _ in self._entries])
+        if listed:
+            table["dependencies"] = listed
 
 
 def _requires_python(entry: _Entry) -> str | None:

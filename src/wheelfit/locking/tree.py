@@ -340,7 +340,7 @@ def _listed(
 
     A name may have several entries; the table says by the version which of them is meant.
     """
-    needed = lock.pylock.packages[number].dependencies
+    needed = lock.entries[number].get("dependencies")
     if needed is None:
         return None
     found: dict[NormalizedName, dict[int, None]] = {}

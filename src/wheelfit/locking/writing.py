@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.versions import parse_version
 from wheelfit.locking.document import Lock
 from wheelfit.locking.faults import ROOTS, TOOL
+from wheelfit.locking.plain_entries import put_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def new_lock(
     packages: Iterable[Mapping[str, Any]],
     *,
+    plain: Iterable[Mapping[str, Any]] | None = None,
     roots: Iterable[str] | None = None,
     requires_python: str | None = None,
     environments: Sequence[str] = (),
@@ -28,6 +30,7 @@ def new_lock(
     """Build a lock; the order of what is given does not matter, but for environments.
 
     :param packages: entries of `wheelfit.locking.release.lock_release`, or of another lock.
+    :param plain: the same for tools that know no variants; None: there is no difference.
     :param roots: the requirements that the lock is made for, with markers where an extra
         or a group asks for them, as ``rich ; 'dev' in dependency_groups``; None: not
         recorded, and then everything is installed everywhere.
@@ -52,9 +55,11 @@ def new_lock(
     distinct = {key: sorted(set(items)) for key, items in lists}
     table |= {key: items for key, items in distinct.items() if items}
     table["created-by"] = "wheelfit"
-    table["packages"] = sorted((dict(package) for package in packages), key=_order)
+    table["packages"] = []
     if roots is not None:
         table["tool"] = {TOOL: {ROOTS: sorted(set(roots))}}
+    entries = sorted(packages, key=_order)
+    put_entries(table, entries, entries if plain is None else sorted(plain, key=_order))
     return Lock.of(table, where=where)
 
 

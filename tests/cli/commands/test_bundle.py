@@ -26,6 +26,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.plain_entries import effective_entries
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -125,16 +126,18 @@ class TestContents:
     def test_without_any_wheel_a_host_is_not_served(self, name: str, bundle: Path) -> None:
         """Size-minimal: whichever wheel is taken out, some machine gets something else or fails."""
         table = tomllib.loads((bundle / "pylock.toml").read_text())
-        (entry,) = [one for one in table["packages"] if one["name"] == name]
+        entries = effective_entries(table)
+        del table["tool"]["wheelfit"]["packages"]
+        (entry,) = [one for one in entries if one["name"] == name]
         for wheel in entry["wheels"]:
             less = {**entry, "wheels": [one for one in entry["wheels"] if one is not wheel]}
-            packages = [less if one["name"] == name else one for one in table["packages"]]
+            packages = [less if one["name"] == name else one for one in entries]
             assert any(differs(bundle, {**table, "packages": packages}, host) for host in ALL)
 
     def test_the_lock_has_no_url(self, bundle: Path) -> None:
         """Every wheel of the lock is a path in the folder, with hash and size."""
         table = tomllib.loads((bundle / "pylock.toml").read_text())
-        wheels = [wheel for package in table["packages"] for wheel in package["wheels"]]
+        wheels = [wheel for entry in effective_entries(table) for wheel in entry["wheels"]]
         assert {wheel["path"] for wheel in wheels} == {
             f"wheels/{name}" for name in wheels_in(bundle)
         }
@@ -142,7 +145,7 @@ class TestContents:
             assert "url" not in wheel
             assert wheel["size"] == (bundle / wheel["path"]).stat().st_size
             assert list(wheel["hashes"]) == ["sha256"]
-        fast = next(one for one in table["packages"] if one["name"] == "fast")
+        fast = next(one for one in effective_entries(table) if one["name"] == "fast")
         assert set(fast["variants-json"]["variants"]) == {"cu12.8", "cu11.8", "v3"}  # F-116
         needs = fast["tool"]["wheelfit"]["variant-dependencies"]
         assert needs.keys() == {"cu12.8", "cu11.8", "v3"}

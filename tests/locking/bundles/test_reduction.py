@@ -48,8 +48,7 @@ def only(lock: Lock, name: str, *labels: str | None) -> dict[int, Kept]:
 
 def entry_of(lock: Lock, name: str) -> dict[str, Any]:
     """Return an entry as plain data."""
-    entry: dict[str, Any] = next(p for p in lock.to_mapping()["packages"] if p["name"] == name)
-    return entry
+    return dict(next(entry for entry in lock.entries if entry["name"] == name))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.filename import index_file_name
+from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import to_mapping, write_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.document import Lock
 from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
+from wheelfit.locking.plain_entries import (
+    effective_entries,
+    entry_key,
+    fallback,
+    plain_entry,
+    put_entries,
+)
 from wheelfit.locking.pruning import prune
 
 if TYPE_CHECKING:
@@ -76,10 +83,12 @@ def reduced(
     table = lock.to_mapping()
     names = {one.package.name for one in kept.values()}
     packages = [
-        _entry(entry, kept[index], files, names)
-        for index, entry in enumerate(table["packages"])
+        _entry(dict(entry), kept[index], files, names)
+        for index, entry in enumerate(effective_entries(table))
         if index in kept
     ]
+    others = {entry_key(entry) for entry in table["packages"]}
+    plain = (_plain(entry) for entry in packages if entry_key(entry) in others)
     _put(table, "extras", sorted(set(extras)))
     if groups is not None:
         listed = set(groups)
@@ -88,7 +97,7 @@ def reduced(
         _put(table, "default-groups", sorted(listed))
     if environments is not None:
         _put(table, "environments", sorted(set(environments)))
-    table["packages"] = packages
+    put_entries(table, packages, filter(None, plain))
     return Lock.of(table, where=lock.where)
 
 
@@ -163,6 +172,19 @@ def marker_of(target: Target) -> str:
         if value and value.isprintable() and not set(value) & set("\\'"):
             clauses.append(f"{name} == '{value}'")
     return " and ".join(clauses)
+
+
+def _plain(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the entry for tools that know no variants."""
+    if "wheels" not in entry:
+        return entry
+    labels = {name: parse_wheel_filename(name).label for name in map(_name, entry["wheels"])}
+    count = fallback(labels.values(), is_chosen=True)
+    return plain_entry(entry, {name for name, label in labels.items() if label in count})
+
+
+def _name(wheel: Mapping[str, Any]) -> str:
+    return file_name_of(wheel) or ""
 
 
 def _entry(

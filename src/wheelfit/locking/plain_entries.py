@@ -1,0 +1,125 @@
+"""The entries of a lock as tools that know no variants read them (PEP 751).
+
+``packages`` has them: of each release the plain wheels, else the null variant under the name that
+it would have without its label. What only variants need is not there. The whole entry of such a
+release is in ``tool.wheelfit.packages`` and replaces the other for wheelfit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL
+from wheelfit.locking.faults import PACKAGES, TOOL, VARIANTS, file_name_of, tool_table
+from wheelfit.sources.page import BRIDGE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from wheelfit.core.labels import Label
+
+Entry = dict[str, Any]
+_NO_PLAIN_WHEEL = "py3-none-needs_variants"
+"""Tags that no installer supports, of a stand-in for wheels that it could not choose from."""
+
+
+def fallback(
+    labels: Collection[Label | None], *, is_chosen: bool = False
+) -> frozenset[Label | None]:
+    """Return the label whose wheels are for tools that know no variants; empty if none is.
+
+    >>> fallback(["cu128", "null", None]), fallback(["cu128", "null"]), fallback(["cu128"])
+    (frozenset({None}), frozenset({'null'}), frozenset())
+
+    :param labels: of the listed wheels; None is the plain wheel.
+    :param is_chosen: whether the wheels were chosen for one machine, which any label will do for.
+    """
+    for label in (None, NULL):
+        if label in labels:
+            return frozenset([label])
+    return frozenset(labels if is_chosen and len(labels) == 1 else ())
+
+
+def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry | None:
+    """Return an entry as tools that know no variants read it.
+
+    Without a wheel for them it has a stand-in that no installer supports, so that each of them
+    says of which package it has none.
+
+    :param entry: the whole entry.
+    :param filenames: the wheels for such tools; those of a bridge exist nowhere, and stand for
+        what they need.
+    :return: None if all of them are of a bridge.
+    """
+    wheels: dict[str, Entry] = {}
+    chosen = [wheel for wheel in entry.get("wheels", ()) if file_name_of(wheel) in filenames]
+    for wheel in chosen:
+        filename = parse_wheel_filename(file_name_of(wheel) or "")
+        if filename.label is None:
+            wheels[filename.text] = dict(wheel)
+        elif not is_bridged(wheel):
+            wheels.setdefault(filename.plain, {**wheel, "name": filename.plain})
+    if chosen and not wheels:
+        return None
+    plain = {key: value for key, value in entry.items() if key != VARIANTS}
+    if "wheels" in entry:
+        plain["wheels"] = list(wheels.values()) or [_stand_in(entry)]
+    if plain != entry:
+        plain.pop("tool", None)
+    return plain
+
+
+def put_entries(
+    table: Entry, entries: Iterable[Mapping[str, Any]], plain: Iterable[Mapping[str, Any]]
+) -> None:
+    """Set ``packages`` and ``tool.wheelfit.packages`` of a lock.
+
+    :param table: the lock, as plain data; changed.
+    :param entries: what wheelfit reads.
+    :param plain: what other tools read.
+    """
+    packages: dict[tuple[str, str], list[Entry]] = {}
+    for entry in plain:
+        packages.setdefault(entry_key(entry), []).append(dict(entry))
+    own = [dict(entry) for entry in entries if entry not in packages.get(entry_key(entry), ())]
+    table["packages"] = [entry for same in packages.values() for entry in same]
+    tool = table.setdefault("tool", {})
+    tool[TOOL] = {key: value for key, value in tool_table(table).items() if key != PACKAGES}
+    if own:
+        tool[TOOL][PACKAGES] = own
+    if not tool[TOOL]:
+        del tool[TOOL]
+    if not tool:
+        del table["tool"]
+
+
+def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the entries that wheelfit reads: its own in place of those for other tools.
+
+    :param table: a checked lock, as plain data.
+    """
+    own = tool_table(table).get(PACKAGES, ())
+    replaced = set(map(entry_key, own))
+    others = [entry for entry in table["packages"] if entry_key(entry) not in replaced]
+    return sorted((*others, *own), key=lambda entry: str(entry["name"])) if own else others
+
+
+def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what entries of one release have in common."""
+    return str(entry.get("name")), str(entry.get("version"))
+
+
+def is_bridged(wheel: Mapping[str, Any]) -> bool:
+    """Return whether a wheel is a bridge's own, and exists nowhere.
+
+    :param wheel: its entry.
+    """
+    return str(wheel.get("url", "")).startswith(BRIDGE)
+
+
+def _stand_in(entry: Mapping[str, Any]) -> Entry:
+    """Return a wheel that no tool supports: the first one under another name."""
+    first = entry["wheels"][0]
+    stem = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
+    return {**first, "name": "-".join((*stem, _NO_PLAIN_WHEEL)) + ".whl"}

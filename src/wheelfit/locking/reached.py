@@ -1,0 +1,76 @@
+"""Which releases an environment of a lock needs, and for which extras and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from wheelfit.locking.settling import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.labels import Label
+    from wheelfit.locking.request import LockNeeds, Root
+    from wheelfit.locking.settling import Settled
+
+LabelsOf: TypeAlias = Callable[[Part], Iterable["Label | None"]]
+"""Returns the labels of a release whose needs count."""
+
+
+def kinds_of(
+    one: Settled, request: LockNeeds, labels_of: LabelsOf
+) -> Mapping[NormalizedName, frozenset[str]]:
+    """Return the markers of the extras and groups that need each project; none: always needed.
+
+    :param one: what an environment gets.
+    :param request: what was asked.
+    :param labels_of: the labels that count.
+    """
+    reached: dict[str | None, set[NormalizedName]] = {}
+    for root in request.roots:
+        reached.setdefault(root.kind, set()).update(_reached(one, request, root, labels_of))
+    always = reached.pop(None, set())
+    kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())
+    for kind, names in reached.items():
+        for name in names - always:
+            kinds[name] = kinds.get(name, frozenset()) | {kind or ""}
+    return kinds
+
+
+def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str]:
+    """Return when a project is needed by one of two machines that no marker tells apart.
+
+    :param known: the markers of one; None: it does not need the project.
+    :param asked: those of the other; none: it always does.
+    """
+    if known is None:
+        return asked
+    return known | asked if known and asked else frozenset()
+
+
+def _reached(
+    one: Settled, request: LockNeeds, root: Root, labels_of: LabelsOf
+) -> set[NormalizedName]:
+    """Return what a root needs, directly or not."""
+    target = one.environment.target
+    if not root.requirement.applies(target.environment):
+        return set()
+    pending: list[tuple[NormalizedName, NormalizedName | None]] = []
+    for first in request.instead(root.requirement, target):
+        pending += [(first.name, extra) for extra in (None, *first.extras)]
+    seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
+    while pending:
+        name, extra = node = pending.pop()
+        part = one.parts.get(name)
+        if node in seen or part is None:
+            continue
+        seen.add(node)
+        for label in labels_of(part):
+            for asked_by, written in part.needs.get(label, ()):
+                if asked_by == extra:
+                    for needed in request.instead(written, target):
+                        pending += [(needed.name, more) for more in (None, *needed.extras)]
+    return {name for name, _ in seen}

@@ -1,0 +1,141 @@
+"""What a lock has for tools that know no variants: pip, uv and others (PEP 751).
+
+They get the plain wheel of each release, else its null variant, and what these need. A member of
+a bridged family is needed by the name that it has, so they never get two of one family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.locking.plain_entries import entry_key, fallback, is_bridged, plain_entry
+from wheelfit.locking.reached import either, kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from wheelfit.core.labels import Label
+    from wheelfit.locking.conditions import Conditions, Place
+    from wheelfit.locking.request import LockNeeds
+    from wheelfit.locking.settling import Part, Settled
+
+_Key = tuple[str, str]
+
+
+def dependencies(versions: dict[str, set[str]], entries: Sequence[_Key]) -> list[dict[str, str]]:
+    """Return ``packages.dependencies``, with versions where several entries have a name.
+
+    :param versions: the versions of each project that is needed.
+    :param entries: name and version of all entries.
+    """
+    names = [name for name, _ in entries]
+    listed: list[dict[str, str]] = []
+    for name in sorted(versions):
+        if names.count(name) > 1:
+            listed += [{"name": name, "version": version} for version in sorted(versions[name])]
+        else:
+            listed.append({"name": name})
+    return listed
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One release, gathered from all environments in which such a tool needs it."""
+
+    kinds: dict[Place, frozenset[str]] = field(default_factory=dict)
+    filenames: set[str] = field(default_factory=set)
+    needs: dict[str, set[str]] = field(default_factory=dict)
+
+
+class WithoutVariants:
+    """The entries of a lock for tools that know no variants.
+
+    :param settled: what each environment gets.
+    :param request: what was asked.
+    :param conditions: write the markers of the lock.
+    :param tables: the entries for wheelfit.
+    """
+
+    def __init__(
+        self,
+        settled: Sequence[Settled],
+        request: LockNeeds,
+        conditions: Conditions,
+        tables: Iterable[dict[str, Any]],
+    ) -> None:
+        self._settled = settled
+        self._request = request
+        self._conditions = conditions
+        self._tables = {entry_key(table): table for table in tables}
+        self._labels: dict[_Key, dict[str, Label | None]] = {}
+        self._bridged: set[str] = set()
+        for key, table in self._tables.items():
+            names = [wheel["name"] for wheel in table["wheels"]]
+            self._labels[key] = {name: parse_wheel_filename(name).label for name in names}
+            self._bridged |= {wheel["name"] for wheel in table["wheels"] if is_bridged(wheel)}
+        self._at_place: dict[tuple[_Key, Place], set[Label | None]] = {}
+        self._entries: dict[_Key, _Entry] = {}
+
+    def tables(self) -> Iterator[dict[str, Any]]:
+        """Yield an entry for each release that such a tool needs."""
+        if not any(any(labels.values()) for labels in self._labels.values()):
+            yield from self._tables.values()
+            return
+        for one in self._settled:
+            for part in one.parts.values():
+                at_place = self._at_place.setdefault((_key(part), one.environment.place), set())
+                at_place.update(self._labels[_key(part)][text] for text in self._wheels(part))
+        for one in self._settled:
+            self._add(one)
+        for key, entry in self._entries.items():
+            plain = plain_entry(self._with_marker(key, entry), entry.filenames)
+            if plain is not None:
+                same = plain == self._tables[key]
+                yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
+
+    def _add(self, one: Settled) -> None:
+        """Add what one environment gets."""
+
+        def labels_of(part: Part) -> frozenset[Label | None]:
+            labels = self._at_place[_key(part), one.environment.place]
+            return fallback(labels, is_chosen=not one.environment.row)
+
+        place = one.environment.place
+        for name, asked in kinds_of(one, self._request, labels_of).items():
+            part = one.parts[name]
+            key, count = _key(part), labels_of(part)
+            named = {text for text in self._wheels(part) if self._labels[key][text] in count}
+            if named and named <= self._bridged:
+                continue  # what it needs stands for it
+            entry = self._entries.setdefault(key, _Entry())
+            entry.kinds[place] = either(entry.kinds.get(place), asked)
+            entry.filenames |= named
+            for label in count:
+                for _, written in part.needs.get(label, ()):
+                    for needed in self._request.instead(written, one.environment.target):
+                        if needed.name in one.parts:
+                            versions = entry.needs.setdefault(str(needed.name), set())
+                            versions.add(str(one.parts[needed.name].version))
+
+    def _wheels(self, part: Part) -> Iterable[str]:
+        """Return the file names of a release that are locked for an environment."""
+        return part.wheels & self._labels[_key(part)].keys()
+
+    def _with_marker(self, key: _Key, entry: _Entry) -> dict[str, Any]:
+        """Return the entry for wheelfit, with marker and dependencies for such a tool."""
+        names = {name for name, _ in self._entries}
+        versions = {name: found for name, found in entry.needs.items() if name in names}
+        changed = {
+            "marker": self._conditions.marker(entry.kinds),
+            "dependencies": dependencies(versions, list(self._entries)) or None,
+        }
+        table = self._tables[key]
+        order = dict.fromkeys(("name", "version", "marker", "requires-python", "dependencies"))
+        whole = {**order, **table, **changed}
+        return {name: value for name, value in whole.items() if value is not None}
+
+
+def _key(part: Part) -> _Key:
+    return str(part.name), str(part.version)
