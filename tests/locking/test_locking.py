@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from locking.shelf import ANY, Shelf, cuda, document
+from packaging.pylock import Pylock
 from packaging.version import Version
 
 from wheelfit.core.ordering import Preferences
@@ -55,7 +57,9 @@ def lock(
     request = request or LockNeeds(roots=tuple(asked))
     solver = Solver(request, shelf, policy, threads=0)
     locked = lock_everywhere(solver, environments_for(platforms, pythons), **options)
-    assert read_lock(write_lock(locked.lock), where="pylock.toml") == locked.lock
+    data = write_lock(locked.lock)
+    assert read_lock(data, where="pylock.toml") == locked.lock
+    Pylock.from_dict(tomllib.loads(data.decode()))  # whatever is locked
     return locked
 
 
