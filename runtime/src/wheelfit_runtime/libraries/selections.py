@@ -76,18 +76,11 @@ class Selection:
 
     def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
         """Return the same for another machine or question."""
-        return Selection(
-            family=self.family,
-            asked=asked,
-            components=self.components,
-            fingerprint=fingerprint,
-            span=self.span,
-            version=self.version,
-            wheels=self.wheels,
-            libraries=self.libraries,
-            stems=self.stems,
-            is_locked=self.is_locked,
-        )
+        from copy import copy  # noqa: PLC0415 - a later start has no use for it
+
+        other = copy(self)
+        other.fingerprint, other.asked = fingerprint, asked
+        return other
 
     def is_in(self, store: Store) -> bool:
         """Say whether all its libraries are there, with the size that they had."""

@@ -32,14 +32,24 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
     named = environ.get("WHEELFIT_CACHE_DIR")
     if named:
         return named
+    return _folder_for(
+        environ, home, platform, ("Cache", "Library/Caches", "XDG_CACHE_HOME", ".cache")
+    )
+
+
+def _folder_for(
+    environ: Mapping[str, str], home: str, platform: str, names: tuple[str, str, str, str]
+) -> str:
+    """Return a folder of ours: its name on Windows, its parent on macOS, variable and parent."""
+    windows, macos, variable, usual = names
     if platform == "win32":
         local = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
-        return os.path.join(local, "wheelfit", "Cache")
+        return os.path.join(local, "wheelfit", windows)
     if platform == "darwin":
-        return os.path.join(home, "Library", "Caches", "wheelfit")
-    base = environ.get("XDG_CACHE_HOME", "")
+        return os.path.join(home, macos, "wheelfit")
+    base = environ.get(variable, "")
     # The specification of this variable wants relative paths to be ignored.
-    return os.path.join(base if base.startswith("/") else os.path.join(home, ".cache"), "wheelfit")
+    return os.path.join(base if base.startswith("/") else os.path.join(home, usual), "wheelfit")
 
 
 def cache_folder_of(environ: Mapping[str, str]) -> str:
@@ -56,14 +66,8 @@ def _home(environ: Mapping[str, str]) -> str:
 
 def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
     """Return the folder for what cannot be made anew, unlike the content of the cache."""
-    if platform == "win32":
-        local = environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
-        return os.path.join(local, "wheelfit", "State")
-    if platform == "darwin":
-        return os.path.join(home, "Library", "Application Support", "wheelfit")
-    base = environ.get("XDG_STATE_HOME", "")
-    base = base if base.startswith("/") else os.path.join(home, ".local", "state")
-    return os.path.join(base, "wheelfit")
+    names = ("State", "Library/Application Support", "XDG_STATE_HOME", ".local/state")
+    return _folder_for(environ, home, platform, names)
 
 
 def state_folder_of(environ: Mapping[str, str]) -> str:

@@ -15,12 +15,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.children import Question, RealProcesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from wheelfit_runtime.platforms.children import Processes
+    from wheelfit_runtime.platforms.children import Answer, Processes
     from wheelfit_runtime.platforms.facts import CpuidTable
 
 LOADER_CACHE = "/etc/ld.so.cache"
@@ -144,6 +144,19 @@ class Surroundings:
             if self.exists(found) and (not self.is_real or os.access(self.path(found), os.X_OK)):
                 return self.path(found)
         return None
+
+    def ask(self, name: str, *arguments: str, hidden: str, version: str = "") -> Answer:
+        """Ask a child process, without the variables that hide devices from it (P-89).
+
+        :param name: what the question is called.
+        :param arguments: program and arguments.
+        :param hidden: regular expression of those variables.
+        :param version: of the knowledge the question comes from.
+        """
+        import re  # noqa: PLC0415 - as below
+
+        environ = {k: v for k, v in self.environ.items() if not re.fullmatch(hidden, k)}
+        return self.processes.ask(Question(name, arguments, environ, self.deadline, version))
 
     def exists(self, name: str) -> bool:
         """Say whether the machine has a file, folder or device of this name."""

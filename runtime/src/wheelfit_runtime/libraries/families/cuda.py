@@ -5,7 +5,6 @@ from __future__ import annotations
 from wheelfit_runtime.libraries.families import Component, Family
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with what is published."""
 
 
 FAMILY = Family(

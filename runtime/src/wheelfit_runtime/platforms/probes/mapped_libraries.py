@@ -16,12 +16,11 @@ from wheelfit_runtime.platforms.elf import read_soname
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from io import BufferedReader
 
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _DELETED = " (deleted)"
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +118,32 @@ def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None
 
     :param pid: the process; its own view of the file system counts (containers).
     """
-    data = None if file.deleted else _open(surroundings, pid, file.path)
-    if data is None:
+    stream = _open(surroundings, pid, file)
+    if stream is None:
         return None
-    with data as stream:
+    with stream:
         return read_soname(stream)
 
 
 def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
     """Return the SHA-256 of a mapped file, or None when it cannot be read any more."""
-    data = None if file.deleted else _open(surroundings, pid, file.path)
-    if data is None:
+    stream = _open(surroundings, pid, file)
+    if stream is None:
         return None
-    with data as stream:
-        import hashlib  # noqa: PLC0415 - few look that closely
+    import hashlib  # noqa: PLC0415 - few look that closely
 
-        digest = hashlib.sha256()
+    with stream:
         try:
-            while piece := stream.read(_PIECE):
-                digest.update(piece)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError:
             return None
-        return digest.hexdigest()
 
 
-def _open(surroundings: Surroundings, pid: int, path: str) -> BinaryIO | None:
+def _open(surroundings: Surroundings, pid: int, file: MappedFile) -> BufferedReader | None:
+    if file.deleted:
+        return None
     # A process in a container has another / than we have.
-    for name in (f"/proc/{pid}/root{path}", path):
+    for name in (f"/proc/{pid}/root{file.path}", file.path):
         try:
             return open(surroundings.path(name), "rb")
         except OSError:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from wheelfit_runtime.platforms.facts import Core
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 VERSIONS: tuple[str, ...] = ("9.0a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a")
 

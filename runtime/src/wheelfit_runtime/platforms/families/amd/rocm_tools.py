@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.platforms.children import Ending, Question
+from wheelfit_runtime.platforms.children import Ending
 from wheelfit_runtime.platforms.families.amd import tables
 from wheelfit_runtime.platforms.families.amd.kfd import AmdGpu
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from wheelfit_runtime.platforms.children import Answer
     from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -19,7 +19,7 @@ _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)
 
 # The machine is asked about, not what a process may see of it, or is made to believe.
-_MASKS = re.compile(
+_MASKS = (
     r"CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|HIP_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES"
     r"|HSA_OVERRIDE_GFX_VERSION(?:_[0-9]+)?"
 )
@@ -50,14 +50,7 @@ def read(surroundings: Surroundings, folders: Iterable[str]) -> tuple[Told, ...]
         if program is None:
             continue
         name = " ".join(command)
-        answer = surroundings.processes.ask(
-            Question(
-                name,
-                (program, *command[1:]),
-                environ=environment_for_child(surroundings.environ),
-                deadline=surroundings.deadline,
-            )
-        )
+        answer = surroundings.ask(name, program, *command[1:], hidden=_MASKS)
         told.append(Told(name, answer))
         if answer.ending is Ending.LATE or parse(told[-1]):
             break  # it is known, or another one would only hang again
@@ -70,11 +63,6 @@ def _program(surroundings: Surroundings, name: str, folders: Iterable[str]) -> s
         return found
     places = (f"{folder}/bin/{name}" for folder in folders)
     return next((surroundings.path(place) for place in places if surroundings.exists(place)), None)
-
-
-def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what hides GPUs, or makes them pass for others."""
-    return {name: value for name, value in environ.items() if not _MASKS.fullmatch(name)}
 
 
 def parse(told: Told) -> tuple[AmdGpu, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 # P-120: what the amd-variant-provider package calls valid, in its order.
 PUBLISHED_GFX: tuple[str, ...] = tuple(

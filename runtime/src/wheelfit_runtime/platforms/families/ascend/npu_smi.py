@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.platforms.children import Question
 from wheelfit_runtime.platforms.families.ascend.files import AscendCard
 
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 QUESTION = "npu-smi info"
+_MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"
 
 _NAME = re.compile(r"([0-9]{1,4})\s+(?:ascend ?)?([0-9]{3}[0-9a-z_.-]*)")
 _VERSION = re.compile(r"\bVersion:\s*(\S+)")
@@ -32,20 +32,7 @@ def read(surroundings: Surroundings) -> Answer | None:
     program = surroundings.program("npu-smi")
     if program is None:
         return None
-    return surroundings.processes.ask(
-        Question(
-            QUESTION,
-            (program, "info"),
-            environ=_environment_for_child(surroundings),
-            deadline=surroundings.deadline,
-        )
-    )
-
-
-def _environment_for_child(surroundings: Surroundings) -> dict[str, str]:
-    """Return the environment without what hides NPUs: the machine is asked about."""
-    masks = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
-    return {name: value for name, value in surroundings.environ.items() if name not in masks}
+    return surroundings.ask(QUESTION, program, "info", hidden=_MASKS)
 
 
 def parse(answer: Answer) -> NpuTable:

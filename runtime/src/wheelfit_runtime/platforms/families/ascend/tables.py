@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Final
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 PUBLISHED_TYPES: Final = ("910b", "310p", "a3")
 """What the reference plugin makes of the chips it was written for."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.families.intel import level_zero_child, tables
 from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.families.intel.record import FAMILY
@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import child_answers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from wheelfit_runtime.platforms.families.intel.files import IntelFiles
     from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -46,11 +46,6 @@ _WORDS = {
 }
 
 
-def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the mask: the machine is asked about (P-89)."""
-    return {name: value for name, value in environ.items() if name != "ZE_AFFINITY_MASK"}
-
-
 def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
     """Ask, and return the raw answer.
 
@@ -60,14 +55,11 @@ def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
     script = Path(level_zero_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
         return Answer(Ending.NOT_STARTED, errors=b"a frozen application has no interpreter")
-    return surroundings.processes.ask(
-        Question(
-            QUESTION,
-            (surroundings.interpreter, "-I", "-S", str(script), *libraries),
-            environ=environment_for_child(surroundings.environ),
-            deadline=surroundings.deadline,
-            version=tables.DATA_VERSION,
-        )
+    return surroundings.ask(
+        QUESTION,
+        *(surroundings.interpreter, "-I", "-S", str(script), *libraries),
+        hidden="ZE_AFFINITY_MASK",
+        version=tables.DATA_VERSION,
     )
 
 

@@ -22,7 +22,6 @@ class DeviceIp(NamedTuple):
 
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 # P-133
 DRIVERS: Final = frozenset({"i915", "xe"})

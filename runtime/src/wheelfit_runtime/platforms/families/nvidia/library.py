@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.children import Answer, Ending, Question, run_in_thread
+from wheelfit_runtime.platforms.children import Answer, Ending, run_in_thread
 from wheelfit_runtime.platforms.families.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.families.nvidia import tables
@@ -21,12 +21,13 @@ from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import child_answers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _WHO = "the NVIDIA driver"
+MASK = "CUDA_VISIBLE_DEVICES"
 
 _DRIVER_NOT_LOADED = 9
 _NO_PERMISSION = 4
@@ -90,11 +91,6 @@ def candidates(surroundings: Surroundings, files: NvidiaFiles) -> Candidates:
     return Candidates(*found)
 
 
-def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the mask: the machine is asked about (P-89)."""
-    return {name: value for name, value in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-
-
 def read(
     surroundings: Surroundings, libraries: Candidates, name: str = "nvidia libraries"
 ) -> Answer:
@@ -113,14 +109,11 @@ def read(
             return json.dumps(report).encode()
 
         return run_in_thread(ask, surroundings.deadline)
-    return surroundings.processes.ask(
-        Question(
-            name,
-            (surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
-            environ=environment_for_child(surroundings.environ),
-            deadline=surroundings.deadline,
-            version=tables.DATA_VERSION,
-        )
+    return surroundings.ask(
+        name,
+        *(surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
+        hidden=MASK,
+        version=tables.DATA_VERSION,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.children import Ending, Question
+from wheelfit_runtime.platforms.children import Ending
 from wheelfit_runtime.platforms.families.nvidia import tables
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.families.nvidia.library import environment_for_child
+from wheelfit_runtime.platforms.families.nvidia.library import MASK
 from wheelfit_runtime.platforms.features import Evidence
 
 if TYPE_CHECKING:
@@ -28,14 +28,10 @@ def read(surroundings: Surroundings) -> tuple[str, str] | None:
         return None
     texts = []
     for arguments in (("-q",), _QUERY):
-        answer = surroundings.processes.ask(
-            Question(
-                f"nvidia-smi {arguments[0]}",
-                (program, *arguments),
-                environ=environment_for_child(surroundings.environ),
-                deadline=surroundings.deadline,
-                version=tables.DATA_VERSION,
-            )
+        answer = surroundings.ask(
+            *(f"nvidia-smi {arguments[0]}", program, *arguments),
+            hidden=MASK,
+            version=tables.DATA_VERSION,
         )
         if answer.ending is Ending.LATE:
             break  # it would only hang again

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 # P-90: devices that run family code ("f"); directional, never extrapolated.
 SM_FAMILIES: MappingProxyType[Capability, frozenset[Capability]] = MappingProxyType(

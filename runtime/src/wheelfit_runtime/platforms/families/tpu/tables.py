@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Final
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 PRESENT: Final = ("true", "false")
 """P-150: the reference plugin's vocabulary."""

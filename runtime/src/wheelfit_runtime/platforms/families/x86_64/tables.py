@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 DATA_VERSION = "2026-11"
-"""When these tables were last compared with their sources."""
 
 # P-100: the reference plugin's order, newest first. Part of how wheels are ranked.
 FEATURES: tuple[str, ...] = tuple(
