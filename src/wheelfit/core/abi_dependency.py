@@ -49,8 +49,6 @@ def project_of(feature: str) -> NormalizedName | None:
 
     >>> project_of("flash_attn"), project_of("flash__attn")
     ('flash-attn', None)
-
-    :param feature: name of the feature.
     """
     try:
         name = canonicalize_name(feature, validate=True)
@@ -71,11 +69,7 @@ def _release(value: str) -> tuple[int, ...] | None:
 
 
 def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
-    """Return what is wrong with a feature and its values, and the rule; None: nothing.
-
-    :param feature: name of the feature.
-    :param values: as the label lists them.
-    """
+    """Return what is wrong with a feature and its values, and the rule; None: nothing."""
     if project_of(feature) is None:
         return f"{shown(feature)} is not spelled as a dist-info folder spells a project", "P-46"
     for value in values:
@@ -181,7 +175,6 @@ def branches(
     The ways exclude each other, and together they are what P-52 admits.
 
     :param properties: all properties of the label; their ABI values are sound.
-    :param namespaces: those of the ABI dependency provider.
     :param forbidden: namespace, feature and value that must not be what a build relies
         on (F-91).
     """
@@ -258,10 +251,7 @@ class KnownVersions:
 
 
 def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
-    """Return the namespaces of the ABI dependency provider; their names are free (P-45).
-
-    :param providers: of a document.
-    """
+    """Return the namespaces of the ABI dependency provider; their names are free (P-45)."""
     return frozenset(
         namespace
         for namespace, provider in providers.items()
@@ -273,8 +263,6 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
     """Return what is supported of a namespace of the provider (P-51).
 
     :param namespace: one of `abi_namespaces`.
-    :param document: whose labels count.
-    :param known: the versions that are known.
     """
     used: dict[str, set[str]] = {}
     for properties in document.variants.values():
@@ -303,9 +291,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
     """Say why a build is not met by what is there, without a final full stop.
 
-    :param feature: the feature that is not met.
     :param values: of which one would do.
-    :param known: the versions that are known.
     """
     project = project_of(feature.name) or feature.name
     wanted = listed(recent_first(values) or list(values), "or")
@@ -323,7 +309,6 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
 def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[str, ...]]:
     """Read the environment variable that declares versions (P-57).
 
-    :param text: its value.
     :returns: the versions, and what was ignored with the reason, one clause each.
     """
     versions: dict[NormalizedName, KnownVersion] = {}

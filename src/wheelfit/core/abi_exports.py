@@ -103,7 +103,6 @@ def exported_value(version: Version, exports: AbiExports) -> str:
     '2.8'
 
     :param version: of the library, without an epoch.
-    :param exports: what the library promises.
     """
     return ".".join(map(str, (*version.release, 0, 0)[: exports.level.numbers]))
 
@@ -120,7 +119,6 @@ def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple
     ('2.0', '2.1.0')
 
     :param compatible: the releases that were looked at, and whether they fit.
-    :param exports: what the library promises.
     """
     groups: dict[str, list[Version]] = {}
     for version in sorted(compatible):

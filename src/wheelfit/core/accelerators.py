@@ -41,10 +41,7 @@ _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
-    """Return the namespaces of the accelerators that a build uses.
-
-    :param properties: what the label of the build stands for.
-    """
+    """Return the namespaces of the accelerators that a build uses."""
     return tuple(
         namespace
         for namespace in properties.namespaces

@@ -47,10 +47,7 @@ class Agreement:
     for, the others only say where it runs too."""
 
     def values(self, properties: PropertySet) -> frozenset[str]:
-        """Return the values a build goes with; none when it has no say.
-
-        :param properties: what the label of the build declares.
-        """
+        """Return the values a build goes with; none when it has no say."""
         found: set[str] = set()
         for feature in self.features:
             values: Sequence[str] = properties.values(feature.namespace, feature.name)
@@ -92,10 +89,7 @@ class Agreed:
     """Whether it binds only what is new: what is installed is mixed already, and stays."""
 
     def objection(self, properties: PropertySet) -> str | None:
-        """Return why a build does not go with the others, or None when it does.
-
-        :param properties: what its label declares.
-        """
+        """Return why a build does not go with the others, or None when it does."""
         values = self.agreement.values(properties)
         if not values or self.value in values:
             return None
@@ -126,10 +120,6 @@ def turned(
     """Return in what a build is for another value than the one before it; None: in nothing.
 
     A build that has no say any more, or has one now, is another one too.
-
-    :param before: what the label of the one declares.
-    :param after: what the label of the other declares.
-    :param agreements: what to look at.
     """
     for agreement in agreements:
         one, other = agreement.values(before), agreement.values(after)
@@ -142,7 +132,6 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
     """Return the names of the agreements that a user means.
 
     :param text: a name, a feature as ``nvidia :: cuda_version_lower_bound``, or ``:all:``.
-    :param agreements: those there are.
     :raises UserError: ``invalid-property``; there is no such agreement.
     """
     known = list(agreements)
@@ -172,7 +161,6 @@ def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
 def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
     """Return the agreements that count, built-in and a user's.
 
-    :param own: those of the user.
     :param mixed: what may be mixed all the same, each as `named` takes it.
     :raises UserError: ``invalid-property``; there is no such agreement.
     """
@@ -185,9 +173,6 @@ _DIGITS = pattern(r"(\d+)")
 
 
 def value_key(value: str) -> tuple[tuple[int, int, str], ...]:
-    """Return what sorts values as people do: ``9`` before ``12``, ``12.8`` before ``12.10``.
-
-    :param value: a value or a part of one.
-    """
+    """Return what sorts values as people do: ``9`` before ``12``, ``12.8`` before ``12.10``."""
     parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

@@ -97,20 +97,13 @@ class Family:
         return bool(self.base)
 
     def members_of(self, version: Version) -> tuple[Member, ...]:
-        """Return the members whose rule holds for a release.
-
-        :param version: of the release.
-        """
+        """Return the members whose rule holds for a release."""
         return tuple(
             member for member in self.members if member.versions.contains(version, prereleases=True)
         )
 
     def notes(self, version: Version, labels: Container[Label | None]) -> tuple[str, ...]:
-        """Return what to tell whoever gets a release: whose builds these are.
-
-        :param version: of the release.
-        :param labels: those that it has.
-        """
+        """Return what to tell whoever gets a release: whose builds these are."""
         builds = dict.fromkeys(
             f"{one.label} is {one.index or one.distribution}"
             for one in self.members_of(version)
@@ -119,10 +112,7 @@ class Family:
         return (f"{self.name} {version} is bridged: {', '.join(builds)}",) if builds else ()
 
     def build(self, filename: WheelFilename) -> str:
-        """Return what to tell of a wheel of the family; empty for a plain one.
-
-        :param filename: as it is listed.
-        """
+        """Return what to tell of a wheel of the family; empty for a plain one."""
         label = filename.label
         member = None if label is None else self.member_of(label, filename.version)
         if member is None:
@@ -130,11 +120,7 @@ class Family:
         return f"by a bridge it is {member.index or member.distribution}"
 
     def member_of(self, label: Label, version: Version) -> Member | None:
-        """Return the member that a label of a release stands for; None if there is none.
-
-        :param label: of a wheel.
-        :param version: of the release.
-        """
+        """Return the member that a label of a release stands for; None if there is none."""
         return next((one for one in self.members_of(version) if one.label == label), None)
 
     def document(self, members: Iterable[Member]) -> dict[str, Any]:
@@ -169,8 +155,6 @@ class Family:
 def parse_family(data: bytes, *, where: str = "") -> Family:
     """Read the file of a family.
 
-    :param data: TOML.
-    :param where: the file, for errors.
     :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
     """
     from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up

@@ -63,7 +63,6 @@ def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> Short
 
     :param tags: best first.
     :param implementation: as ``sys.implementation.name``.
-    :param version: version of Python.
     """
     short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
     interpreter = f"{short}{version.major}{version.minor}"

@@ -122,7 +122,6 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     """Read the core metadata of a wheel.
 
     :param data: the bytes of ``METADATA``.
-    :param where: the wheel, for errors.
     :raises InvalidWheel: there is no name, or no version that follows the rules.
     """
     fields: dict[str, list[str]] = {}
@@ -186,8 +185,6 @@ def without_variant_markers(
     do not know variant markers can read the result.
 
     :param data: the bytes of ``METADATA``.
-    :param context: the wheel the metadata belongs to.
-    :param where: the wheel, for errors.
     :param filtered: as for `Marker.resolve_variants`.
     :param dropped: called with each dependency that goes, as it was written.
     :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
@@ -227,8 +224,6 @@ def resolved_requirement(
     'a'
 
     :param text: the dependency as written; returned unchanged if no variant marker is in it.
-    :param context: the wheel that needs it.
-    :param where: the wheel, for errors.
     :param filtered: as for `Marker.resolve_variants`.
     :return: what remains; None if the marker is false.
     :raises InvalidRequirement: it cannot be read.

@@ -87,10 +87,7 @@ class Degradation:
 
 
 def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
-    """Return what broken labels of a document cost; of very many the last ones together.
-
-    :param unusable: labels with the reason.
-    """
+    """Return what broken labels of a document cost; of very many the last ones together."""
     items = list(unusable.items())
     single = [
         Degradation("label", (name,), "invalid-variant", why) for name, why in items[:_SINGLE]

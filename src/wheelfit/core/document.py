@@ -66,7 +66,6 @@ class VariantDocument:
     def properties(self, label: str) -> PropertySet | None:
         """Return what a label needs; ``null`` needs no entry (F-26).
 
-        :param label: as in a file name.
         :return: its properties; None when the label is not listed or is unusable.
         """
         found = self.variants.get(Label(label))

@@ -146,7 +146,6 @@ def index_file_name(name: str, version: Version) -> str:
     'foo_bar-1.0-variants.json'
 
     :param name: name of the project, in any spelling.
-    :param version: version of the release.
     """
     return f"{canonicalize_name(name).replace('-', '_')}-{version}{_INDEX_SUFFIX}"
 

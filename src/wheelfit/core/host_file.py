@@ -135,11 +135,9 @@ class HostFile:
         Namespaces about which nothing is known, or whose detection failed, get no entry:
         an empty one would claim that nothing is supported.
 
-        :param detections: one per namespace.
         :param target: interpreter and platform to write down; none: leave them out.
         :param created_by: program and version.
         :param origin: what is described, as ``this machine``.
-        :param overrides: what replaced detection.
         :param scrub: takes out of a text what identifies the machine or its user; people
             share these files.
         """
@@ -179,7 +177,6 @@ class HostFile:
         """Return the target the file describes.
 
         :param base: the current target; counts where the file says nothing.
-        :param name: the file, for messages.
         """
         if self.interpreter is None and not self.platforms and not self.environment:
             return replace(base, name=name)

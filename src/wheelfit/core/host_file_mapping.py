@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 def parse_host_file(data: bytes, where: str) -> HostFile:
     """Read a host file as it is written.
 
-    :param data: all of it.
-    :param where: the file, for errors.
     :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
         file cannot say.
     """
@@ -54,8 +52,6 @@ def read_host_file(
 ) -> HostFile:
     """Read a host file.
 
-    :param mapping: the parsed TOML.
-    :param where: the file, for errors.
     :param line_of: says on which line a path of the document stands, for errors.
     :raises UserError: ``invalid-host-file``; the file is of another version, a key is missing or
         misspelled, or a value is not what it should be; names the place.

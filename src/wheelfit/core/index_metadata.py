@@ -148,8 +148,6 @@ def read_wheel_document(
     """Read what a variant wheel says of itself (F-24, F-27).
 
     :param data: its ``variant.json``; None: it has none.
-    :param label: from its file name.
-    :param where: the wheel, for errors.
     :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: as for `wheelfit.core.metadata.read_document`.
     :raises InvalidWheel: it says nothing that can be used of its label.
@@ -201,8 +199,6 @@ def disagreement(
 def label_fault(document: VariantDocument, label: Label) -> str | None:
     """Return what is wrong with a document inside a wheel: it has one label, its own (F-24).
 
-    :param document: read from the wheel.
-    :param label: of the wheel, from its file name.
     :return: a sentence without a final full stop; None when nothing is wrong.
     """
     others = sorted({*document.variants, *document.unusable} - {label})

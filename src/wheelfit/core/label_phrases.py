@@ -27,9 +27,6 @@ def needs_in_words(properties: PropertySet, providers: Mapping[str, Provider]) -
     ... )
     >>> needs_in_words(wanted, {})
     'needs CUDA driver >= 12.8 and a GPU of compute capability 9.0'
-
-    :param properties: all properties of a label.
-    :param providers: of its document, by namespace.
     """
     clauses = list(_clauses(properties, providers))
     wishes = [clause.removeprefix(_NEEDS) for clause in clauses if clause.startswith(_NEEDS)]

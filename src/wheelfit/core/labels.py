@@ -82,8 +82,6 @@ def derive_label(properties: PropertySet) -> Label:
     >>> from wheelfit.core.properties import Property, PropertySet
     >>> derive_label(PropertySet.of(Property("x86_64", "level", "v3")))
     'fa7c1393'
-
-    :param properties: the whole set of the variant.
     """
     if not properties:
         return NULL  # F-142: never the hash of nothing

@@ -141,7 +141,6 @@ def parse_expression(source: str, start: int = 0) -> Expression:
     """Read a marker that reaches to the end of a text.
 
     :param source: the text; anything before ``start`` is there for errors only.
-    :param start: where the marker begins.
     :raises InvalidMarker: the text breaks the grammar, or F-105.
     """
     return _Reader(source, start).marker()

@@ -175,7 +175,6 @@ class Marker:
 
         The result is logically equal to the marker in that context.
 
-        :param context: the wheel whose dependencies are read.
         :param filtered: whether the properties of the context are already filtered to
             a target (F-103). False: they are what the wheel declares, and a property of
             a feature with several declared values stays undecided (B-41).

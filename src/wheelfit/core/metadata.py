@@ -40,11 +40,9 @@ def read_document(
 
     :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
         lock file.
-    :param where: the file or URL, for messages.
     :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
     :param strict: whether what would make a part unusable refuses all of it (section 12).
-    :param registry: the layouts there are.
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
     :raises InvalidDocument: ``unsupported-schema``; its schema must be refused (F-36, F-38, F-40).
     """
@@ -77,7 +75,6 @@ def check_document(
     :param data: the bytes of the file, or plain data as from a lock file.
     :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
-    :param registry: the layouts there are.
     """
     try:
         document = _load(data, limits)
@@ -101,7 +98,6 @@ def examine_document(
     """Return what `check_document` and `read_document` do, for less where nothing is wrong.
 
     :param data: the bytes of the file.
-    :param where: the file or URL, for messages.
     :return: every violation, and the document as a lenient reader sees it; None if it is of
         no use to anybody.
     """

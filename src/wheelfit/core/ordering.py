@@ -43,7 +43,6 @@ _END = (sys.maxsize, 0, 0)
 def parse_preference(text: str) -> Choice:
     """Read ``ns``, ``ns :: feature`` or ``ns :: feature :: value`` (F-5, F-91).
 
-    :param text: what the user typed.
     :raises UserError: ``invalid-property``; the text is none of the three.
     """
     match text.count("::"):
@@ -86,7 +85,6 @@ class Preferences:
         """Return which wish of the user a compatible variant does not meet, or None.
 
         :param properties: all properties of the variant; empty for a plain wheel.
-        :param support: what the target supports.
         """
         for choice in self.require:
             if not _names(properties, choice):
@@ -200,8 +198,6 @@ class Ranking:
 
     The lists are put together once, as tables, so that many labels cost little.
 
-    :param document: whose priorities count.
-    :param support: what the target supports.
     :param preferences: what the user puts before the lists (F-69).
     """
 
@@ -278,10 +274,7 @@ class Ranking:
         }
 
     def key(self, properties: PropertySet) -> tuple[FeatureKey, ...] | None:
-        """Return the keys of a property set, or None when it may not be chosen.
-
-        :param properties: all properties of a variant.
-        """
+        """Return the keys of a property set, or None when it may not be chosen."""
         if self._required and not all(_names(properties, one) for one in self._required):
             return None
         found: list[FeatureKey] = []
@@ -306,7 +299,6 @@ class Ranking:
         """Return a variant with its keys, or None when it may not be chosen.
 
         :param label: what it is called.
-        :param properties: all its properties.
         """
         key = self.key(properties)
         return None if key is None else RankedVariant(label, properties, key)
@@ -322,12 +314,7 @@ def order_labels(
     support: Support,
     preferences: Preferences = Preferences(),
 ) -> tuple[RankedVariant, ...]:
-    """Return the labels of a release that may be chosen, best first (F-28, F-66, F-91).
-
-    :param document: the combined metadata of the release.
-    :param support: what the target supports.
-    :param preferences: what the user wants.
-    """
+    """Return the labels of a release that may be chosen, best first (F-28, F-66, F-91)."""
     ranking = Ranking(document, support, preferences)
     ranked = (ranking.rank(label, properties) for label, properties in document.variants.items())
     return tuple(sorted((one for one in ranked if one is not None), key=attrgetter("place")))

@@ -53,7 +53,6 @@ def missing(
     'needs x86-64-v4, this CPU is v3 (x86_64 :: level :: v4)'
 
     :param wanted: what is missing, each with the values of which one would do.
-    :param detection: the answer for the namespace.
     :param holder: whose answer it is, as ``this machine``.
     """
     namespace = detection.namespace
@@ -79,9 +78,7 @@ def missing(
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
     """Say that one of several devices lacks what the others have (P-88).
 
-    :param feature: what is missing there.
     :param wanted: values of which one would do.
-    :param device: the device in words.
     """
     needs = _words(feature.namespace).wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
@@ -90,7 +87,6 @@ def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) ->
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
     """Say what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``.
 
-    :param feature: the feature.
     :param wanted: values of which one would do.
     """
     return _words(feature.namespace).wish(feature, wanted)

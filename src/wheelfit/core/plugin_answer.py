@@ -92,8 +92,6 @@ def vocabulary_faults(
 ) -> tuple[Fault, ...]:
     """Say which properties of a wheel its plugins do not know (P-28, P-30).
 
-    :param label: of the wheel, for the paths.
-    :param properties: what it needs.
     :param vocabulary: what is valid, by namespace; others are not looked at.
     :param asked: namespaces whose plugin was asked for this wheel: what it does not list
         is not supported (B-22).

@@ -102,7 +102,6 @@ class ProjectTable:
     def without(self, namespace: str) -> ProjectTable | None:
         """Return the table without a namespace and its provider (B-8).
 
-        :param namespace: one of the priorities.
         :return: None when nothing is left: there is no table without a namespace.
         :raises InvalidDocument: labels of the table use it.
         """
@@ -134,8 +133,6 @@ def read_project_table(
 ) -> ProjectTable | None:
     """Read the ``[variant]`` table of a project (B-1 to B-5, B-7, B-20).
 
-    :param pyproject: the parsed file.
-    :param where: the file, for errors.
     :return: None when there is no such table, or it is about those who link with the project only.
     :raises InvalidDocument: it has faults; names all of them with their paths, as
         ``variant.providers.x86_64.requires[0]``.
@@ -170,9 +167,6 @@ def wheel_document(
     Priorities and providers are those of the table, used by this wheel or not. Where a
     plugin is asked at build time, its answer takes the place of the provider.
 
-    :param table: of the project.
-    :param label: of the wheel.
-    :param properties: what the wheel needs.
     :param answers: what the plugins that a build asks answered, by namespace (B-20).
     :param vocabulary: what is valid of other namespaces, where that is known (P-28).
     :raises InvalidDocument: the document may not be written; names all faults at once.

@@ -196,11 +196,7 @@ class PropertySet:
                 yield Property(feature.namespace, feature.name, value)
 
     def values(self, namespace: str, name: str) -> tuple[str, ...]:
-        """Return the values of a feature, ascending; none when it is not in the set.
-
-        :param namespace: of the feature.
-        :param name: of the feature.
-        """
+        """Return the values of a feature, ascending; none when it is not in the set."""
         wanted = (namespace, name)
         index = bisect_left(self._features, wanted, key=_order)
         found = self._features[index : index + 1]
@@ -210,8 +206,6 @@ class PropertySet:
         """Say whether a property is in the set.
 
         :param namespace: first part of the property.
-        :param name: its second part.
-        :param value: its third part.
         """
         values = self.values(namespace, name)
         index = bisect_left(values, value)

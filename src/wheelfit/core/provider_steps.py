@@ -78,16 +78,11 @@ class Plugins(Protocol):
         """Return why a plugin may not be asked, one clause; None when it may (P-14).
 
         Neither a source nor the plugin is touched.
-
-        :param question: what the document says of it.
         """
         ...
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Return what a plugin that may be asked says is supported (P-15).
-
-        :param question: what the document says of it.
-        """
+        """Return what a plugin that may be asked says is supported (P-15)."""
         ...
 
 
@@ -134,11 +129,9 @@ class ProviderPolicy:
 class Steps:
     """Walk through the six steps for one document and one target.
 
-    :param document: whose providers count.
     :param machine: who answers step 4; None: nobody but the user's lists may be asked.
     :param user_lists: who answers step 3, as a host file.
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param policy: what the user decided.
     :param known: the versions of packages that builds may be made for (P-51).
     :param plugins: who decides step 5 and answers step 6.
     """

@@ -140,7 +140,6 @@ def required_packages(
 ) -> tuple[Requirement, ...]:
     """Return what must be installed in an environment (P-6).
 
-    :param provider: whose plugin.
     :param environment: marker variables of the environment of the plugin.
     :return: the requirements whose marker holds, in order.
     """
@@ -158,7 +157,6 @@ def required_packages(
 def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str]) -> str | None:
     """Return the object reference at which a plugin is found (P-7).
 
-    :param provider: whose plugin.
     :param environment: marker variables of the environment of the plugin.
     :return: the reference without blanks; None when nothing is required there.
     """
@@ -177,9 +175,6 @@ def recognise(
 ) -> Recognition:
     """Say whether a built-in provider stands in for a plugin (P-60, P-62, P-63).
 
-    :param namespace: the namespace in the document.
-    :param provider: its provider entry.
-    :param environment: marker variables of the target.
     :param table: the plugins that are emulated (P-64).
     """
     remaining = required_packages(provider, environment)

@@ -90,8 +90,6 @@ def marker_start(text: str) -> int | None:
     """Return the index of the semicolon before the marker; none when there is no marker.
 
     A semicolon may be part of a URL; the one before a marker follows a blank then.
-
-    :param text: a requirement.
     """
     url = _UP_TO_URL.match(text)
     if url is None:

@@ -86,7 +86,6 @@ def select(
     :param document: the combined metadata; None: there is none that can be used.
     :param support: what the target supports of the namespaces in play; None: nothing.
     :param tags: what fits the target, best first.
-    :param preferences: what the user wants.
     :param extra_rejections: wheels that are out for another reason, as yanked or
         ``Requires-Python``, by file name with the reason (F-94).
     :param installed: the label that is there now. It is taken where it fits, even if

@@ -74,8 +74,6 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
     >>> find_shorthand("cu128").name
     'cuda12.8'
 
-    :param name: as the user typed it.
-    :param own: the user's own shorthands.
     :raises UnknownShorthand: it stands for nothing.
     """
     mine = {one.name: one for one in own}

@@ -41,8 +41,6 @@ def size_in_words(count: int) -> str:
 
     >>> size_in_words(18_200_000)
     '18.2 MB'
-
-    :param count: how many.
     """
     if count < 1000:
         return f"{count} B"

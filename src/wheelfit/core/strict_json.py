@@ -80,7 +80,6 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
 def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> None:
     """Check a document that was parsed elsewhere, as from TOML, against the limits (F-30).
 
-    :param document: plain data: of dicts, lists and scalars.
     :param limits: how large it may be.
     :raises InvalidDocument: it is deeper or has more entries than allowed.
     """
@@ -119,10 +118,7 @@ def path_of(*steps: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a value of a document for a message: escaped, and never long.
-
-    :param value: plain data.
-    """
+    """Write a value of a document for a message: escaped, and never long."""
     if isinstance(value, str):
         return ascii(shortened(value))
     if value is None or isinstance(value, bool | float):
@@ -133,7 +129,6 @@ def shown(value: object) -> str:
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
     """Cut a text that is too long for a message.
 
-    :param text: of a stranger.
     :param longest: characters that are shown.
     """
     return text if len(text) <= longest else f"{text[:longest]}..."

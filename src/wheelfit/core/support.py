@@ -121,7 +121,6 @@ class Support:
     def refusal(self, properties: PropertySet) -> str | None:
         """Return why the target does not run a variant, or None when it does (F-28, P-88).
 
-        :param properties: all properties of the variant.
         :return: in words of the user, without a final full stop; names the properties.
         """
         unmet = tuple(self._unmet(properties))
@@ -133,10 +132,7 @@ class Support:
         return reason
 
     def fixed_against(self, properties: PropertySet) -> Iterator[str]:
-        """Yield the installed packages that a variant was not built for (P-56).
-
-        :param properties: all properties of the variant.
-        """
+        """Yield the installed packages that a variant was not built for (P-56)."""
         for project, values in self._builds(properties):
             known = self.known.versions.get(project)
             if known is None or not known.is_installed:
@@ -145,10 +141,7 @@ class Support:
                 yield project
 
     def built_for(self, properties: PropertySet) -> Iterator[tuple[str, str, KnownVersion | None]]:
-        """Yield the packages that a variant was built for: project, best value, its version.
-
-        :param properties: all properties of the variant.
-        """
+        """Yield the packages that a variant was built for: project, best value, its version."""
         for project, values in self._builds(properties):
             known = self.known.versions.get(project)
             for value in abi_dependency.recent_first(values):
@@ -222,13 +215,11 @@ def support_for(
     A namespace that cannot be answered is unsupported with its reason; it never
     affects another one (P-17).
 
-    :param document: the combined metadata of the release.
     :param machine: who answers step 4, for plugins that are recognised (P-60); None:
         nobody but the user's lists may be asked, and what they do not know is
         unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
     :param user_lists: who answers step 3, for any plugin; as a host file.
-    :param policy: what the user decided.
     :param namespaces: whom to ask about; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
     :param plugins: who decides step 5 and answers step 6; default: no plugin is asked.

@@ -35,7 +35,6 @@ class Reporter(Protocol):
         """Collect a fault, or raise it.
 
         :param fault: its message is a predicate, such as ``must be a string``.
-        :param hint: what to do about it.
         """
 
 
@@ -50,11 +49,7 @@ class FaultList(list[Fault]):
         self._rule = rule
 
     def __call__(self, fault: Fault, hint: str | None = None) -> None:
-        """Add a fault, with the hint in its message.
-
-        :param fault: the fault.
-        :param hint: what to do about it.
-        """
+        """Add a fault, with the hint in its message."""
         message = f"{fault.message} ({hint})" if hint else fault.message
         self.append(Fault(fault.path, message, fault.rule or self._rule))
 
@@ -62,8 +57,6 @@ class FaultList(list[Fault]):
 class FirstFault:
     """A reporter that raises the first fault.
 
-    :param kind: the class of the error.
-    :param where: the file.
     :param line_of: returns the line of a path of the document; None: lines are not known.
     :param hint: the hint of faults without their own.
     :param code: the code of the error; None for that of its class.
@@ -85,11 +78,7 @@ class FirstFault:
         self._hint = hint
 
     def __call__(self, fault: Fault, hint: str | None = None) -> NoReturn:
-        """Raise a fault as an error whose message begins with the path.
-
-        :param fault: the fault.
-        :param hint: what to do about it.
-        """
+        """Raise a fault as an error whose message begins with the path."""
         line = None if self._line_of is None else self._line_of(fault.path)
         where = self._where if line is None else f"{self._where}, line {line}"
         message = f"{shortened(fault.path, _LONGEST_PATH)} {fault.message}".strip()
@@ -99,9 +88,7 @@ class FirstFault:
 class Table:
     """One table of a document.
 
-    :param content: its keys and values.
     :param report: receives the faults.
-    :param steps: keys and indexes that lead to the table.
     """
 
     __slots__ = ("content", "report", "steps")
@@ -115,10 +102,7 @@ class Table:
         return key in self.content
 
     def path(self, *steps: Step) -> str:
-        """Return the path of a place in this table, such as ``matrix.python[2]``.
-
-        :param steps: keys and indexes below this table.
-        """
+        """Return the path of a place in this table, such as ``matrix.python[2]``."""
         return path_of(*self.steps, *steps)
 
     # --- faults ---------------------------------------------------------------
@@ -127,19 +111,12 @@ class Table:
         """Report a fault.
 
         :param message: a predicate without a full stop; its subject is the path.
-        :param steps: keys and indexes below this table.
         :param rule: the rule that is broken, as ``F-23``.
-        :param hint: what to do about it.
         """
         self.report(Fault(self.path(*steps), message, rule), hint)
 
     def must_be(self, kind: str, value: object, *steps: Step) -> None:
-        """Report a value of another kind.
-
-        :param kind: the expected kind, with an article.
-        :param value: the value that was found.
-        :param steps: where it is.
-        """
+        """Report a value of another kind."""
         self.fault(f"must be {kind}, not {described(value)}", *steps)
 
     def only(self, *known: str) -> None:
@@ -173,10 +150,7 @@ class Table:
     # --- values ---------------------------------------------------------------
 
     def string(self, key: str) -> str | None:
-        """Return a string; None when the key is missing.
-
-        :param key: of the value.
-        """
+        """Return a string; None when the key is missing."""
         if key not in self.content:
             return None
         value = self.content[key]
@@ -186,10 +160,7 @@ class Table:
         return None
 
     def required(self, key: str) -> str:
-        """Return a string that must be there and not be empty.
-
-        :param key: of the value.
-        """
+        """Return a string that must be there and not be empty."""
         value = self.string(key)
         if key not in self.content:
             self.fault("is missing", key)
@@ -200,7 +171,6 @@ class Table:
     def flag(self, key: str, *, default: bool = False) -> bool:
         """Return a boolean.
 
-        :param key: of the value.
         :param default: the value when the key is missing.
         """
         value = self.content.get(key, default)
@@ -212,7 +182,6 @@ class Table:
     def integer(self, key: str, *, least: int = 0) -> int:
         """Return a whole number that must be there.
 
-        :param key: of the value.
         :param least: the smallest number that is allowed.
         """
         value = self.content.get(key)
@@ -227,7 +196,6 @@ class Table:
     def strings(self, key: str, *, single: bool = False) -> tuple[str, ...]:
         """Return a list of strings; an empty one when the key is missing.
 
-        :param key: of the list.
         :param single: whether one string may stand for a list of one.
         """
         return tuple(self.each(key, str, single=single))
@@ -237,7 +205,6 @@ class Table:
     ) -> list[_Value]:
         """Return a list of strings as values; those with faults are left out.
 
-        :param key: of the list.
         :param parse: returns the value of a string, as for `parsed`.
         :param rule: the rule that a string breaks which cannot be parsed.
         :param single: whether one string may stand for a list of one.
@@ -263,9 +230,6 @@ class Table:
         """Return the value of a string; None after a fault.
 
         :param parse: returns the value; raises ``ValueError`` or an error of the family.
-        :param text: the string.
-        :param steps: where it is.
-        :param rule: the rule that it breaks if it cannot be parsed.
         """
         try:
             return parse(text)
@@ -277,28 +241,18 @@ class Table:
     # --- tables ---------------------------------------------------------------
 
     def below(self, value: object, *steps: Step) -> Self:
-        """Return a value as a table; an empty one if it is none.
-
-        :param value: the value.
-        :param steps: where it is.
-        """
+        """Return a value as a table; an empty one if it is none."""
         if not isinstance(value, Mapping):
             self.must_be("a table", value, *steps)
             value = {}
         return type(self)(value, self.report, *self.steps, *steps)
 
     def table(self, key: str) -> Self:
-        """Return a table; an empty one when the key is missing.
-
-        :param key: of the table.
-        """
+        """Return a table; an empty one when the key is missing."""
         return self.below(self.content.get(key, {}), key)
 
     def tables(self, key: str) -> list[Self]:
-        """Return a list of tables; those that are none are left out.
-
-        :param key: of the list.
-        """
+        """Return a list of tables; those that are none are left out."""
         given = self.content.get(key, [])
         if not isinstance(given, list):
             kind = f"must be a list of tables, not {described(given)}"
@@ -308,10 +262,7 @@ class Table:
         return [table for item, table in tables if isinstance(item, Mapping)]
 
     def named(self, key: str) -> dict[str, Self]:
-        """Return a table of tables; those that are none are left out.
-
-        :param key: of the outer table.
-        """
+        """Return a table of tables; those that are none are left out."""
         outer = self.table(key)
         tables = [(name, item, outer.below(item, name)) for name, item in outer.content.items()]
         return {name: table for name, item, table in tables if isinstance(item, Mapping)}
@@ -322,9 +273,7 @@ def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table 
 
     Tables above it that are none are other readers' faults.
 
-    :param document: the parsed document.
     :param report: receives the faults.
-    :param keys: the keys that lead to the table.
     """
     value: object = document
     for key in keys:
@@ -333,10 +282,7 @@ def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table 
 
 
 def described(value: object) -> str:
-    """Return what a value is, for messages: a string itself, the kind of others.
-
-    :param value: plain data of a document.
-    """
+    """Return what a value is, for messages: a string itself, the kind of others."""
     if isinstance(value, Mapping):
         return "a table"
     return "an empty list" if value == [] else shown(value)
@@ -345,7 +291,6 @@ def described(value: object) -> str:
 def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]:
     """Return faults with the line of each in its message, as ``line 3: is missing``.
 
-    :param faults: the faults.
     :param lines: the line of every path, from `wheelfit.core.toml_lines.lines_of`.
     """
     found: dict[Fault, None] = {}

@@ -107,8 +107,6 @@ class Target:
     def of(cls, name: str, environment: Mapping[str, str], tags: Iterable[Tag]) -> Target:
         """Build a target whose version is the one of its marker environment.
 
-        :param name: how to call it in messages.
-        :param environment: values of the standard marker variables.
         :param tags: best first.
         :raises InvalidMarker: ``python_full_version`` is missing or no version.
         """

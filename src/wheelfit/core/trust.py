@@ -213,10 +213,7 @@ class PluginRules:
         return (*self.trust.entries, *self.policy.granted)
 
     def question(self, namespace: str) -> PluginQuestion | None:
-        """Return what to ask about a namespace without a package at hand; None: nothing.
-
-        :param namespace: one for which a plugin is trusted.
-        """
+        """Return what to ask about a namespace without a package at hand; None: nothing."""
         for entry in self.entries:
             if entry.namespace == namespace:
                 return entry.question()
@@ -242,8 +239,6 @@ def judge(
     """Decide the fifth step: whether a plugin may be installed and run (P-14, P-18).
 
     :param question: namespace, packages and endpoint that a document names.
-    :param trust: what the user trusts.
-    :param policy: what the site allows.
     :param everything: the user trusts everything, for this one command.
     """
     never = policy.forbids_plugins
@@ -288,11 +283,7 @@ def judge(
 
 
 def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:
-    """Return what to type to trust one package of a plugin.
-
-    :param requirement: one of the packages.
-    :param question: who asks for it, and at which endpoint.
-    """
+    """Return what to type to trust one package of a plugin."""
     # A stranger wrote the specifier, and people paste what they read into a shell.
     import shlex  # noqa: PLC0415 - start-up
 

@@ -41,7 +41,6 @@ def read_trust(data: bytes, where: str) -> Trust:
     """Read ``providers.toml``.
 
     :param data: content of the file; an empty one trusts nothing.
-    :param where: its path, for errors.
     :raises InvalidConfiguration: it is not TOML, or has a key or value that it cannot have.
     """
     table = _load(data, where, InvalidConfiguration)
@@ -63,8 +62,6 @@ def read_trust(data: bytes, where: str) -> Trust:
 def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     """Read a policy.
 
-    :param data: content of the file.
-    :param where: its path, for messages.
     :param grants: whether its list is trusted without the user.
     :raises PolicyRefusal: ``unusable-policy``; it is not TOML, or has a key or value that it cannot
         have.
@@ -94,8 +91,6 @@ def format_trust(trust: Trust) -> str:
     """Return the text of ``providers.toml``; reading it gives an equal value.
 
     Of what is no Unicode text a readable form stays.
-
-    :param trust: what to write.
     """
     lines = [*_HEADER, f"version = {FILE_VERSION}"]
     for key, names in (("enable-provider", trust.enabled), ("disable-provider", trust.disabled)):

@@ -89,7 +89,6 @@ def choose_variant(
 ) -> tuple[Label, PropertySet]:
     """Return label and properties of the variant that is asked for (B-16, B-33).
 
-    :param request: what is asked for.
     :param variants: what is known of the release: the table of the project, and the
         wheels there are.
     :raises UserError: ``invalid-label``; the label is not there, or stands for other properties; or

@@ -236,7 +236,6 @@ class WheelArchive(ZipArchive):
     ) -> Iterator[Fault]:
         """Compare one file with its row (B-36, B-38).
 
-        :param member: the file.
         :param row: what RECORD says of it; None: nothing.
         :param advance: told of unpacked bytes as they are checked.
         :param contents: whether it is unpacked and hashed.

@@ -30,7 +30,6 @@ class ByteSource(Protocol):
         """Return bytes; wait until they are there.
 
         :param start: position of the first one.
-        :param length: how many.
         :return: all of them, fewer only where the file ends.
         :raises OSError: the medium failed.
         :raises WheelfitError: whatever brings the bytes gave up.
@@ -83,7 +82,6 @@ class SeekableFile:
 
     For systems that cannot read by position, and for files that are not on disk.
 
-    :param file: opened for reading.
     :param owned: whether it is closed with this.
     """
 
@@ -111,8 +109,6 @@ class Memory:
 
     >>> Memory(b"wheel").read_at(2, 9)
     b'eel'
-
-    :param data: the whole file.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -131,7 +127,6 @@ class Memory:
 def open_local(path: Path) -> ByteSource:
     """Open a file on disk.
 
-    :param path: the file.
     :raises OSError: it cannot be opened.
     """
     file = path.open("rb", buffering=0)

@@ -58,10 +58,8 @@ def convert_wheel(
     The null variant gets its name of today (F-53). A wheel that has the current layout is
     left alone. Everything else stays as it is, byte by byte.
 
-    :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param accept_losses: whether what the current layout cannot say may go.
-    :param writing: how the result is written.
     :param note: told what else was changed.
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidDocument: something would be lost without consent, or may not be written.

@@ -29,7 +29,6 @@ def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None
     :param name: path inside the wheel, of any file.
     :param size: its bytes.
     :param dist_info: the folder, without a slash.
-    :param where: what to name in an error.
     :raises InvalidWheel: it is.
     """
     folder, _, rest = name.partition("/")
@@ -43,7 +42,6 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
 
     :param names: names of members, maybe not all of them.
     :param filename: what the folder must fit: same name and version, however spelled (F-27).
-    :param where: what to name in an error.
     :return: the folder without a slash, None if there is none.
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """
@@ -75,7 +73,6 @@ DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
 def data_folder(names: Iterable[str], dist_info: str) -> str:
     """Return the ``.data`` folder that goes with a dist-info folder, there or not.
 
-    :param names: names of members.
     :param dist_info: the folder, without a slash.
     """
     stem = dist_info.removesuffix(_SUFFIX)
@@ -95,7 +92,6 @@ def header_value(text: bytes, name: str) -> str | None:
     >>> header_value(b"Tag: py3-none-any", "tag")
     'py3-none-any'
 
-    :param text: the file.
     :param name: of the header, in any case.
     :return: its first line; None if there is none.
     """

@@ -45,7 +45,6 @@ def write_file(
     """Write a whole file: afterwards there is all of it, or what was there before.
 
     :param path: the file; its folder exists.
-    :param data: its content.
     :param overwrite: whether it may take the place of another file.
     :param private: whether only its owner may read it.
     :param sync: whether to wait until the disk has it; not for what may be lost.
@@ -109,7 +108,6 @@ def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool
     """Move a complete file to its name, in the same file system.
 
     :param temporary: the file; may still be there afterwards under that name, too.
-    :param destination: its name.
     :param overwrite: whether another file gives way.
     :param sync: whether to wait until the disk has the name.
     :raises FileProblem: there is a file of that name.

@@ -48,7 +48,6 @@ def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
     """Read the two groups of scripts; the last of several equal names counts.
 
     :param text: content of ``entry_points.txt``.
-    :param where: what to name in an error.
     :raises InvalidWheel: a name is no plain file name or shadows the interpreter, or a value
         does not name a function of a module.
     """

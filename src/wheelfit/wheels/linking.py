@@ -82,9 +82,6 @@ class Linker:
 
     A hard link has the permissions that the file got when it was unpacked. Where the umask is
     another one now, a file gets bytes of its own, so that both can have the right ones.
-
-    :param mode: how.
-    :param files: the file system.
     """
 
     def __init__(self, mode: LinkMode = LinkMode.AUTO, *, files: FileSystem = NATIVE) -> None:
@@ -98,10 +95,7 @@ class Linker:
         return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
     def links(self, wheel: UnpackedWheel) -> bool:
-        """Tell whether files of a wheel may be the same file in the other place.
-
-        :param wheel: the wheel.
-        """
+        """Tell whether files of a wheel may be the same file in the other place."""
         is_hard = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
         return is_hard and wheel.umask == self._umask
 
@@ -110,8 +104,6 @@ class Linker:
     ) -> None:
         """Give files of a wheel another place.
 
-        :param wheel: the wheel.
-        :param moves: which, and where.
         :param into: the file system that changes the targets; by default that of this linker.
         :raises OSError: it cannot be written.
         """

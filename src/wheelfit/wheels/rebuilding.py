@@ -126,8 +126,6 @@ class Plan:
 def read_directory(source: ByteSource, *, where: str) -> Directory:
     """Read the directory of a wheel that is at hand.
 
-    :param source: the wheel.
-    :param where: what to name in an error.
     :raises InvalidWheel: it is not sound.
     """
     start = max(0, source.size - (1 << 17))
@@ -144,7 +142,6 @@ def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
 
     :param tail: the end of a wheel, with all of the directory.
     :param size: bytes of the whole wheel.
-    :param where: what to name in an error.
     :raises InvalidWheel: it is not sound.
     """
     start = size - len(tail)
@@ -198,11 +195,7 @@ def _parsed_strictly(
 
 
 def shared_bytes(wanted: Directory, other: Directory) -> int:
-    """Return about how many packed bytes of a wheel another one has.
-
-    :param wanted: the wheel.
-    :param other: the other one.
-    """
+    """Return about how many packed bytes of a wheel another one has."""
     there = {entry.content for entry in other.entries}
     return sum(entry.packed_size for entry in wanted.entries if entry.content in there)
 
@@ -210,8 +203,6 @@ def shared_bytes(wanted: Directory, other: Directory) -> int:
 def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> Plan:
     """Plan how to put a wheel together.
 
-    :param wanted: the wheel.
-    :param other: the other one.
     :param source: the bytes of the other one.
     :param near: missing parts with no more bytes between them are fetched together.
     :return: what is only likely to be right.
@@ -335,7 +326,6 @@ class Rebuilt:
     """Read a wheel out of the pieces of a plan (a ``ByteSource``).
 
     :param plan: which bytes come from where.
-    :param other: the other wheel.
     :param fetched: has what was missing, at its place in the wheel.
     """
 

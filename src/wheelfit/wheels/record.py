@@ -100,11 +100,7 @@ def encode_digest(digest: bytes) -> str:
 
 
 def row_for(path: str, data: bytes) -> RecordRow:
-    """Return the row of a file; the size counts bytes, never characters (B-36).
-
-    :param path: path inside the wheel.
-    :param data: the content.
-    """
+    """Return the row of a file; the size counts bytes, never characters (B-36)."""
     passing = StreamHash()
     passing.update(data)
     return passing.row(path)
@@ -118,8 +114,6 @@ def parse_record(data: bytes, *, where: str) -> Record:
 
     A digest in hexadecimal, as some old tools write it, is read as if it were in base64.
 
-    :param data: the file as it lies in the wheel.
-    :param where: what to name in an error.
     :raises InvalidWheel: not UTF-8, not CSV, or a row without exactly three columns.
     """
     try:
@@ -155,8 +149,6 @@ def leads_out(path: str) -> bool:
 
     >>> leads_out("../../victim"), leads_out("fast/__init__.py")
     (True, False)
-
-    :param path: of a row.
     """
     if ".." not in path and ":" not in path and path[:1] not in _ROOTS:
         return False  # nearly all of them
@@ -176,7 +168,6 @@ def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:
     """Write a RECORD, every line with its end, the last one too (B-35).
 
     :param rows: in the order wanted.
-    :param terminator: what ends each line.
     """
     return format_cells(((row.path, row.hash, row.size) for row in rows), terminator)
 
@@ -185,7 +176,6 @@ def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "
     """Write a RECORD of ten thousands of rows, as `format_record` does.
 
     :param rows: path, hash and size of each.
-    :param terminator: what ends each line.
     """
     cells = tuple(rows)
     text = "".join([f"{path},{digest},{size}{terminator}" for path, digest, size in cells])

@@ -56,8 +56,6 @@ class RangeUnsupported(Exception):
     """Signal that a server does not give ranges of bytes of a file.
 
     Not a fault of the file or of the server: the caller chooses another way.
-
-    :param reason: how that showed, in words.
     """
 
     def __init__(self, reason: str) -> None:
@@ -130,8 +128,6 @@ def announced_extent(
 ) -> Extent:
     """Read from the head of an answer which bytes it will hold, before reading them.
 
-    :param asked: the range that was asked for.
-    :param status: the HTTP status.
     :param headers: the headers; names in lower case, or a mapping that ignores case.
     :param where: the URL without credentials, for errors.
     :raises RangeUnsupported: the server gives no ranges; its body, if any, is the whole file.
@@ -180,7 +176,6 @@ def read_members(
 
     :param fetch: gives the bytes of a range, with the help of `announced_extent`.
     :param names: inside dist-info, as ``METADATA``.
-    :param filename: the name of the wheel.
     :param where: the URL without credentials, for errors.
     :return: the content of those that exist.
     :raises RangeUnsupported: the server gives no ranges.
@@ -231,7 +226,6 @@ def dist_info_reader(
     """Yield the ranges needed, be sent each part, and return the files.
 
     :param names: inside dist-info, as ``METADATA``.
-    :param filename: the name of the wheel.
     :param where: the URL without credentials, for errors.
     :return: the content of those that exist.
     :raises UnexpectedStatus: the file changed meanwhile, or a part is incomplete.

@@ -86,8 +86,6 @@ def copy_wheel(
 ) -> None:
     """Copy a wheel byte by byte, as cheaply as the file system can.
 
-    :param source: the wheel.
-    :param destination: where the copy goes.
     :param overwrite: whether another file may be replaced.
     :param sync: as for `Writing`.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -120,9 +118,7 @@ def rewrite(
     :param source: a wheel; may be the destination too.
     :param destination: the new wheel; its name decides what dist-info must fit.
     :param replace_members: path inside the new wheel to content, for old and new members.
-    :param remove: paths of members of the source to leave out.
     :param rename_folders: old to new name of folders at the top (B-43).
-    :param writing: how the result is written.
     :param opened: the source, if it is open already; stays open.
     :return: what else was changed or left undone, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -312,7 +308,6 @@ def new_member(
 ) -> tuple[Member, bytes]:
     """Describe a member that is written, and pack its content.
 
-    :param name: path inside the wheel.
     :param content: its bytes.
     :param method: `STORED` or `DEFLATED`.
     :param moment: time and date, as `dos_time` gives them.

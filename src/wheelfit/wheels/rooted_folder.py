@@ -225,10 +225,7 @@ class RootedFolder:
         return path
 
     def forget(self, name: str) -> None:
-        """Close the handles of a folder that was moved or removed, and of those in it.
-
-        :param name: of the folder.
-        """
+        """Close the handles of a folder that was moved or removed, and of those in it."""
         handles = self._local.handles
         inside = name + "/"
         for folder in [one for one in handles if one == name or one.startswith(inside)]:
@@ -247,10 +244,7 @@ class RootedFolder:
         return os.lstat(last, dir_fd=folder)
 
     def exists(self, name: str) -> bool:
-        """Return whether something has a name, a link that leads nowhere included.
-
-        :param name: of the file, folder or link.
-        """
+        """Return whether something has a name, a link that leads nowhere included."""
         try:
             self.lstat(name)
         except (FileNotFoundError, NotADirectoryError):
@@ -267,7 +261,6 @@ class RootedFolder:
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open a file, never through a link, and return its number.
 
-        :param name: of the file.
         :param flags: as for ``os.open``.
         :param mode: permissions of a new file, less the umask.
         """
@@ -284,7 +277,6 @@ class RootedFolder:
     def read(self, name: str, at_most: int) -> bytes:
         """Return the content of a regular file.
 
-        :param name: of the file.
         :param at_most: bytes; of a longer file only its begin is returned.
         """
         # Opening a pipe would wait for a writer.
@@ -303,10 +295,7 @@ class RootedFolder:
         os.mkdir(last, mode, dir_fd=folder)
 
     def make_folders(self, name: str) -> None:
-        """Create a folder and those around it, as far as they do not exist.
-
-        :param name: of the folder.
-        """
+        """Create a folder and those around it, as far as they do not exist."""
         above = name.rpartition("/")[0]
         try:
             self.make_folder(name)
@@ -322,8 +311,6 @@ class RootedFolder:
     def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
         """Create a file with some content.
 
-        :param name: of the file.
-        :param data: the content.
         :param mode: its permissions, less the umask.
         :raises FileExistsError: something has this name, be it a link that leads nowhere.
         """
@@ -335,27 +322,18 @@ class RootedFolder:
             os.close(number)
 
     def remove_file(self, name: str) -> None:
-        """Remove a file or a link; what a link leads to stays.
-
-        :param name: of the file.
-        """
+        """Remove a file or a link; what a link leads to stays."""
         folder, last = self.at(name)
         os.unlink(last, dir_fd=folder)
 
     def remove_folder(self, name: str) -> None:
-        """Remove an empty folder.
-
-        :param name: of the folder.
-        """
+        """Remove an empty folder."""
         folder, last = self.at(name)
         os.rmdir(last, dir_fd=folder)
         self.forget(name)
 
     def remove_tree(self, name: str) -> None:
-        """Remove a file, a link, or a folder with everything in it; links are not followed.
-
-        :param name: of the file, link or folder.
-        """
+        """Remove a file, a link, or a folder with everything in it; links are not followed."""
         found = self.lstat(name)
         if _is_link(found) or not stat.S_ISDIR(found.st_mode):
             self.remove_file(name)
@@ -367,7 +345,6 @@ class RootedFolder:
     def move(self, source: str, target: str) -> None:
         """Rename a file, link or folder, never onto something.
 
-        :param source: of the file, link or folder.
         :param target: its new name, in the same file system.
         :raises FileExistsError: something has that name.
         """
@@ -379,19 +356,12 @@ class RootedFolder:
         self.forget(source)
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file in one step to a name that another file, or a link, may have until then.
-
-        :param source: of the file.
-        :param target: its new name.
-        """
+        """Rename a file in one step to a name that another file, or a link, may have until then."""
         (folder, one), (other_folder, other) = self.at(source), self.at(target)
         os.replace(one, other, src_dir_fd=folder, dst_dir_fd=other_folder)
 
     def sync_file(self, name: str) -> None:
-        """Wait until the content of a file is on the disk.
-
-        :param name: of the file.
-        """
+        """Wait until the content of a file is on the disk."""
         # Windows flushes only what is open for writing.
         number = self.open(name, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
         try:
@@ -411,7 +381,6 @@ class RootedFolder:
 def read_regular(number: int, at_most: int) -> bytes:
     """Return the content of an open file, or its begin, and close it.
 
-    :param number: of the file.
     :param at_most: bytes.
     :raises OSError: it is no regular file, or cannot be read.
     """
@@ -425,7 +394,6 @@ def read_regular(number: int, at_most: int) -> bytes:
 def write_all(number: int, data: bytes) -> None:
     """Write all of some data to an open file.
 
-    :param number: of the file.
     :param data: what is written; the system may take it in several parts.
     """
     view = memoryview(data)

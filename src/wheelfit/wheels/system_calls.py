@@ -45,7 +45,6 @@ def exchange(
 ) -> bool:
     """Give two files or folders each other's names in one step.
 
-    :param one: what exists.
     :param other: what exists, in the same file system.
     :param folder: number of the open folder in which the first name is; None: it is a path.
     :param other_folder: the same of the second.
@@ -61,7 +60,6 @@ def move_exclusively(
 ) -> bool:
     """Rename a file or folder, but never onto something.
 
-    :param source: what exists.
     :param target: its new name, in the same file system.
     :param folder: number of the open folder in which the first name is; None: it is a path.
     :param other_folder: the same of the second.
@@ -76,7 +74,6 @@ def move_exclusively(
 def open_below(folder: int, name: str, flags: int) -> int | None:
     """Open something below a folder, on a way without any link that never leaves the folder.
 
-    :param folder: number of the open folder.
     :param name: relative, with ``/``.
     :param flags: as for ``os.open``; nothing is created.
     :return: the number of what was opened; None where the system cannot.
@@ -101,7 +98,6 @@ def clone_file(source: str, target: str) -> None:
 
     Only on macOS; Linux has `share_bytes`.
 
-    :param source: the file.
     :param target: the new one; does not exist.
     :raises OSError: the system or the file system cannot; nothing is left then.
     """
@@ -116,7 +112,6 @@ def share_bytes(reading: int, writing: int) -> None:
 
     Only on Linux.
 
-    :param reading: number of the file.
     :param writing: number of the empty one.
     :raises OSError: the file system cannot.
     """
@@ -160,7 +155,6 @@ def _can_share(reading: int, writing: int) -> bool:
 def sync_file_system(folder: int) -> bool:
     """Wait until everything written to the file system of a folder is on the disk.
 
-    :param folder: number of the open folder.
     :return: False where there is no such call.
     :raises OSError: something could not be written.
     """
@@ -177,7 +171,6 @@ def start_writing(number: int, start: int, length: int) -> None:
     Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
     happens.
 
-    :param number: of the open file.
     :param start: position of the part.
     :param length: its bytes.
     """

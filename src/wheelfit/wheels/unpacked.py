@@ -163,7 +163,6 @@ class UnpackedWheel:
     def read(self, name: str) -> bytes:
         """Return the content of a file of at most 64 MiB.
 
-        :param name: path inside the wheel.
         :raises InvalidWheel: there is no such file, or it is too large, or it is gone.
         """
         file = self.files.get(name)
@@ -287,7 +286,6 @@ def release_of(folder: Path) -> str | None:
 
     Only the beginning of what describes it is read, and not checked.
 
-    :param folder: where it lies.
     :return: as ``torch-2.8.0``; None if no wheel is there.
     """
     try:
@@ -302,9 +300,7 @@ def release_of(folder: Path) -> str | None:
 def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
     """Return the wheel in a folder; None if none is there that was written completely.
 
-    :param folder: where it lies.
     :param filename: what the wheel is called now; several names may stand for the same bytes.
-    :param where: what errors shall name.
     :raises InvalidWheel: the wheel is that of another release than its name says.
     """
     try:

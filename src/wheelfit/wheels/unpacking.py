@@ -60,14 +60,12 @@ def unpack(
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
 
-    :param archive: the wheel.
     :param folder: an empty folder.
     :param sha256: of the archive; a function is asked when everything was read.
     :param advance: told of unpacked bytes.
     :param known: names a file that has the very content of a member, to be linked instead.
         It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.
-    :param files: the file system of the folder.
     :param is_windows: whether the folder lies on Windows.
     :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises, or has names
         that this system cannot have (B-34).
@@ -102,7 +100,6 @@ def unpack(
 def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
     """Return the row of every file that needs one; each has a strong hash and the right size.
 
-    :param archive: the wheel.
     :raises InvalidWheel: there is no such row.
     """
     dist_info = archive.dist_info
@@ -391,10 +388,7 @@ def _write(number: int, data: bytes) -> None:
 
 
 class _Apart:
-    """Let another thread do something with each of many pieces, in their order.
-
-    :param take: what it does.
-    """
+    """Let another thread do something with each of many pieces, in their order."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take

@@ -83,7 +83,6 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
     RECORD follows, and signatures of the old one are left out (B-37).
 
     :param archive: the original; of it the directory, RECORD and little else is read.
-    :param metadata: the new METADATA.
     :raises InvalidWheel: the original is not sound.
     """
     folder = archive.dist_info

@@ -58,7 +58,6 @@ class ZipArchive:
 
     :param source: path of the archive; or a seekable binary file or other source of bytes,
         which stay open.
-    :param where: what errors name.
     :param lenient: open it although names collide; `tolerated` then has what was found.
     :param expected: what its central directory should be, and the members that it says then,
         which need not be read from it; of an archive that was just written.
@@ -177,7 +176,6 @@ class ZipArchive:
 
         Size and CRC-32 are checked with the last piece.
 
-        :param name: path inside the wheel.
         :raises InvalidWheel: there is no such file, or its data is damaged.
         """
         member = self.member(name)
@@ -186,7 +184,6 @@ class ZipArchive:
     def read(self, name: str) -> bytes:
         """Return the content of a file of at most 64 MiB.
 
-        :param name: path inside the wheel.
         :raises InvalidWheel: there is no such file, or it is too large, or damaged.
         """
         member = self.member(name)
@@ -269,7 +266,6 @@ class ZipArchive:
         """Return bytes of the archive as they are.
 
         :param start: position of the first one.
-        :param length: how many.
         :raises InvalidWheel: the archive ends before.
         """
         data = self._source.read_at(start, length)
@@ -297,7 +293,6 @@ class ZipArchive:
         The kernel copies where it can; on some file systems that moves no byte at all.
 
         :param start: position of the first one.
-        :param length: how many.
         :param target: a file without a buffer.
         :param begin_writing: whether the disk shall begin with what is there already, for
             somebody will wait for all of it in the end.
@@ -352,7 +347,6 @@ def unsound(faults: Sequence[str], where: str) -> InvalidWheel:
     """Return the error that reports several faults together.
 
     :param faults: at least one.
-    :param where: what it names.
     """
     first, *rest = faults
     message = first if not rest else f"{len(faults)} things are wrong, first: {first}"

@@ -130,7 +130,6 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
 
     :param tail: the last bytes of the archive, `TAIL_SIZE` or more if it has that many.
     :param size: bytes of the whole archive.
-    :param where: what to name in an error.
     :raises InvalidWheel: there is none, or its parts contradict each other.
     """
     mark = tail.rfind(_END_MARK)
@@ -190,8 +189,6 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
     """Read the whole central directory.
 
     :param data: exactly its bytes.
-    :param end: what the end records say.
-    :param where: what to name in an error.
     :raises InvalidWheel: it is not sound, or a member uses a feature no wheel needs.
     """
     members = []
@@ -214,7 +211,6 @@ def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
     on entry follows entry up to exactly the end.
 
     :param data: the last bytes of the directory, from anywhere in it.
-    :param where: what to name in an error.
     :return: the last members; empty if not one entry is there as a whole.
     """
     start = data.find(_ENTRY_MARK)
@@ -332,9 +328,6 @@ def _check_version(version: int, name: str, where: str) -> None:
 def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -> None:
     """Check that the members lie one behind the other, from the first byte on.
 
-    :param members: all members.
-    :param end: what the end records say.
-    :param where: what to name in an error.
     :raises InvalidWheel: two overlap, one reaches into the directory, or something precedes.
     """
     free = 0
@@ -352,7 +345,6 @@ def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int,
     """Say for the offset of each member where the next one begins, or the directory.
 
     :param members: all that are known.
-    :param end: where the directory is.
     """
     return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
@@ -393,8 +385,6 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHea
     """Check that a local header repeats what the directory says.
 
     :param header: bytes from ``member.offset`` on, as many as `local_header_size` says.
-    :param member: the entry of the directory.
-    :param where: what to name in an error.
     :raises InvalidWheel: it says something else.
     """
     if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):
@@ -442,11 +432,8 @@ def check_surroundings(
     Who reads an archive from front to back would find a hidden member there
     (CVE-2025-54368).
 
-    :param header: the checked local header.
-    :param member: the entry of the directory.
     :param behind: the first bytes behind the data, 24 or up to what follows.
     :param gap: bytes from the end of the data to the next member or the directory.
-    :param where: what to name in an error.
     :raises InvalidWheel: it does not reach that far, or too far, or what follows the data
         contradicts the directory.
     """

@@ -36,11 +36,7 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
 
 def as_written(member: Member, offset: int) -> Member:
-    """Return what a reader will find of a member that is written.
-
-    :param member: what is written.
-    :param offset: where its local header begins.
-    """
+    """Return what a reader will find of a member that is written."""
     flags = member.flags & _FLAG_LEVEL
     if not member.name.isascii():
         flags |= _FLAG_UTF8
@@ -114,7 +110,6 @@ def encode_end(count: int, size: int, offset: int) -> bytes:
 
     :param count: how many members there are.
     :param size: bytes of the central directory.
-    :param offset: where it begins.
     """
     wide = b""
     if count >= _FULL16 or size >= _FULL32 or offset >= _FULL32:

@@ -75,10 +75,8 @@ def detect(
 ) -> Detected:
     """Say which layout a document has, in the order of F-45.
 
-    :param document: plain data.
     :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
         version of the layouts that are known (F-38).
-    :param registry: the layouts there are.
     :raises InvalidDocument: ``unsupported-schema``; the schema must be refused (F-36, F-38, F-40).
     """
     if schema.KEY not in document:

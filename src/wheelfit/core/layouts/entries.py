@@ -55,7 +55,6 @@ class Entry:
 
         :param message: what is wrong, one sentence without a final full stop.
         :param rule: the rule, as ``P-1``.
-        :param steps: keys and indexes within the entry.
         """
         fault = self._findings.fault((*self._steps, *steps), message, rule)
         if self.reason is None:
@@ -74,10 +73,7 @@ class Entry:
         return value
 
     def requires(self, key: str = "requires") -> tuple[str, ...]:
-        """Read the packages of a plugin (P-6); whether there may be none is for the caller.
-
-        :param key: where they stand.
-        """
+        """Read the packages of a plugin (P-6); whether there may be none is for the caller."""
         items = self.values.get(key, [])
         if not isinstance(items, list):
             self.broken(f"expected a list, found {shown(items)}", "F-32", key)
@@ -105,10 +101,7 @@ class Entry:
         return tuple(item for item in items if isinstance(item, str))
 
     def plugin_api(self, requires: tuple[str, ...]) -> str | None:
-        """Read ``plugin-api`` (P-7).
-
-        :param requires: the requirements that were read.
-        """
+        """Read ``plugin-api`` (P-7)."""
         if "plugin-api" not in self.values:
             if self.reason is None and not _one_default(requires, exactly=self._findings.pedantic):
                 problem = "the default depends on the environment, it must be given"
@@ -212,7 +205,6 @@ def read_entries(
 ) -> dict[str, Provider]:
     """Read every entry of ``providers``; a broken one affects its own namespace only (F-130).
 
-    :param document: the document.
     :param findings: collects what is wrong; it is also wrong that there are none.
     :param read: reads the entry of a namespace; what it returns for an entry that turns
         out broken does not matter.
@@ -257,8 +249,6 @@ def read_providers(
 ) -> dict[str, Provider]:
     """Read ``providers`` as PEP 850 has it (P-1 to P-8).
 
-    :param document: the document.
-    :param findings: collects what is wrong.
     :param tolerant: whether unknown keys are ignored with a note (F-37).
     """
 
@@ -317,8 +307,6 @@ def match_priorities(
 ) -> dict[str, Provider]:
     """Return the providers of the listed namespaces, in their order (F-22, F-130).
 
-    :param providers: what was read.
-    :param namespaces: the priorities.
     :param findings: collects namespaces without provider and providers without namespace.
     """
     for namespace in namespaces:

@@ -49,7 +49,6 @@ class Findings:
     def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
         """Record a violation; the caller decides what it costs.
 
-        :param steps: keys and indexes that lead to it.
         :param message: what is wrong, one sentence without a final full stop.
         :param rule: the rule, as ``F-23``.
         """
@@ -73,8 +72,6 @@ class Findings:
     def lose(self, namespace: str, code: str, reason: str) -> None:
         """Record that a provider cannot be used (F-130).
 
-        :param namespace: which then is unsupported.
-        :param code: why, for programs.
         :param reason: why, one clause without a final full stop.
         """
         self.lost.append(Degradation("namespace", (namespace,), code, reason))
@@ -88,9 +85,6 @@ class Findings:
     ) -> None:
         """Record keys that no rule knows, which a lenient reader ignores.
 
-        :param steps: where the keys are.
-        :param keys: the unknown ones.
-        :param rule: which rule says so.
         :param fault: whether a strict reader minds.
         """
         for key in keys:

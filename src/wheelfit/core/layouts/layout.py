@@ -47,7 +47,6 @@ class Layout(Protocol):
         ``findings.refusals``, and the parts returned then mean nothing.
 
         :param document: plain data within the limits of F-30; any type anywhere.
-        :param findings: collects what is wrong.
         :param tolerant: the document may be newer than the layout, so unknown keys
             are ignored with a note and are no faults (F-37).
         """

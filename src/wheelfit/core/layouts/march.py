@@ -81,10 +81,7 @@ def add_abi_dependency(
 ) -> tuple[str, ...]:
     """Model ``abi_dependency`` where old documents use it without declaring it (F-54).
 
-    :param document: the document.
-    :param namespaces: its priorities.
     :param providers: what was read; a built-in provider is added when needed.
-    :param findings: takes the note.
     :return: the priorities, with the namespace last when it was not listed.
     """
     if ABI_DEPENDENCY in providers or not variants.uses_namespace(document, ABI_DEPENDENCY):

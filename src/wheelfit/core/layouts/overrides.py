@@ -22,7 +22,6 @@ def order_static(
 ) -> StaticProvider:
     """Return a static provider with the prefixes of its document applied (F-49).
 
-    :param namespace: its namespace.
     :param provider: with features and values in document order.
     :param prefixes: what the document wants first.
     :param findings: takes the note that no order was given (F-50).

@@ -38,11 +38,7 @@ def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
-    """Read ``default-priorities.namespace`` (F-21); whatever is wrong refuses the whole.
-
-    :param document: the document.
-    :param findings: collects what is wrong.
-    """
+    """Read ``default-priorities.namespace`` (F-21); whatever is wrong refuses the whole."""
     if KEY not in document:
         findings.refuse((KEY,), "the key is missing", "F-20")
         return ()
@@ -138,8 +134,6 @@ def note_unknown_prefixes(
     """Note prefixes of namespaces that the document does not have.
 
     :param prefixes: what was read; the unknown ones are removed.
-    :param namespaces: every namespace of the document.
-    :param findings: takes the notes.
     """
     known = frozenset(namespaces)
     for kind, by_namespace in (("feature", prefixes.features), ("property", prefixes.values)):

@@ -30,7 +30,6 @@ def uses_namespace(document: Mapping[str, Any], namespace: str) -> bool:
     """Say whether any variant names a namespace.
 
     :param document: the document, not checked yet.
-    :param namespace: which one.
     """
     variants = document.get(KEY)
     entries = variants.values() if isinstance(variants, dict) else ()
@@ -46,7 +45,6 @@ def read_variants(
 ) -> dict[Label, PropertySet]:
     """Read the usable labels; the broken ones go to the findings (F-130).
 
-    :param document: the document.
     :param namespaces: those that variants may use (F-21).
     :param findings: collects what is wrong; no ``variants`` at all refuses the whole.
     :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).

@@ -61,7 +61,6 @@ class Section:
 def read_elf(window: Window, member: str) -> Binary:
     """Return what an ELF file is.
 
-    :param window: the file.
     :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     :raises NeedsExtra: the library is not installed.
@@ -264,7 +263,6 @@ _EXECUTABLE = 4  # SHF_EXECINSTR
 def executable_sections(window: Window) -> list[tuple[int, int]]:
     """Return where code is: the position and size of each section.
 
-    :param window: the file.
     :raises Unreadable: that cannot be found out.
     """
     with _taken_at_its_word():
@@ -299,7 +297,6 @@ class Symbols:
 def read_symbols(window: Window) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
-    :param window: the file, opened with an allowance for symbols.
     :raises Unreadable: it has none that can be read.
     :raises NeedsExtra: the library is not installed.
     """

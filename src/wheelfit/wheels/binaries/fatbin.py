@@ -40,7 +40,6 @@ _ALIGNMENT = 8
 def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
     """Yield the images of containers that lie one behind the other.
 
-    :param window: the file.
     :param start: where the first container begins.
     :param size: bytes of all of them; zeros may stand between.
     :raises Unreadable: something does not fit; what came before is right.
@@ -106,7 +105,6 @@ def ptx_code(text: bytes) -> DeviceCode:
     >>> str(ptx_code(b".version 8.7\n.target sm_90a, debug\n"))
     'compute_90a (PTX 8.7)'
 
-    :param text: its beginning.
     :raises Unreadable: it does not say.
     """
     version, target = _VERSION.search(text), _TARGET.search(text)

@@ -35,9 +35,6 @@ def runs_on(code: DeviceCode, capability: Capability) -> bool:
     """Say whether a GPU can run some code, with a driver that is new enough (P-90, P-91).
 
     Of code that does not say whether it is for ``a`` or ``f`` the best is assumed.
-
-    :param code: one image.
-    :param capability: of the GPU.
     """
     if code.kind is CodeKind.MACHINE and code.capability != capability:
         is_board = capability in tables.TEGRA

@@ -73,8 +73,6 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
 
     Of other machines than x86-64, and of Mach-O files, that is not known.
 
-    :param binary: what was read of it.
-    :param file: its content.
     :raises NeedsExtra: the disassembler is not installed.
     """
     if "x86_64" not in binary.machines or binary.format not in (Format.ELF, Format.PE):
@@ -104,7 +102,6 @@ def counted_binaries(
 ) -> Binaries:
     """Return what the binaries of a wheel are, with their instructions.
 
-    :param archive: the wheel.
     :param is_wanted: whether a member is looked at.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: a library for that is not installed.
@@ -287,8 +284,6 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
 
     Only accesses of up to eight bytes count: optimised code saves vectors there.
 
-    :param window: the file.
-    :param sections: where its code is.
     :raises Unreadable: it cannot be read.
     :raises NeedsExtra: the disassembler is not installed.
     """

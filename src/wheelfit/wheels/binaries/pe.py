@@ -42,7 +42,6 @@ class _Section:
 def executable_sections(window: Window) -> list[tuple[int, int]]:
     """Return where code is: the position and size of each section.
 
-    :param window: the file.
     :raises Unreadable: that cannot be found out.
     """
     (header,) = window.unpack("<I", _HEADER_AT)
@@ -61,7 +60,6 @@ _EXECUTABLE = 0x20000000
 def read_pe(window: Window, member: str) -> Binary | None:
     """Return what a PE file is; None if it is none, but a text or an older program for DOS.
 
-    :param window: the file.
     :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     """

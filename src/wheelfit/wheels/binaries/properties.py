@@ -36,8 +36,6 @@ def properties_of(
     A value of ``sm_arch`` is among them if every binary that has code for GPUs has some that the
     GPUs of that value run, with any driver that the lower bound admits.
 
-    :param binaries: of the wheel.
-    :param ptx: count code that the driver compiles.
     :param bound: the lower bound of the driver that the wheel will claim; None: the first
         release of the toolkit's major (P-92).
     """

@@ -45,7 +45,6 @@ def binaries_of(
 
     What a binary says of itself is not trusted: where it does not fit, its faults say so.
 
-    :param archive: the wheel.
     :param advance: told of the bytes of members as they are done.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: there are ELF files, and the library for them is not installed.
@@ -67,7 +66,6 @@ def unpacked_binaries(
 ) -> Iterator[tuple[Member, BinaryIO]]:
     """Yield what may be a binary, with its content, which is gone with the next one.
 
-    :param archive: the wheel.
     :param advance: told of the bytes of members as they are done.
     :param is_wanted: whether a member is unpacked.
     :raises InvalidWheel: a member is damaged.
@@ -129,7 +127,6 @@ def _kind(first: bytes, name: str) -> Format | None:
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
     """Return what a file is; None if it is no binary.
 
-    :param file: can be sought in.
     :param name: how it is called.
     :raises NeedsExtra: it is an ELF file, and the library for them is not installed.
     """
@@ -167,7 +164,6 @@ def _fat_binary(window: Window, name: str) -> Binary:
 def symbols_in(file: BinaryIO) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
-    :param file: can be sought in.
     :raises Unreadable: it has none that can be read.
     :raises NeedsExtra: the library for it is not installed.
     """

@@ -135,7 +135,6 @@ class _Image:
 def read_startup(window: Window) -> Startup:
     """Return the functions of an ELF file for x86-64, and which of them the loader calls.
 
-    :param window: the file, opened with an allowance for symbols.
     :raises Unreadable: that cannot be found out.
     """
     return _read(_Image(window), window)
@@ -220,8 +219,6 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
 
     Code of an assembler may follow a function, and no table lists it.
 
-    :param window: the file.
-    :param startup: what is known of its functions.
     :param functions: addresses of those whose ends are of interest.
     :raises Unreadable: it contradicts itself.
     """
@@ -245,8 +242,6 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
 def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
     """Return the functions that Python calls: what makes a module, its methods and its slots.
 
-    :param window: the file.
-    :param startup: what is known of its functions.
     :param referred: addresses that the functions which make modules refer to; the definition of
         the module is among them.
     :raises Unreadable: it contradicts itself.

@@ -73,7 +73,6 @@ def unguarded_code(
 
     Of binaries whose instructions were not counted nothing is said.
 
-    :param binaries: of one wheel.
     :param claimed: the level that it needs by what it claims.
     :param is_whole: whether these are all binaries of the wheel; one that is not looked at may ask
         for the processor.

@@ -42,7 +42,6 @@ _BYTES_FOR_A_LOOK = 16
 class Window:
     """Give access to a file, and count what is looked at.
 
-    :param file: can be sought in.
     :param allowance: how much may be looked at; of a small file less is.
     """
 
@@ -58,7 +57,6 @@ class Window:
         """Return bytes of the file.
 
         :param start: position of the first.
-        :param length: how many.
         :raises Unreadable: they lie outside, or more was looked at than anything needs.
         """
         if start < 0 or length < 0 or start + length > self.size:
@@ -105,10 +103,7 @@ class Window:
 
 
 class Stream:
-    """Let a window look like a file, for a library that wants one.
-
-    :param window: what is looked through.
-    """
+    """Let a window look like a file, for a library that wants one."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -140,8 +135,6 @@ def printable(text: bytes | str) -> str:
 
     >>> printable(b"libm.so.6"), printable(b"\x1b[31mlibm")
     ('libm.so.6', '\\x1b[31mlibm')
-
-    :param text: as it stands there.
     """
     shown = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
     if shown.isprintable():
