@@ -32,7 +32,7 @@ OTHERS = {
     "doctor": {"strict"},  # it decides the exit code
     "init": {"explain"},
     "install": {  # habits of pip that change nothing
-        "prefer_binary", "no_compile", "no_input", "no_warn_script_location",
+        "no_compile", "no_warn_script_location",
         "disable_pip_version_check", "progress_bar",
     },
     "matrix": {"by", "service", "template"},

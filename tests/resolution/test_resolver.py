@@ -153,9 +153,10 @@ class TestReleasesThatDoNotFit:
         add_torch(world, "2.9", ["cu129"])
         resolution = world.resolve("torch")
         assert str(resolution.pins[-1]) == "torch 2.8 (cu128)"
-        (note,) = resolution.notes
-        assert note.startswith("torch 2.9 is passed over")
-        assert "needs CUDA driver >= 12.9, this machine has 12.8" in note
+        (old,) = resolution.held_back
+        assert str(old).startswith("torch 2.8 (latest 2.9 has no wheel that fits")
+        assert "needs CUDA driver >= 12.9, this machine has 12.8" in old.reason
+        assert resolution.notes == ()
 
     def test_nothing_is_left(self, world: World) -> None:
         """F-92: the final error names every rejected label with what it misses."""

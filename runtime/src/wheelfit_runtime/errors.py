@@ -166,6 +166,7 @@ _DETAILS: dict[Code, str] = {
     "no-implementation": "implementations",
     "no-consistent-set": "closest",
     "no-accelerator": "without_accelerator",
+    "source-off": "packages",
     "variant-change": "variant_changes",
     "bad-metadata": "degradations",
     "lock-outdated": "changes",

@@ -111,6 +111,15 @@ class Output(Reporter):
         """Print a remark of less weight, unless ``--quiet``."""
         self.say(text, "dim")
 
+    def confirm(self, question: str) -> bool:
+        """Ask the user, if a terminal is there and neither ``--json`` nor ``--quiet`` was given."""
+        if self.json or self.verbosity < 0 or sys.stderr is None:
+            return False
+        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
+            return False
+        self._aside(f"{question} [y/N]")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     @property
     def wants_details(self) -> bool:
         """Whether ``--verbose`` was given."""

@@ -54,6 +54,7 @@ class ChangeReport:
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [one.to_mapping() for one in self.decided.changes],
             "misfits": [_misfit(one) for one in self.decided.misfits],
+            "held_back": [one.to_mapping() for one in resolution.held_back],
             "agreements": [one.to_mapping() for one in resolution.held],
             "breaks": [one.to_mapping() for one in self.broken],
             "plugins": _plugins(resolution),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import Judged
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.choice import Circumstances
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
@@ -89,7 +89,7 @@ class Ground(Protocol):
         """Where they are found."""
 
     @property
-    def building(self) -> Building | None:
+    def building(self) -> DeferredBuilding | None:
         """What builds those that are not there yet; None where nothing may be built."""
 
 

@@ -71,6 +71,13 @@ class Reporter:
     def detail(self, text: str) -> None:
         """Take a remark that only a curious reader wants."""
 
+    def confirm(self, question: str) -> bool:  # noqa: ARG002 - who is silent asks nobody
+        """Ask the user; return whether the answer was yes.
+
+        :param question: one that yes or no answers, in one or several lines.
+        """
+        return False
+
     @property
     def wants_details(self) -> bool:
         """Whether details, and the output of build backends, are of interest."""

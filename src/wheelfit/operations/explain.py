@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import tell_interruption
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
+    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.opened import Opened
@@ -97,7 +98,9 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         tell_interruption(opened.environment, context.reporter)
         agreements: tuple[Held, ...] = ()
         if request.with_deps:
-            explanations, candidates, agreements, warnings = _together(request, opened)
+            explanations, candidates, agreements, warnings = _together(
+                request, opened, context.reporter
+            )
         else:
             explanations, candidates = _apart(opened)
             warnings = list(_mixtures(explanations, opened))
@@ -176,17 +179,39 @@ def _apart(opened: Opened) -> tuple[list[Explanation], Candidates]:
     explanations = []
     for candidates, wheel in _given(opened, wheels):
         explanations.append(explain_release(candidates, wheel.name, wheel.version))
-    explanations += [
-        explain_project(candidates, one, constraints=constraints, prereleases=opened.prereleases)
-        for one in requirements
-    ]
+    for one in requirements:
+        explanation = explain_project(
+            candidates, one, constraints=constraints, prereleases=opened.prereleases
+        )
+        explanations.append(_without_consent(explanation, candidates, opened.building))
     return explanations, candidates
 
 
+def _without_consent(
+    explanation: Explanation, candidates: Candidates, deferred: DeferredBuilding
+) -> Explanation:
+    """Return an explanation in which nothing is chosen that must be built and may not be."""
+    if explanation.version is None or explanation.chosen is None:
+        return explanation
+    wheel = candidates.usable(explanation.name, explanation.version).chosen
+    if wheel is None or not deferred.needs_consent(wheel.file):
+        return explanation
+    why = f"it must be built from source (--allow-source {explanation.name})"
+    if deferred.building.impossible:
+        why = deferred.building.impossible
+    return replace(
+        explanation,
+        chosen=None,
+        candidates=explanation.candidates[1:],
+        sources=(*explanation.sources, (wheel.file.shown, why)),
+    )
+
+
 def _together(
-    request: ExplainRequest, opened: Opened
+    request: ExplainRequest, opened: Opened, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, tuple[Held, ...], list[str]]:
     """Return the explanations, candidates, agreements and warnings of a resolution."""
+    from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.acceleration import unwished_libraries
     from wheelfit.resolution.cautions import about_mixture
     from wheelfit.resolution.explain import explain_choice
@@ -194,17 +219,21 @@ def _together(
     from wheelfit.resolution.resolver import resolve
 
     wanted = opened.wanted
-    resolution = resolve(
-        Request(
-            requirements=wanted.requirements,
-            wheels=opened.wheels(),
-            constraints=wanted.constraints,
-            overrides=wanted.overrides,
-            excluded=wanted.excluded,
-            prereleases=opened.prereleases,
-            dependencies=not request.no_deps,
-        ),
+    asked = Request(
+        requirements=wanted.requirements,
+        wheels=opened.wheels(),
+        constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
+        prereleases=opened.prereleases,
+        dependencies=not request.no_deps,
+    )
+    resolution = with_consent(
+        lambda: resolve(asked, opened.candidates),
+        opened.building,
         opened.candidates,
+        reporter,
+        may_ask=False,
     )
     candidates = opened.candidates.within(resolution.context)
     preferences = candidates.policy.preferences
@@ -339,22 +368,28 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :param context: the surroundings.
     :raises NoSolution: the requirements contradict each other.
     :raises NoCompatibleWheel: nothing of a project fits the machine.
+    :raises SourceOff: something must be built from source, and may not be.
     """
+    from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution import resolver
     from wheelfit.resolution.request import Request
 
     with open_for_choice(request, context, changes=False) as opened:
         wanted = opened.wanted
-        return resolver.resolve(
-            Request(
-                requirements=wanted.requirements,
-                wheels=opened.wheels(),
-                constraints=wanted.constraints,
-                overrides=wanted.overrides,
-                excluded=wanted.excluded,
-                prereleases=opened.prereleases,
-                dependencies=not request.no_deps,
-                require_hashes=opened.requires_hashes,
-            ),
+        asked = Request(
+            requirements=wanted.requirements,
+            wheels=opened.wheels(),
+            constraints=wanted.constraints,
+            overrides=wanted.overrides,
+            excluded=wanted.excluded,
+            prereleases=opened.prereleases,
+            dependencies=not request.no_deps,
+            require_hashes=opened.requires_hashes,
+        )
+        return with_consent(
+            lambda: resolver.resolve(asked, opened.candidates),
+            opened.building,
             opened.candidates,
+            context.reporter,
+            may_ask=False,
         )

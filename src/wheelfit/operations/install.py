@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
-    from wheelfit.operations.context import Context
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.opened import Opened
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import Request
@@ -40,6 +40,7 @@ class InstallRequest(ChangeRequest, FromRequirements):
     upgrade_package: tuple[str, ...] = ()
     force_reinstall: bool = False
     require_hashes: bool = False
+    no_input: bool = False
 
 
 def install(request: InstallRequest, context: Context) -> ChangeReport:
@@ -58,7 +59,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         check_ground(request, opened.environment, opened.rules, context)
 
         def decide_once() -> Decided:
-            found = _decide(request, opened)
+            found = _decide(request, opened, context.reporter)
             check_bounds(request, found, opened.candidates, context.reporter)
             return found
 
@@ -79,13 +80,20 @@ def _why_nothing(request: InstallRequest, decision: Decided) -> str:
     return "the files ask for nothing"
 
 
-def _decide(request: InstallRequest, opened: Opened) -> Decided:
+def _decide(request: InstallRequest, opened: Opened, reporter: Reporter) -> Decided:
     """Resolve, and see that the result is what was wished and can be where it shall be."""
     from wheelfit.installation.plan import plan
+    from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.resolver import resolve
 
     present = Present.of(opened)
-    resolution = resolve(_request(request, opened, present), opened.candidates)
+    resolution = with_consent(
+        lambda: resolve(_request(request, opened, present), opened.candidates),
+        opened.building,
+        opened.candidates,
+        reporter,
+        may_ask=not (request.dry_run or request.no_input),
+    )
     resolution = _as_requested_before(request, opened, present, resolution)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
     candidates = opened.candidates.within(resolution.context)

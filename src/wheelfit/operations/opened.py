@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
@@ -19,12 +20,12 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
+from wheelfit.operations.source_builds import open_building, source_policy
 from wheelfit.resolution.candidates import Candidates
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from wheelfit.installation.builds.building import Building
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -62,10 +63,10 @@ class Opened:
     """What pip is told about installing."""
     prereleases: bool
     """Whether pre-releases count, whoever says so."""
-    requires_hashes: bool = False
+    requires_hashes: bool
     """Whether everything must have a promised hash, whoever says so."""
-    building: Building | None = None
-    """Builds what may be built; None: nothing may."""
+    building: DeferredBuilding
+    """Builds what may be built."""
 
     def __enter__(self) -> Self:
         return self
@@ -76,8 +77,7 @@ class Opened:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.building is not None:
-            self.building.close()
+        self.building.close()
         self.repository.close()
 
     def wheels(self) -> tuple[GivenWheel, ...]:
@@ -85,8 +85,6 @@ class Opened:
 
         :raises WheelfitError: a project cannot be had, or its metadata not be found out.
         """
-        if self.building is None:
-            return self.wanted.wheels
         environment = self.candidates.target.environment
         return self.wanted.wheels + tuple(
             self.building.given(source)
@@ -111,7 +109,10 @@ def open_for_choice(request: FromRequirements, context: Context, *, changes: boo
         wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
     machine = choose_machine(request, environment.target(), context)
     environment = environment.to_be_taken_to(machine.target)
-    policy = choice_policy(request, machine.policy, wanted.hashes)
+    policy = replace(
+        choice_policy(request, machine.policy, wanted.hashes),
+        sources=source_policy(request, wanted),
+    )
     settings = read_settings(
         request, context.environ, wanted.files, prefix=environment.interpreter.prefix
     )
@@ -124,25 +125,16 @@ def open_for_choice(request: FromRequirements, context: Context, *, changes: boo
         by_content=requires_hashes or wanted.has_promises,
         most=request.max_download,
     )
-    building = None
-    if wanted.sources or request.allow_source:  # the user agreed that something is built
-        from wheelfit.operations.source_builds import open_building
-
-        building = open_building(
-            request,
-            context,
-            repository,
-            settings,
-            environment,
-            machine,
-            policy,
-            wanted,
-            requires_hashes=requires_hashes,
-            hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
-            builds_named=changes,
-        )
+    by = rules.said_by("require-hashes") if rules.require_hashes else ""
+    building = DeferredBuilding(
+        repository,
+        lambda: open_building(
+            request, context, repository, settings, environment, machine, policy, wanted,
+            requires_hashes=requires_hashes, hashes_required_by=by, builds_named=changes,
+        ),
+    )  # fmt: skip
     candidates = Candidates(
-        building or repository,
+        building,
         machine.target,
         machine.detector,
         policy,

@@ -157,6 +157,7 @@ class SourceBuildOptions(Checked):
 
     allow_source: tuple[str, ...] = ()
     only_binary: tuple[str, ...] = ()
+    prefer_binary: bool = False
     config_settings: tuple[str, ...] = ()
     no_build_isolation: bool = False
 

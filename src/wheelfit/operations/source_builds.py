@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import UsageError
+from wheelfit.errors import SourceOff, UsageError
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.consent import Consent
+    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.plan import Plan
-    from wheelfit.operations.context import Context
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requests import BuildingOptions
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolution.listing import SourcePolicy
     from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
@@ -37,7 +44,7 @@ def open_building(
     hashes_required_by: str,
     builds_named: bool = True,
 ) -> Building:
-    """Return the sources, with the wheels that may be built of them.
+    """Return the sources, with the wheels that may be built of what they have.
 
     :param request: the projects that may be built, and the settings of their backends.
     :param context: the surroundings.
@@ -50,7 +57,8 @@ def open_building(
     :param requires_hashes: whether every file must have a promised hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
-    :raises UsageError: the machine is not this one, or a setting is not valid.
+    :raises UsageError: a project is named and the machine is not this one, or a setting is not
+        valid.
     """
     from wheelfit.installation.builds.building import Building, BuildPolicy
     from wheelfit.installation.builds.cache import BuiltWheels
@@ -59,11 +67,13 @@ def open_building(
     from wheelfit.sources.cache import Store
 
     interpreter, target = environment.interpreter, environment.target()
+    impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
-        raise UsageError(
-            f"nothing can be built for {machine.name}: building is done where it will run",
-            hint="leave out --for, or build a wheel there and name that",
-        )
+        impossible = f"nothing can be built for {machine.name}: building is done where it will run"
+        if wanted.sources:
+            raise UsageError(
+                impossible, hint="leave out --for, or build a wheel there and name that"
+            )
     places = open_places(
         request,
         context.environ,
@@ -81,13 +91,13 @@ def open_building(
         places,
         BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
         BuildPolicy(
-            frozenset(_project(name, "--allow-source") for name in request.allow_source),
+            consent_of(request),
+            impossible=impossible,
             settings=read_config_settings(request.config_settings),
             target=(
                 interpreter.implementation,
                 *map(str, (*interpreter.version, interpreter.tags[0])),
             ),
-            never=frozenset(_project(name, "--only-binary") for name in _never(request, wanted)),
             requires_hashes=requires_hashes,
             offline=request.offline,
             builds_named=builds_named,
@@ -134,7 +144,12 @@ def open_places(
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
     # Preferences are about what gets installed; rules about providers and metadata count here too.
-    rule = ChoicePolicy(providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes)
+    rule = ChoicePolicy(
+        providers=policy.providers,
+        metadata=policy.metadata,
+        hashes=policy.hashes,
+        sources=policy.sources,
+    )
     return IsolatedPlaces(
         environment.interpreter,
         lambda: Candidates(
@@ -154,7 +169,39 @@ def open_places(
     )
 
 
-def _never(request: BuildingOptions, wanted: Wanted) -> list[str]:
+def consent_of(request: BuildingOptions) -> Consent:
+    """Return what may be built.
+
+    :param request: names of projects and words, those that count more first.
+    :raises UsageError: a word is neither.
+    """
+    from wheelfit.installation.builds.consent import MODES, Consent
+
+    return Consent.of(
+        word if word in MODES else _project(word, "--allow-source") for word in request.allow_source
+    )
+
+
+def source_policy(request: BuildingOptions, wanted: Wanted) -> SourcePolicy:
+    """Return which source distributions count beside wheels.
+
+    :param request: the projects of which only wheels count.
+    :param wanted: the requirements, whose files may say so too.
+    :raises UsageError: a name is no name of a project.
+    """
+    from wheelfit.resolution.listing import ALL, SourcePolicy
+
+    return SourcePolicy(
+        frozenset(
+            name if name == ALL else _project(name, "--only-binary")
+            for name in _only_binary(request, wanted)
+        ),
+        consent_of(request).names,
+        request.prefer_binary or any(file.prefer_binary for file in wanted.files),
+    )
+
+
+def _only_binary(request: BuildingOptions, wanted: Wanted) -> list[str]:
     """Return the projects wanted as wheels only; ``:all:`` and ``:none:`` mean what pip means."""
     names: list[str] = []
     for text in (*wanted.only_binary, *request.only_binary):
@@ -167,10 +214,12 @@ def _project(text: str, where: str) -> str:
     from packaging.utils import InvalidName, canonicalize_name
 
     try:
-        return text if text == ":all:" else canonicalize_name(text, validate=True)
+        return canonicalize_name(text, validate=True)
     except InvalidName:
         raise UsageError(
-            f"{text[:80]!r} is no name of a project", where=where, hint="name it alone"
+            f"{text[:80]!r} is no name of a project",
+            where=where,
+            hint="write always" if text == ":all:" else "name it alone",
         ) from None
 
 
@@ -189,19 +238,109 @@ def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[st
     return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
-def build_planned(planned: Plan, building: Building | None, candidates: Candidates) -> bool:
+def build_planned(planned: Plan, deferred: DeferredBuilding | None, candidates: Candidates) -> bool:
     """Build the wheels of a plan that do not exist yet, and return whether there were any.
 
     Afterwards the choice must be made anew, for a wheel is judged by its own metadata.
 
     :param planned: the plan.
-    :param building: builds wheels; None where none can be built.
+    :param deferred: builds wheels; None where none can be built.
     :param candidates: forget what was assumed about those wheels.
     :raises BuildFailed: a backend failed.
     """
-    unbuilt = [pin for pin in planned.install if building and building.is_unbuilt(pin.file)]
+    unbuilt = [pin for pin in planned.install if deferred and deferred.is_unbuilt(pin.file)]
     for pin in unbuilt:
-        if building is not None:
-            building.build(pin.file)
+        if deferred is not None:
+            deferred.building.build(pin.file)
             candidates.look_again(pin.name)
     return bool(unbuilt)
+
+
+# --- consent to what was chosen ---------------------------------------------------------------
+
+
+def with_consent(
+    choose: Callable[[], Resolution],
+    deferred: DeferredBuilding,
+    candidates: Candidates,
+    reporter: Reporter,
+    *,
+    may_ask: bool,
+) -> Resolution:
+    """Return a resolution in which everything that must be built may be.
+
+    What the user agrees to is chosen anew, for only then its backend may be asked what it needs.
+
+    :param choose: resolves.
+    :param deferred: what may be built.
+    :param candidates: forget what was assumed about what may be built now.
+    :param reporter: asks the user, where there is a terminal.
+    :param may_ask: whether the user may be asked.
+    :raises SourceOff: something must be built, and may not be.
+    """
+    while True:
+        resolution = choose()
+        pins = [pin for pin in resolution.pins if deferred.needs_consent(pin.file)]
+        if not pins:
+            return resolution
+        building = deferred.building
+        error = _source_off(pins, resolution, building)
+        can_ask = may_ask and building.mode == "ask" and not building.impossible
+        if not can_ask or not reporter.confirm(_question(error)):
+            raise error
+        building.allow(pin.name for pin in pins)
+        for pin in pins:
+            candidates.look_again(pin.name)
+
+
+def _question(error: SourceOff) -> str:
+    return f"{error.note}\nBuilding runs code of whoever published it. Build from source?"
+
+
+def _source_off(pins: Sequence[Pin], resolution: Resolution, building: Building) -> SourceOff:
+    """Return the error that names all that must be built, who needs it, and what goes on."""
+    names = [f"{pin.name} {pin.version}" for pin in pins]
+    unknown = [pin for pin in pins if not building.knows_needs(pin.file)]
+    lines = [_line(pin, resolution) for pin in pins]
+    if unknown:
+        lines.append(
+            f"what {listed([pin.name for pin in unknown])} needs is known only to its build "
+            "backend and was left out here"
+        )
+    consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
+    only = ",".join(pin.name for pin in pins)
+    hint = f"--only-binary {only} takes older releases that have wheels"
+    if building.impossible:
+        lines.append(building.impossible)
+        hint = f"build wheels there and name them; {hint}"
+    else:
+        hint = f"add {consent}, which runs code of whoever published that; or {hint}"
+    return SourceOff(
+        f"{listed(names)} must be built from source, which is not allowed",
+        note="\n".join(lines),
+        hint=hint,
+        details=[
+            {
+                "name": pin.name,
+                "version": str(pin.version),
+                "filename": pin.file.shown,
+                "needed_by": _needing(pin.name, resolution),
+                "needs_known": pin not in unknown,
+            }
+            for pin in pins
+        ],
+    )
+
+
+def _line(pin: Pin, resolution: Resolution) -> str:
+    needing = _needing(pin.name, resolution)
+    who = [*(["you ask for it"] if pin.requested else []), *(f"{one} needs it" for one in needing)]
+    return f"{pin.file.shown}: {', '.join(who)}"
+
+
+def _needing(name: NormalizedName, resolution: Resolution) -> list[str]:
+    """Return who needs a project, with the version."""
+    versions = {pin.name: str(pin) for pin in resolution.pins}
+    versions |= {present.name: str(present) for present in resolution.kept}
+    needing = (edge.needing for edge in resolution.edges if edge.needed == name)
+    return [versions.get(one, one) for one in dict.fromkeys(needing)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.installation.builds.building import Building
+    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.locking.selection import LockCandidates
@@ -87,7 +87,7 @@ class _Ground(NamedTuple):
     machine: ChosenMachine
     candidates: Candidates
     repository: Remembered
-    building: Building | None = None
+    building: DeferredBuilding | None = None
 
 
 def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> Decided:

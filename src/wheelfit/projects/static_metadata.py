@@ -58,10 +58,14 @@ def of_archive(folder: Path) -> tuple[bytes | None, bool]:
     :returns: None where there is none.
     """
     data = _read(folder / "PKG-INFO")
-    return data, data is not None and _is_reliable(data)
+    return data, data is not None and is_reliable(data)
 
 
-def _is_reliable(data: bytes) -> bool:
+def is_reliable(data: bytes) -> bool:
+    """Return whether nothing that decides about an installation may change in a build (PEP 643).
+
+    :param data: core metadata of a source distribution.
+    """
     raw, _ = parse_email(data)
     try:
         version = tuple(int(part) for part in raw.get("metadata_version", "").split("."))

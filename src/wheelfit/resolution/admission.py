@@ -94,6 +94,8 @@ class Admission:
             doubtful = self._doubtful[name]
             if doubtful:
                 members = self._sorted_out(name, versions, members)
+            if postponed := self._releases.postponed(name):
+                members = sorted(members, key=postponed.__contains__)
             choices = self._choices[key] = tuple(members)
         return choices
 

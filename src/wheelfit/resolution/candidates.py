@@ -22,7 +22,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
-from wheelfit.errors import InvalidRequirement
+from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.cautions import about_choice
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from wheelfit.core.selection import Selection
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
-    from wheelfit.resolution.listing import Release, Wheel
+    from wheelfit.resolution.listing import Release, SourcePolicy, Wheel
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
@@ -75,6 +75,8 @@ class ChoicePolicy:
     """What builds that are installed together agree on."""
     mixed: frozenset[str] = frozenset()
     """Names of agreements that do not bind, because the user allows what they forbid."""
+    sources: SourcePolicy | None = None
+    """The source distributions that count beside wheels; None: none does."""
 
     @property
     def binding(self) -> tuple[Agreement, ...]:
@@ -199,7 +201,13 @@ class Candidates:
         if page is None:
             return None
         allowed = self.policy.hashes.get(name, frozenset())
-        return sort_page(page, self.target, allowed=allowed, is_given=given is not None)
+        return sort_page(
+            page,
+            self.target,
+            allowed=allowed,
+            is_given=given is not None,
+            sources=self.policy.sources,
+        )
 
     # --- choosing -------------------------------------------------------------------
 
@@ -574,7 +582,9 @@ class Candidates:
             if self._memory.fit.get(wheel.filename.text) is core:
                 return None
             _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
-        except (InvalidWheel, InvalidRequirement) as error:
+        except (InvalidWheel, InvalidRequirement, InvalidSource) as error:
+            if isinstance(error, InvalidSource) and self._is_given(wheel):
+                raise
             why = f"its metadata cannot be used: {error.message}"
             return self._not_sound(wheel, why, error.reference)
         filename = wheel.filename
@@ -589,9 +599,12 @@ class Candidates:
         self._memory.fit[filename.text] = core
         return None
 
+    def _is_given(self, wheel: Wheel) -> bool:
+        return wheel.filename.name in self.context.given
+
     def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:
         """Return the reason; but a wheel that the user named is not passed over (F-125)."""
-        if wheel.filename.name in self.context.given:
+        if self._is_given(wheel):
             raise InvalidWheel(
                 f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
             )

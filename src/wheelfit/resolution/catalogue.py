@@ -151,6 +151,16 @@ class Catalogue:
             )
         return yanked
 
+    def postponed(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the versions without a wheel, if any other one goes before them."""
+        sources = self.candidates.policy.sources
+        if sources is None or not sources.prefer_binary:
+            return frozenset()
+        listing = self.candidates.listing(name)
+        if listing is None:
+            return frozenset()
+        return listing.releases.without_wheels() - {self.kept(name)}
+
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the installed version, unless something else is wanted; or the preferred one."""
         present = self.present(name)

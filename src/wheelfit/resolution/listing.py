@@ -15,15 +15,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
-from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
+from wheelfit.projects.names import release_of
+from wheelfit.sources.page import File, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
@@ -31,14 +32,39 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import Family
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.page import ProjectPage
 
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
 
 NO_SOURCES = "building from source is off (--allow-source)"
+ONLY_BINARY = "--only-binary leaves it out"
 NO_TAG = "none of its tags fits"
+ALL = ":all:"
+"""Stands for every project, as in pip."""
 WRONG_HASH = "its hash is not among the allowed ones"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePolicy:
+    """The source distributions that count beside wheels, each as the wheel it would become.
+
+    Whether one may be built is another question, which is asked of the result.
+    """
+
+    only_binary: frozenset[str] = frozenset()
+    """Projects of which only wheels count; or `ALL`."""
+    exceptions: frozenset[str] = frozenset()
+    """Projects that `ALL` does not mean, since the user allows them by name."""
+    prefer_binary: bool = False
+    """Whether an older release with a wheel goes before a newer one without."""
+
+    def exclusion(self, name: NormalizedName) -> str:
+        """Return why source distributions of a project do not count; empty: they do."""
+        is_excluded = name in self.only_binary or (
+            ALL in self.only_binary and name not in self.exceptions
+        )
+        return ONLY_BINARY if is_excluded else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +81,11 @@ class Wheel:
         """Tell whether its publisher took it back (PEP 592)."""
         return self.file.yanked is not None
 
+    @property
+    def is_unbuilt(self) -> bool:
+        """Tell whether it stands for a source distribution, from which it can be built."""
+        return self.file.origin is not None and not self.file.origin.is_built
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -63,7 +94,7 @@ class Release:
     name: NormalizedName
     version: Version
     wheels: tuple[Wheel, ...] = ()
-    """In the order of the page."""
+    """In the order of the page; last what would be built from its source distribution."""
     index_files: tuple[File, ...] = ()
     """Its ``-variants.json``; more than one only by mistake (F-78)."""
     others: tuple[tuple[str, str], ...] = ()
@@ -94,7 +125,14 @@ class _Files:
     """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and whoever asks may say either."""
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
     index_files: list[File] = field(default_factory=list)
+    sources: list[File] = field(default_factory=list)
+    """Source distributions that count."""
     others: list[tuple[str, str]] = field(default_factory=list)
+
+    def all(self) -> Iterator[File]:
+        """Yield everything that could be installed."""
+        yield from (file for file, _ in self.wheels)
+        yield from self.sources
 
 
 class Releases(Mapping[Version, Release]):
@@ -104,7 +142,7 @@ class Releases(Mapping[Version, Release]):
 
     :param name: of the project.
     :param files: of each release, newest first.
-    :param judge: says of a wheel what is promised of it, and why it is out of the question.
+    :param judge: says of a file what is promised of it, and why it is out of the question.
     :param is_given: the files were named by the user.
     """
 
@@ -112,7 +150,7 @@ class Releases(Mapping[Version, Release]):
         self,
         name: NormalizedName,
         files: Mapping[Version, _Files],
-        judge: Callable[[File, WheelFilename], tuple[File, str | None]],
+        judge: _Judge,
         *,
         is_given: bool,
     ) -> None:
@@ -126,11 +164,14 @@ class Releases(Mapping[Version, Release]):
         release = self._made.get(version)
         if release is None:
             files = self._files[version]
-            wheels = ((*self._judge(file, filename), filename) for file, filename in files.wheels)
+            wheels = [(*self._judge(file, filename), filename) for file, filename in files.wheels]
+            found = [Wheel(file, filename, rejection) for file, rejection, filename in wheels]
+            if files.sources:
+                found.append(self._unbuilt(files))
             release = self._made[version] = Release(
                 self._name,
                 files.version,
-                tuple(Wheel(file, filename, rejection) for file, rejection, filename in wheels),
+                tuple(found),
                 tuple(files.index_files),
                 tuple(files.others),
                 self._is_given,
@@ -143,20 +184,42 @@ class Releases(Mapping[Version, Release]):
     def __len__(self) -> int:
         return len(self._files)
 
+    def _unbuilt(self, files: _Files) -> Wheel:
+        """Return what stands for the source distribution of a release."""
+        file, rejection = self._judge.source(_best_source(files.sources))
+        made_up = made_up_name(self._name, files.version)
+        unbuilt = replace(file, filename=made_up, origin=Origin(file.filename))
+        return Wheel(unbuilt, parse_wheel_filename(made_up), rejection)
+
     def possible(self) -> tuple[Version, ...]:
-        """Return the versions with a wheel that is left at first sight, newest first."""
+        """Return the versions with something that is left at first sight, newest first."""
         return tuple(
             version
             for version, files in self._files.items()
-            if any(self._judge(file, filename)[1] is None for file, filename in files.wheels)
+            if self._has_wheel(files) or self._has_source(files)
         )
+
+    def without_wheels(self) -> frozenset[Version]:
+        """Return the versions of which only a source distribution is left at first sight."""
+        return frozenset(
+            version
+            for version, files in self._files.items()
+            if self._has_source(files) and not self._has_wheel(files)
+        )
+
+    def _has_wheel(self, files: _Files) -> bool:
+        return any(self._judge(file, filename)[1] is None for file, filename in files.wheels)
+
+    def _has_source(self, files: _Files) -> bool:
+        sources = files.sources
+        return bool(sources) and self._judge.source(_best_source(sources))[1] is None
 
     def yanked(self) -> tuple[Version, ...]:
         """Return the versions of which every wheel that is left was taken back, newest first."""
         return tuple(
             version
             for version, files in self._files.items()
-            if any(file.yanked is not None for file, _ in files.wheels) and self[version].is_yanked
+            if any(file.yanked is not None for file in files.all()) and self[version].is_yanked
         )
 
 
@@ -194,6 +257,7 @@ def sort_page(
     *,
     allowed: AllowedHashes = frozenset(),
     is_given: bool = False,
+    sources: SourcePolicy | None = None,
 ) -> Listing:
     """Sort the files of a page by release.
 
@@ -201,8 +265,9 @@ def sort_page(
     :param target: for tags and ``requires-python``.
     :param allowed: digests of which a file must have one; empty: any file will do.
     :param is_given: the files were named by the user.
+    :param sources: which source distributions count; None: none does.
     """
-    sorting = _Sorting(page.name)
+    sorting = _Sorting(page.name, NO_SOURCES if sources is None else sources.exclusion(page.name))
     for file in page.files:
         sorting.place(file)
     found = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
@@ -219,6 +284,8 @@ class _Sorting:
     """Put file after file where it belongs."""
 
     name: NormalizedName
+    exclusion: str
+    """Why source distributions do not count; empty: they do."""
     ignored: list[str] = field(default_factory=list)
     found: dict[Version, _Files] = field(default_factory=dict)
 
@@ -232,12 +299,14 @@ class _Sorting:
                 # F-78: compared by value, 1.0 is 1.0.0.
                 self._files(index_file[1]).index_files.append(file)
             return
-        if file.filename.endswith((".tar.gz", ".zip")):
-            try:
-                _, version = parse_sdist_filename(file.filename)
-            except ValueError:  # also for numbers of thousands of digits
-                return
-            self._files(version).others.append((file.filename, NO_SOURCES))
+        release = release_of(file.filename)
+        if release is None or release[0] != self.name:
+            return
+        files = self._files(release[1])
+        if self.exclusion:
+            files.others.append((file.filename, self.exclusion))
+        else:
+            files.sources.append(file)
 
     def _wheel(self, file: File) -> None:
         try:
@@ -271,6 +340,13 @@ class _Judge:
             return _promised(file, self.allowed)
         return file, rejection
 
+    def source(self, file: File) -> tuple[File, str | None]:
+        """Return the same of a source distribution, which has no tags."""
+        rejection = self._wrong_python(file)
+        if self.allowed and rejection is None:
+            return _promised(file, self.allowed)
+        return file, rejection
+
     def _rejection(self, file: File, filename: WheelFilename) -> str | None:
         fits = self.fitting.get(filename.tags)  # a page has few sets of tags, many files
         if fits is None:
@@ -278,9 +354,26 @@ class _Judge:
             self.fitting[filename.tags] = fits
         if not fits:
             return NO_TAG
+        return self._wrong_python(file)
+
+    def _wrong_python(self, file: File) -> str | None:
         if file.requires_python is not None:
             return _wrong_python(file.requires_python, self.target.python_full_version)
         return None
+
+
+def _best_source(sources: Sequence[File]) -> File:
+    """Return the source distribution to take of a release: none that was yanked, no ZIP file."""
+    return min(sources, key=lambda one: (one.yanked is not None, one.filename.endswith(".zip")))
+
+
+def made_up_name(name: str, version: Version) -> str:
+    """Return a file name for a wheel that is not there yet; no published one is called so.
+
+    :param name: of the project.
+    :param version: of the release.
+    """
+    return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"
 
 
 def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:

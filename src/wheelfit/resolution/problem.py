@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from packaging.version import Version
+
+from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from packaging.utils import NormalizedName
-
-    from wheelfit.resolution.version_set import VersionSet
 
 
 class Package(NamedTuple):
@@ -54,6 +54,16 @@ class Need:
     told, which is rare."""
     is_pin: bool = False
     """Whether it names one version with ``==`` or ``===``; only then yanked ones count."""
+
+    def only(self, name: NormalizedName, version: Version) -> Need:
+        """Return the need; if it is of a project, for one version.
+
+        :param name: of the project.
+        :param version: the version.
+        """
+        if self.package.name != name:
+            return self
+        return replace(self, versions=VersionSet.singleton(version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,9 @@ class Releases(Protocol):
 
     def yanked(self, name: NormalizedName) -> frozenset[Version]:
         """Return those of the versions that only a pin may ask for (PEP 592)."""
+
+    def postponed(self, name: NormalizedName) -> frozenset[Version]:
+        """Return those of the versions to try after all others (``--prefer-binary``)."""
 
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the version to try before newer ones: the installed or a preferred one.

@@ -159,6 +159,15 @@ def tell_newest(
     return "\n".join(lines)
 
 
+def clause_of(fact: Step, knowledge: Knowledge) -> str:
+    """Return a fact in a clause.
+
+    :param fact: of a proof.
+    :param knowledge: why something cannot be had.
+    """
+    return _Words(knowledge).clause(fact)
+
+
 def is_long(top: Step) -> bool:
     """Tell whether a proof is better begun with the newest release.
 

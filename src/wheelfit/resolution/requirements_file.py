@@ -53,6 +53,8 @@ class RequirementsFile:
     """Whether every file installed must have a promised hash."""
     only_binary: tuple[str, ...] = ()
     """Names that are never built, as written: several with commas, ``:all:`` or ``:none:``."""
+    prefer_binary: bool = False
+    """Whether an older release with a wheel goes before a newer one without."""
 
 
 def read_requirements_file(
@@ -191,6 +193,7 @@ def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool
         pre=value.pre or options.pre,
         require_hashes=value.require_hashes or options.require_hashes,
         only_binary=value.only_binary + tuple(options.only_binary),
+        prefer_binary=value.prefer_binary or options.prefer_binary,
     )
 
 
@@ -236,7 +239,6 @@ class _OptionParser(argparse.ArgumentParser):
         self.add_argument("--no-index", action="store_true")
         self.add_argument("--pre", action="store_true")
         self.add_argument("--require-hashes", action="store_true")
-        # A wheel that fits is preferred anyway.
         self.add_argument("--prefer-binary", action="store_true")
         self.add_argument("--only-binary", action="append", default=[])
 
@@ -274,4 +276,5 @@ def _merge(outer: RequirementsFile, inner: RequirementsFile) -> RequirementsFile
         pre=outer.pre or inner.pre,
         require_hashes=outer.require_hashes or inner.require_hashes,
         only_binary=outer.only_binary + inner.only_binary,
+        prefer_binary=outer.prefer_binary or inner.prefer_binary,
     )

@@ -94,6 +94,30 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A release that was taken though a newer one was asked for."""
+
+    name: NormalizedName
+    version: Version
+    latest: Version
+    """The newest release that the requirements admit."""
+    reason: str
+    """Why that was not taken; the end of a sentence of which it is the subject."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} (latest {self.latest} {self.reason})"
+
+    def to_mapping(self) -> dict[str, str]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "name": self.name,
+            "version": str(self.version),
+            "latest": str(self.latest),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
     """Hold a set of wheels in which every need is met."""
 
@@ -111,6 +135,8 @@ class Resolution:
     """On what everything in the environment agrees, and what was given up for that."""
     replaced: frozenset[NormalizedName] = frozenset()
     """Projects of which the user says himself what is needed of them, or leaves them out."""
+    held_back: tuple[HeldBack, ...] = ()
+    """What is older than the newest release that was asked for, and why."""
     unmet: tuple[str, ...] = ()
     """Needs that are not met because of that, one sentence each."""
     leaving: frozenset[NormalizedName] = frozenset()

@@ -24,7 +24,7 @@ from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, is_long, steps, tell, tell_newest
 from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
-from wheelfit.resolution.resolution import Edge, Pin, Resolution
+from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hashes import WEAK_HASHES
@@ -494,6 +494,8 @@ class _Resolving:
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             own = frozenset(extras.get(name, ()))
             pins.append(replace(pin, extras=own, reason=reason, core=core))
+        held_back = self._held_back(found, [pin.name for pin in pins if not pin.is_given])
+        told = {(one.name, one.latest) for one in held_back}
         notes = [note for pin in pins for note in candidates.cautions(pin.choice)]
         notes += [*about_mixture(held), *found.catalogue.notes]
         for pin in pins:
@@ -502,6 +504,7 @@ class _Resolving:
             notes += [
                 candidates.choice(pin.name, newer).passed_over
                 for newer in found.catalogue.passed_over(pin.name, pin.version)
+                if (pin.name, newer) not in told
             ]
             notes += pin.choice.notes
         self._check_hashes(pin.name for pin in pins)
@@ -513,9 +516,24 @@ class _Resolving:
             tuple(dict.fromkeys(self._details)),
             held,
             self._replacements.names,
+            held_back,
             tuple(dict.fromkeys(self._unmet(pins, chosen))),
             context=candidates.context,
         )
+
+    def _held_back(self, found: _Found, names: Sequence[NormalizedName]) -> tuple[HeldBack, ...]:
+        if not found.catalogue.candidates.is_for_one_machine or not self._request.dependencies:
+            return ()
+        from wheelfit.resolution.held_back import HeldBackSearch  # noqa: PLC0415 - start-up
+
+        search = HeldBackSearch(
+            found.catalogue,
+            self._roots,
+            self._constraints(),
+            found.solved,
+            prereleases=self._request.prereleases,
+        )
+        return tuple(search.each(names))
 
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
@@ -596,7 +614,7 @@ class _Resolving:
                 try:
                     solve(
                         catalogue,
-                        [_only(need, name, version) for need in roots],
+                        [need.only(name, version) for need in roots],
                         self._constraints(),
                         prereleases=self._request.prereleases,
                     )
@@ -639,13 +657,6 @@ class _Resolving:
 _SOON = 3
 _PROOFS = 3
 """Projects for which a proof is looked for that begins with the newest release."""
-
-
-def _only(need: Need, name: NormalizedName, version: Version) -> Need:
-    """Return a need; if it is of the project, for the one version."""
-    if need.package.name != name:
-        return need
-    return replace(need, versions=VersionSet.singleton(version))
 
 
 def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
-from nab_resolver.resolver import BaseProvider, Resolver
+from nab_resolver.resolver import DEFAULT_MAX_ITERATIONS, BaseProvider, Resolver
 from nab_resolver.root import ROOT
 from nab_resolver.types import (
     Incompatibility,
@@ -81,6 +81,7 @@ def solve(
     constraints: Sequence[Need] = (),
     *,
     prereleases: bool = False,
+    rounds: int = DEFAULT_MAX_ITERATIONS,
 ) -> Solved:
     """Return versions that meet every need, newer ones first where there is a choice.
 
@@ -88,10 +89,11 @@ def solve(
     :param roots: what is asked for; several needs may speak of one package.
     :param constraints: what must hold of a project if anything needs it.
     :param prereleases: whether pre-releases count like final releases.
+    :param rounds: steps after which the search is given up.
     :raises Unsolvable: there are none.
     :raises Exhausted: the search took too many steps.
     """
-    search = _Search(releases, roots, constraints, prereleases=prereleases)
+    search = _Search(releases, roots, constraints, prereleases=prereleases, rounds=rounds)
     try:
         while True:
             solved = search.run()
@@ -120,7 +122,9 @@ class _Search:
         constraints: Sequence[Need],
         *,
         prereleases: bool,
+        rounds: int,
     ) -> None:
+        self._rounds = rounds
         self._releases = releases
         self._roots = roots
         self._limits = _Limits(constraints)
@@ -140,6 +144,7 @@ class _Search:
             provider = _Provider(self._releases, self._admission, self._roots, self.barred)
             resolver: Resolver[Package, Version] = Resolver(
                 provider,
+                max_iterations=self._rounds,
                 range_type=VersionSet,
                 root_version="1",
                 format_range=lambda _: "",  # the library's own report is not used

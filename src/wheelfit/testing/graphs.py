@@ -105,6 +105,11 @@ class Graph:
         """Return the yanked versions of a project."""
         return frozenset(version for package, version in self._yanked if package.name == name)
 
+    def postponed(self, name: NormalizedName) -> frozenset[Version]:
+        """Return that no version is tried last."""
+        del name
+        return frozenset()
+
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the installed version."""
         return self._kept.get(name)

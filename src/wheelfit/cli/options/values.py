@@ -293,6 +293,19 @@ class Several(Kind):
         return list(value)
 
 
+class _Consent(Several):
+    """Names of projects, and one of the words that stand for all others."""
+
+    title = "`ask` / `never` / `always` / a list of names"
+
+    def read(self, key: str, value: object, place: Place) -> list[Any]:
+        return super().read(key, [value] if isinstance(value, str) else value, place)
+
+    def join(self, above: Any, below: Any) -> list[Any]:
+        """Return the value of two layers together; ``never`` undoes what lies below it."""
+        return list(above) if "never" in above else super().join(above, below)
+
+
 class _Requirements(Several):
     """A list of requirements, which know where they were written."""
 
@@ -499,9 +512,15 @@ def _name(text: str) -> None:
         raise InvalidConfiguration(f"{text[:80]!r} is no name of a package") from None
 
 
-def _buildable(text: str) -> None:
+def _name_or_all(text: str) -> None:
     if text != ":all:":
         _name(text)
+
+
+def _consent(text: str) -> None:
+    if text == ":all:":
+        raise InvalidConfiguration("':all:' is no name of a package", hint="write always")
+    _name(text)
 
 
 def _project_of(text: str) -> str:
@@ -533,7 +552,8 @@ WISHES = Several(ANY_TEXT, _wish)
 LABELS = Several(ANY_TEXT, _label, name=_project_of)
 NAMES = Several(TEXT, _name)
 EXCLUDES = Several(TEXT, _name, name=_project_of)
-BUILDABLE_NAMES = Several(TEXT, _buildable)
+CONSENT = _Consent(TEXT, _consent)
+NAMES_OR_ALL = Several(TEXT, _name_or_all)
 PUBLISHERS = Several(ANY_TEXT, _publisher)
 CONSTRAINTS = _Requirements(TEXT, _requirement)
 OVERRIDES = _Requirements(TEXT, _requirement, name=_project_of)

@@ -39,6 +39,8 @@ def show_change(report: ChangeReport, output: Output) -> None:
         output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
     for text in report.notes:
         output.note(f"note: {text}")
+    for old in resolution.held_back:
+        output.say(f"note: {old}")
     for held in resolution.held:
         if held.forced.because:
             output.say(f"note: {held}")

@@ -3,6 +3,9 @@
 To whoever chooses, a project that can be built looks like a release with one plain wheel that
 fits everywhere (F-108). Its file name is made up until the wheel is there; then the true one takes
 its place, and whoever chose chooses anew, so that a wheel built here is judged like any other.
+
+What nobody allowed to build is chosen like the rest, by the metadata that can be read without
+running anything; where there is none it counts as needing nothing. Nothing of it is ever run.
 """
 
 from __future__ import annotations
@@ -27,10 +30,11 @@ from wheelfit.errors import (
     SourceOff,
 )
 from wheelfit.installation.builds.cache import KIND, BuiltWheel
+from wheelfit.installation.builds.consent import Consent
 from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.projects.backend import Backend, Children
-from wheelfit.projects.names import is_archive, release_of
-from wheelfit.projects.static_metadata import core_metadata_of, name_of
+from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
+from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenWheel
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.hashes import WEAK_HASHES
@@ -48,7 +52,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.installation.builds.cache import BuiltWheels
@@ -61,18 +64,18 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-ALL = ":all:"
-"""Stands for every project, except those with variants: they must be named."""
+_LOOKED_INTO = 64 << 20
+"""Bytes of the largest source distribution that is fetched only to read its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPolicy:
     """Hold what the user decided about building."""
 
-    allowed: frozenset[str] = frozenset()
-    """Projects whose source distributions may be taken from an index; or `ALL`."""
-    never: frozenset[str] = frozenset()
-    """Projects of which that may not be, though all may; or `ALL` but those allowed by name."""
+    consent: Consent = Consent()
+    """What may be built."""
+    impossible: str = ""
+    """Why nothing can be built for the target; empty: it can."""
     settings: ConfigSettings = field(default_factory=dict, hash=False)
     """What backends are told."""
     target: tuple[str, ...] = ()
@@ -84,22 +87,13 @@ class BuildPolicy:
     builds_named: bool = True
     """Whether to name a project is consent to build it; else it must be allowed too."""
 
-    def allows(self, page: ProjectPage) -> bool:
-        """Tell whether the source distributions of a page may be built."""
-        if page.name in self.allowed | self.never:
-            return page.name not in self.never
-        if ALL not in self.allowed or ALL in self.never:
-            return False
-        return not any(_has_label(file) for file in page.files)
-
     def allows_named(self, name: str | None) -> bool:
         """Return whether the backend of a project that the user named may be run.
 
         :param name: of the project; None: only its backend knows it.
         """
-        if self.builds_named or name in self.allowed:
-            return True
-        return ALL in self.allowed and name not in self.never and ALL not in self.never
+        consent = self.consent
+        return self.builds_named or name in consent.names or consent.mode == "always"
 
 
 def _has_label(file: File) -> bool:
@@ -128,6 +122,7 @@ class _Product:
         self.metadata: bytes | None = None
         self.wheel: BuiltWheel | None = None
         self.is_named = False
+        self.lock = threading.Lock()
 
 
 class Building:
@@ -169,9 +164,12 @@ class Building:
         self._lock = threading.RLock()
         self._busy: list[str] = []
         self._products: dict[tuple[str, str], _Product] = {}
+        self._allowed: set[NormalizedName] = set()
+        """Projects that the user allowed when asked."""
         self._given: dict[GivenSource, _Product] = {}
         self._scratch = scratch
         self._folder: Path | None = None
+        self._folder_lock = threading.Lock()
         self._stack = ExitStack()
         self.name = repository.name
 
@@ -230,7 +228,7 @@ class Building:
             )
         _check_promise(project, core)
         product.file = File(
-            _made_up(core.name, core.version),
+            made_up_name(core.name, core.version),
             project.url,
             project.hashes,
             source="the request",
@@ -247,43 +245,32 @@ class Building:
         return self._repository.projects()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project; what may be built of it are wheels there."""
+        """Return the page of a project; what was built of it already are wheels there."""
         page = self._repository.project(name)
-        if page is None or not self._policy.allows(page):
+        built = {} if page is None else self._built_of(name)
+        if page is None or not built:
             return page
+        return replace(page, files=tuple(built.get(file.url, file) for file in page.files))
+
+    def _built_of(self, name: NormalizedName) -> Mapping[str, File]:
+        """Return wheels that were built of listed source distributions, by the URLs of these."""
         with self._lock:
-            chosen = dict(self._sources(page))
-            files = tuple(
-                chosen.pop(file.filename).file if file.filename in chosen else file
-                for file in page.files
-            )
-        return replace(page, files=files)
+            return {
+                product.file.url: product.file
+                for product in self._products.values()
+                if product.wheel is not None
+                and not product.is_named
+                and parse_wheel_filename(product.file.filename).name == name
+            }
 
-    def _sources(self, page: ProjectPage) -> Iterable[tuple[str, _Product]]:
-        """Yield one source distribution of each release, by its file name."""
-        best: dict[Version, File] = {}
-        for file in page.files:
-            release = release_of(file.filename)
-            if release is None or release[0] != page.name or not is_archive(file.filename):
-                continue
-            other = best.get(release[1])
-            if other is None or (other.filename.endswith(".zip") and other.yanked == file.yanked):
-                best[release[1]] = file
-        for version, file in best.items():
-            made_up = _made_up(page.name, version)
-            product = self._products.get((file.url, made_up))
-            if product is None:
-                product = self._known(self._listed(file, made_up))
-            yield file.filename, product
-
-    def _listed(self, file: File, made_up: str) -> _Product:
-        listed = replace(file, filename=made_up, metadata_hashes=None, origin=Origin(file.filename))
+    def _listed(self, file: File, origin: Origin) -> _Product:
+        archive = replace(file, filename=origin.name, origin=None)
 
         def open_() -> OpenProject:
             folder = self._new_folder("listed")
-            return open_listed(file, self._repository, folder, self._progress)
+            return open_listed(archive, self._repository, folder, self._progress)
 
-        return _Product(listed, open_)
+        return _Product(file, open_)
 
     def _known(self, product: _Product) -> _Product:
         self._products[product.file.url, product.file.filename] = product
@@ -292,17 +279,27 @@ class Building:
     def _product(self, file: File) -> _Product | None:
         if file.origin is None:
             return None
-        return self._products[file.url, file.filename]
+        with self._lock:
+            product = self._products.get((file.url, file.filename))
+            return product or self._known(self._listed(file, file.origin))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         return self._repository.read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; of one that is not built, what it will have."""
+        """Return the METADATA of a wheel; of one that is not built, what it will have.
+
+        Of one that may not be built and does not say it, no more than its name and version.
+        """
         product = self._product(file)
         if product is None:
             return self._repository.metadata(file)
+        known = self._static(product)
+        if known is not None:
+            return known
+        if not product.is_named and not self._is_allowed(product):
+            return _bare_metadata(product.file)
         with self._lock:
             return self._metadata(product)
 
@@ -352,6 +349,54 @@ class Building:
         with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
 
+    # --- consent -------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        """What is done about source distributions that nobody named."""
+        return self._policy.consent.mode
+
+    @property
+    def impossible(self) -> str:
+        """Why nothing can be built; empty: it can."""
+        return self._policy.impossible
+
+    def needs_consent(self, file: File) -> bool:
+        """Return whether a wheel would have to be built, and may not be.
+
+        :param file: as listed.
+        """
+        if not self.is_unbuilt(file):
+            return False
+        product = self._product(file)
+        return product is not None and not product.is_named and not self._is_allowed(product)
+
+    def knows_needs(self, file: File) -> bool:
+        """Return whether what a wheel needs is known before it is built.
+
+        :param file: as listed.
+        """
+        product = self._product(file)
+        return product is None or self._static(product) is not None
+
+    def allow(self, names: Iterable[NormalizedName]) -> None:
+        """Let source distributions of some projects be built.
+
+        :param names: of the projects.
+        """
+        self._allowed.update(names)
+
+    def _is_allowed(self, product: _Product) -> bool:
+        if self._policy.impossible:
+            return False
+        name, consent = parse_wheel_filename(product.file.filename).name, self._policy.consent
+        if name in consent.names or name in self._allowed:
+            return True
+        if consent.mode != "always":
+            return False
+        page = self._repository.project(name)
+        return page is None or not any(_has_label(file) for file in page.files)
+
     # --- building ------------------------------------------------------------------------------
 
     def is_unbuilt(self, file: File) -> bool:
@@ -386,6 +431,31 @@ class Building:
         )
         self._known(product)
 
+    def _static(self, product: _Product) -> bytes | None:
+        """Return the metadata of a product as far as it is known without running anything."""
+        if product.metadata is None:
+            data = self._served(product)
+            if data is None and not self._is_too_large(product):
+                data = self._open(product).metadata
+            if data is not None and product.project is not None:
+                _check_promise(product.project, core_metadata_of(data, product.project.name))
+            product.metadata = data
+        return product.metadata
+
+    def _served(self, product: _Product) -> bytes | None:
+        """Return the metadata that an index serves beside a source distribution (PEP 714)."""
+        file = product.file
+        if file.metadata_hashes is None or file.origin is None or product.is_named:
+            return None
+        data = self._repository.metadata(replace(file, filename=file.origin.name, origin=None))
+        return data if is_reliable(data) else None
+
+    def _is_too_large(self, product: _Product) -> bool:
+        """Return whether an archive is not worth fetching as long as it may not be built."""
+        if product.is_named or product.project is not None:
+            return False
+        return (product.file.size or 0) > _LOOKED_INTO and not self._is_allowed(product)
+
     def _metadata(self, product: _Product) -> bytes:
         if product.metadata is not None:
             return product.metadata
@@ -403,8 +473,10 @@ class Building:
         return product.metadata
 
     def _check_consent(self, product: _Product, project: OpenProject) -> None:
-        """Refuse to run the backend of a project that is only looked at."""
+        """Refuse to run the backend of a project that is only looked at, or not allowed."""
         if not product.is_named:
+            if not self._is_allowed(product):
+                raise self._not_allowed(product)
             return
         name = project.promise[0] if project.promise else name_of(project.folder)
         if not self._policy.allows_named(name):
@@ -412,8 +484,17 @@ class Building:
                 "only its build backend knows the metadata of this project, and nothing is built "
                 "to look at it",
                 where=project.name,
-                hint=f"--allow-source {name or ALL} asks it, which runs code of the project",
+                hint=f"--allow-source {name or 'always'} asks it, which runs code of the project",
             )
+
+    def _not_allowed(self, product: _Product) -> SourceOff:
+        filename = parse_wheel_filename(product.file.filename)
+        return SourceOff(
+            f"{filename.name} {filename.version} must be built from source, which is not allowed",
+            where=product.file.shown,
+            note=self._policy.impossible or None,
+            hint=f"add --allow-source {filename.name}, which runs code of whoever published it",
+        )
 
     def _ask_for_metadata(self, product: _Product, project: OpenProject) -> OpenProject:
         backend = self._backend(product, project)
@@ -421,14 +502,17 @@ class Building:
         return replace(project, metadata=data)
 
     def _open(self, product: _Product) -> OpenProject:
-        if product.project is None:
-            product.project = product.open()
-        return product.project
+        with product.lock:
+            if product.project is None:
+                product.project = product.open()
+            return product.project
 
     def _backend(self, product: _Product, project: OpenProject) -> Backend:
         """Return the backend of a project, in a place that has all it needs."""
         if product.backend is not None:
             return product.backend
+        if not product.is_named:
+            self._check_consent(product, project)
         if project.name in self._busy:
             raise BuildFailed(
                 f"{project.name} needs itself to be built",
@@ -512,8 +596,9 @@ class Building:
     # --- folders -------------------------------------------------------------------------------
 
     def _new_folder(self, what: str) -> Path:
-        if self._folder is None:
-            self._folder = self._stack.enter_context(self._scratch()).resolve()
+        with self._folder_lock:
+            if self._folder is None:
+                self._folder = self._stack.enter_context(self._scratch()).resolve()
         return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder))
 
 
@@ -534,6 +619,8 @@ def _check_promise(project: OpenProject, core: CoreMetadata) -> None:
         )
 
 
-def _made_up(name: str, version: Version) -> str:
-    """Return a file name for a wheel that is not there yet; no published one is called so."""
-    return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"
+def _bare_metadata(file: File) -> bytes:
+    """Return metadata that has no needs, of what only its build backend knows."""
+    filename = parse_wheel_filename(file.filename)
+    lines = ["Metadata-Version: 2.2", f"Name: {filename.name}", f"Version: {filename.version}"]
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import (
-    BUILDABLE_NAMES,
     BYTES,
     FILE,
     FLAG,
     FOLDER,
+    NAMES_OR_ALL,
     PUBLISHERS,
     OneOf,
 )
@@ -102,7 +102,7 @@ ATTESTATIONS = OptionGroup(
         ),
         Option(
             "--require-attestations",
-            BUILDABLE_NAMES,
+            NAMES_OR_ALL,
             "refuse this package without a valid attestation (:all: for every package)",
             metavar="NAME",
             default=None,

@@ -24,6 +24,7 @@ INSTALLATION = OptionGroup(
         ),
         Option("--force-reinstall", FLAG, "replace even what is the same"),
         Option("--require-hashes", FLAG, "every package must have a --hash"),
+        Option("--no-input", FLAG, "ask nothing, on a terminal either"),
         *CHANGES,
     ),
 )
@@ -31,9 +32,7 @@ INSTALLATION = OptionGroup(
 PIP_HABITS = OptionGroup(
     "accepted for pip's sake; they change nothing",
     (
-        Option("--prefer-binary", FLAG, "a wheel that fits is always preferred"),
         Option("--no-compile", FLAG, "bytecode is written on request only"),
-        Option("--no-input", FLAG, "nothing is ever asked"),
         Option("--no-warn-script-location", FLAG, "nothing is said of PATH"),
         Option("--disable-pip-version-check", FLAG, "pip is not used"),
         Option("--progress-bar", ANY_TEXT, "see --no-progress", metavar="KIND"),

@@ -6,7 +6,7 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import (
     ANY_FILE,
     ANY_TEXTS,
-    BUILDABLE_NAMES,
+    CONSENT,
     CONSTRAINTS,
     EXCLUDES,
     FILE,
@@ -19,9 +19,9 @@ from wheelfit.cli.options.values import (
 
 ALLOW_SOURCE = Option(
     "--allow-source",
-    BUILDABLE_NAMES,
-    "build source distributions of this project where no wheel fits; :all: for any that has no "
-    "variants",
+    CONSENT,
+    "build source distributions of this project where a release has no wheel that fits; or "
+    "always (any without variants), never, ask (on a terminal)",
     metavar="NAME",
     project=ProjectMay.NOT_SET_IT,
     why="building from source runs code",
@@ -103,8 +103,14 @@ SOURCE_BUILDS = OptionGroup(
         Option(
             "--only-binary",
             TEXTS,
-            "never build these, separated by commas; :all: for any not allowed by name",
+            "take releases of these with wheels only, separated by commas; :all: for any not "
+            "allowed by name",
             metavar="NAMES",
+        ),
+        Option(
+            "--prefer-binary",
+            FLAG,
+            "take an older release with a wheel before a newer one without",
         ),
         Option(
             "--config-settings",

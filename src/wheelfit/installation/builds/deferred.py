@@ -1,0 +1,74 @@
+"""Builds from source that are only prepared once one is needed."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from wheelfit.sources.reading import Around
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.installation.builds.building import Building
+    from wheelfit.resolution.request import GivenSource, GivenWheel
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Files, Repository
+
+
+class DeferredBuilding(Around):
+    """A ``Repository`` with wheels that can be built, prepared once the first one is looked at.
+
+    :param repository: the sources.
+    :param open_: returns what builds.
+    """
+
+    def __init__(self, repository: Repository, open_: Callable[[], Building]) -> None:
+        super().__init__(repository)
+        self._open = open_
+        self._building: Building | None = None
+        self._lock = Lock()
+
+    @property
+    def building(self) -> Building:
+        """What builds."""
+        with self._lock:
+            if self._building is None:
+                self._building = self._open()
+            return self._building
+
+    def close(self) -> None:
+        """End what still runs, and remove everything that is not kept."""
+        if self._building is not None:
+            self._building.close()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project; what was built of it already are wheels there."""
+        return (self._building or self._repository).project(name)
+
+    def _reader(self, file: File) -> Files:
+        return self._repository if file.origin is None else self.building
+
+    def given(self, source: GivenSource) -> GivenWheel:
+        """Return the wheel that a project which the user named stands for.
+
+        :raises WheelfitError: as `Building.given`.
+        """
+        return self.building.given(source)
+
+    def needs_consent(self, file: File) -> bool:
+        """Return whether a wheel would have to be built, and may not be.
+
+        :param file: as listed.
+        """
+        return self.is_unbuilt(file) and self.building.needs_consent(file)
+
+    @staticmethod
+    def is_unbuilt(file: File) -> bool:
+        """Return whether a wheel must be built before it can be installed.
+
+        :param file: as listed.
+        """
+        return file.origin is not None and not file.origin.is_built

@@ -1,0 +1,194 @@
+"""Which results are older than the newest release that was asked for, and why.
+
+Nobody should find out a week later that an old release was taken. What the user's own requirements
+exclude is no surprise, and is not told.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY
+from wheelfit.resolution.problem import Package
+from wheelfit.resolution.proof import Kind, clause_of
+from wheelfit.resolution.resolution import HeldBack
+from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.version_set import VersionSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolution.catalogue import Catalogue
+    from wheelfit.resolution.listing import Release
+    from wheelfit.resolution.problem import Need
+    from wheelfit.resolution.proof import Step
+    from wheelfit.resolution.solver import Solved
+
+_ROUNDS = 2_000
+"""Rounds of the solver after which nobody finds out why the newest release was not taken."""
+
+
+class HeldBackSearch:
+    """The search for what was held back in one solution.
+
+    :param catalogue: what the solver was told.
+    :param roots: what the user asked for.
+    :param constraints: what the user's constraints say.
+    :param solved: the solution.
+    :param prereleases: whether pre-releases count like final releases.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        roots: Sequence[Need],
+        constraints: Sequence[Need],
+        solved: Solved,
+        *,
+        prereleases: bool,
+    ) -> None:
+        self._catalogue = catalogue
+        self._roots = roots
+        self._constraints = constraints
+        self._solved = solved
+        self._prereleases = prereleases
+
+    def each(self, names: Iterable[NormalizedName]) -> Iterator[HeldBack]:
+        """Yield what was held back.
+
+        Of what the user did not name only what an option about binaries holds back is told.
+
+        :param names: of projects of the result.
+        """
+        named = {need.package.name for need in self._roots}
+        for name in names:
+            version = self._solved.versions[Package(name)]
+            latest = self._latest(name, self._roots)
+            if name not in named or latest is None or latest <= version:
+                latest = self._latest(name, [*self._roots, *self._needs])
+                reason = "" if latest is None else self._by_option(name, latest)
+            else:
+                reason = self._reason(name, latest)
+            if reason and latest is not None and latest > version:
+                yield HeldBack(name, version, latest, reason)
+
+    @property
+    def _needs(self) -> list[Need]:
+        """What the packages of the solution need."""
+        versions = self._solved.versions.items()
+        return [need for package, version in versions for need in self._needs_of(package, version)]
+
+    def _needs_of(self, package: Package, version: Version) -> Sequence[Need]:
+        place = self._solved.builds.get(package.name)
+        if place is not None:
+            return ()  # of one build among several; its limits are no needs
+        return self._catalogue.needs(package, version)
+
+    def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
+        """Return the newest release that some needs admit, whether it can be had or not."""
+        listing = self._catalogue.candidates.listing(name)
+        if listing is None or listing.bridge is not None:
+            return None
+        admitted = [
+            one.versions for one in (*needs, *self._constraints) if one.package.name == name
+        ]
+        versions = reduce(and_, admitted, VersionSet.full())
+        taken = self._solved.versions[Package(name)]
+        for version in versions.members(listing.releases):
+            release = listing.releases[version]
+            is_welcome = (
+                not version.is_prerelease
+                or self._prereleases
+                or taken.is_prerelease
+                or versions.welcomes(version)
+            )
+            if is_welcome and (release.wheels or release.others) and not _is_yanked(release):
+                return version
+        return None
+
+    def _by_option(self, name: NormalizedName, version: Version) -> str:
+        """Return which option about binaries excludes a release; empty: none does."""
+        listing = self._catalogue.candidates.listing(name)
+        if listing is None:
+            return ""
+        release = listing.releases[version]
+        if not release.is_possible and any(why is ONLY_BINARY for _, why in release.others):
+            return "has no wheel that fits; --only-binary"
+        if version in self._catalogue.postponed(name):
+            return "has no wheel that fits; --prefer-binary"
+        return ""
+
+    def _reason(self, name: NormalizedName, latest: Version) -> str:
+        catalogue = self._catalogue
+        listing = catalogue.candidates.listing(name)
+        if listing is None or (by_option := self._by_option(name, latest)):
+            return "" if listing is None else by_option
+        release = listing.releases[latest]
+        if not release.is_possible:
+            return _at_first_sight(release)
+        if not catalogue.is_usable(name, latest):
+            return f"has no wheel that fits: {catalogue.candidates.choice(name, latest).reason}"
+        roots = [need.only(name, latest) for need in self._roots]
+        try:
+            other = solve(
+                catalogue, roots, self._constraints, prereleases=self._prereleases, rounds=_ROUNDS
+            )
+        except Unsolvable as error:
+            return self._because(error.step, name)
+        except Exhausted:
+            return "does not go with the rest"
+        return self._instead(name, other.versions)
+
+    def _because(self, top: Step, name: NormalizedName) -> str:
+        """Return a proof that the newest release cannot be used, in a clause.
+
+        Empty where the user's own requirement on another project is part of it.
+        """
+        facts = list(top.facts())
+        said = [fact for fact in facts if fact.kind in (Kind.ASKED, Kind.CONSTRAINED)]
+        if any(
+            term.package.name != name and term.versions != VersionSet.full()
+            for fact in said
+            for term in fact.terms
+        ):
+            return ""
+        from wheelfit.resolution.lack import Lack  # noqa: PLC0415 - start-up
+
+        others = [fact for fact in facts if fact not in said]
+        knowledge = Lack(self._catalogue, prereleases=self._prereleases)
+        own = [
+            fact
+            for fact in others
+            if fact.kind is Kind.NEEDS and fact.terms[0].package.name == name
+        ]
+        if not own:
+            return f"cannot be had: {clause_of(others[0], knowledge)}" if others else ""
+        needs = f"needs {own[0].text}"
+        others.remove(own[0])
+        if len(others) != 1:
+            return f"{needs}, which does not go with the rest"
+        return f"{needs}, and {clause_of(others[0], knowledge)}"
+
+    def _instead(self, name: NormalizedName, versions: Mapping[Package, Version]) -> str:
+        """Return what else would be older, if the newest release were taken."""
+        for need in self._roots:
+            package = Package(need.package.name)
+            taken, other = self._solved.versions[package], versions.get(package)
+            if package.name != name and other is not None and other < taken:
+                return f"goes with {package.name} {other}, not {taken}"
+        return ""
+
+
+def _at_first_sight(release: Release) -> str:
+    """Return why no file of a release can be used, as its listing has it."""
+    reasons = [wheel.rejection for wheel in release.wheels if wheel.rejection not in (None, NO_TAG)]
+    return str(reasons[0]).partition(",")[0] if reasons else "has no wheel that fits"
+
+
+def _is_yanked(release: Release) -> bool:
+    return bool(release.wheels) and all(wheel.is_yanked for wheel in release.wheels)

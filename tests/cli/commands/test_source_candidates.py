@@ -1,0 +1,180 @@
+"""Source distributions of an index are candidates like wheels, and nothing runs unasked."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.commands.test_install_from_source import POISONED, Workshop
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.projects import write_project, write_sdist
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
+    """Give a workshop with an index of a plain wheel."""
+    with RecordingIndex(tmp_path / "wheels") as index:
+        made = Workshop(run, tmp_path, index)
+        build_wheel(made.wheels, "plain", "1.0")
+        yield made
+
+
+def sdist(workshop: Workshop, name: str, version: str = "1.0", **more: object) -> Path:
+    """Put a source distribution whose backend must not run into the index."""
+    folder = workshop.folder / "projects" / f"{name}-{version}"
+    made = write_project(folder, name, version, **{"backend": POISONED, **more})  # type: ignore[arg-type]
+    return write_sdist(workshop.wheels, made, name, version)
+
+
+class TestVersions:
+    """Which release is taken."""
+
+    def test_nothing_older_is_taken(self, workshop: Workshop) -> None:
+        """One dependency without a wheel takes nothing back to an older release, as pip and uv."""
+        build_wheel(workshop.wheels, "app", "2.0", requires=["reader"])
+        build_wheel(workshop.wheels, "app", "1.0")
+        sdist(workshop, "reader")
+        said = workshop.install("app", code=3)
+        assert "reader 1.0 must be built from source" in said.err
+        assert "reader-1.0.tar.gz: app 2.0 needs it" in said.err
+        assert "--allow-source reader" in said.err
+        assert not workshop.target.exists()
+
+    def test_a_wheel_that_is_older(self, workshop: Workshop) -> None:
+        """A newer source distribution goes before an older wheel."""
+        build_wheel(workshop.wheels, "reader", "0.9")
+        sdist(workshop, "reader", backend="")
+        assert "reader 1.0 must be built" in workshop.install("reader", code=3).err
+        workshop.install("reader", "--allow-source", "reader")
+        assert workshop.packages()["reader"]["version"] == "1.0"
+
+    @pytest.mark.parametrize(
+        "words", [["--only-binary", "reader"], ["--only-binary=:all:"], ["--prefer-binary"]]
+    )
+    def test_wheels_wished_for(self, workshop: Workshop, words: list[str]) -> None:
+        """``--only-binary`` and ``--prefer-binary`` mean what they mean in pip, and are told."""
+        build_wheel(workshop.wheels, "reader", "0.9")
+        sdist(workshop, "reader")
+        said = workshop.install("reader", *words)
+        assert workshop.packages()["reader"]["version"] == "0.9"
+        assert "reader 0.9 (latest 1.0 has no wheel that fits; --" in said.err
+        assert words[0].partition("=")[0] in said.err
+
+    def test_no_wheel_at_all(self, workshop: Workshop) -> None:
+        """``--prefer-binary`` takes a source distribution where there is no wheel, as pip."""
+        sdist(workshop, "reader", backend="")
+        workshop.install("reader", "--prefer-binary", "--allow-source", "reader")
+
+    def test_requires_python(self, workshop: Workshop) -> None:
+        """A source distribution for another Python is no candidate."""
+        build_wheel(workshop.wheels, "reader", "0.9")
+        sdist(workshop, "reader")
+        path = workshop.folder / "projects" / "reader-1.0" / "pyproject.toml"
+        text = path.read_text().replace("[project]", '[project]\nrequires-python = "<3"')
+        path.write_text(text)
+        write_sdist(workshop.wheels, path.parent, "reader", "1.0")
+        workshop.install("reader")
+        assert workshop.packages()["reader"]["version"] == "0.9"
+
+
+class TestNeeds:
+    """What a source distribution needs is read and never asked for without consent."""
+
+    def test_static(self, workshop: Workshop) -> None:
+        """Metadata that cannot change takes part in the resolution (PEP 621, PEP 643)."""
+        sdist(workshop, "reader", dependencies=["plain<1"])
+        build_wheel(workshop.wheels, "plain", "0.5")
+        said = workshop.install("reader", "--json", code=3)
+        (row,) = said.error["packages"]
+        assert row == {
+            "name": "reader",
+            "version": "1.0",
+            "filename": "reader-1.0.tar.gz",
+            "needed_by": [],
+            "needs_known": True,
+        }
+
+    def test_a_conflict(self, workshop: Workshop) -> None:
+        """A need that is known statically takes back as that of any wheel."""
+        sdist(workshop, "reader", "2.0", dependencies=["plain>5"])
+        build_wheel(workshop.wheels, "reader", "1.0")
+        workshop.install("reader", "plain==1.0")
+        assert workshop.packages()["reader"]["version"] == "1.0"
+
+    def test_unknown(self, workshop: Workshop) -> None:
+        """What only the backend knows counts as no needs, and the error says so."""
+        sdist(workshop, "reader", dynamic=True, dependencies=["absent"])
+        said = workshop.install("reader", code=3)
+        assert "what reader needs is known only to its build backend" in said.err
+        assert "the backend was run" not in said.err
+
+    def test_all_of_them(self, workshop: Workshop) -> None:
+        """One error names every package that must be built, with all the consent that helps."""
+        sdist(workshop, "one", backend="", dependencies=["two"])
+        sdist(workshop, "two", backend="")
+        said = workshop.install("one", code=3)
+        assert "two 1.0 and one 1.0 must be built from source" in said.err
+        assert "two-1.0.tar.gz: one 1.0 needs it" in said.err
+        assert "--allow-source two --allow-source one" in said.err
+        workshop.install("one", "--allow-source", "one", "--allow-source", "two")
+        assert {"one", "two"} <= workshop.packages().keys()
+
+
+class TestConsent:
+    """The setting ``allow-source``."""
+
+    @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 3), ("", 3)])
+    def test_ask(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+    ) -> None:
+        """On a terminal the user is asked, once for all that must be built."""
+        sdist(workshop, "reader", backend="", dynamic=True, dependencies=["plain"])
+        terminal = _Terminal(answer)
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        said = workshop.install("reader", code=code)
+        assert "Build from source? [y/N]" in said.err
+        assert (workshop.target / "plain").exists() is (code == 0)
+
+    @pytest.mark.parametrize(
+        "words", [["--no-input"], ["--dry-run"], ["--allow-source=never"], ["--json"], ["-q"]]
+    )
+    def test_nobody_is_asked(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    ) -> None:
+        """Nobody is asked who said so, nor where nothing would be done."""
+        sdist(workshop, "reader")
+        monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        said = workshop.install("reader", *words, code=3)
+        assert "[y/N]" not in said.err
+
+    def test_layers(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A word of the command line goes before a variable; a name is added to it."""
+        sdist(workshop, "reader", backend="")
+        monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "always")
+        workshop.install("reader", "--allow-source", "never", code=3)
+        monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "never")
+        workshop.install("reader", code=3)
+        workshop.install("reader", "--allow-source", "reader")
+
+    def test_the_old_word(self, workshop: Workshop) -> None:
+        """A word that means nothing gets the one that does."""
+        said = workshop.install("plain", "--allow-source", ":all:", code=2)
+        assert "write always" in said.err
+
+
+class _Terminal(io.StringIO):
+    """A text that somebody typed."""
+
+    def isatty(self) -> bool:
+        """Return that it is a terminal."""
+        return True
