@@ -387,7 +387,9 @@ class Catalogue:
         if present is None or name in self.candidates.context.given:
             return None
         if (request.upgrade and name in self._roots) or name in request.upgrade_only:
-            return None
+            if self.candidates.listing(name) is not None:
+                return None
+            self.note(f"the installed {present} stays: no source knows a project named {name}")
         reason = self._unwanted(present)
         if reason is None:
             reason = self.candidates.objection(present.properties, is_installed=True)

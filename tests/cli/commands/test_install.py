@@ -135,6 +135,16 @@ def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
     assert "installed plain 1.0, replacing the newer 2.0" in said.out
 
 
+def test_upgrade_of_what_no_index_knows(shop: Shop) -> None:
+    """An upgrade keeps what no source knows, unless another version of it is asked for."""
+    shop.install(build_wheel(shop.folder / "elsewhere", "lone", "1.0"))
+    for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
+        said = shop.install(*words)
+        assert "lone 1.0 stays: no source knows a project named lone" in said.err
+    assert "[project-not-found]" in shop.install("-U", "lone>1", code=3).err
+    assert shop.installed()["lone"] == ("1.0", None)
+
+
 @pytest.mark.integration
 def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
     """Of the same environment and the same index pip leaves the same release."""
