@@ -112,7 +112,6 @@ def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Requ
 
     :param kind: the class of the request, a dataclass.
     :param arguments: parsed and completed with the settings; what they lack has its default.
-    :param more: values of further fields.
     """
     given = vars(arguments)
     values = {one.name: _frozen(given[one.name]) for one in fields(kind) if one.name in given}  # type: ignore[arg-type]

@@ -62,7 +62,6 @@ class Output(Reporter):
     ) -> Output:
         """Decide how to speak.
 
-        :param json: print one JSON object.
         :param quiet: results and errors only; counts more than ``verbose``.
         :param verbose: everything worth knowing.
         :param colour: ``always``, ``never``, or anything else: as the environment and the
@@ -206,7 +205,6 @@ def deliver(stream: TextIO, text: str = "") -> None:
     A reader that went away (``wheelfit list | head``) is no error: only results go there, so the
     work is done.
 
-    :param stream: standard output.
     :raises FileProblem: the disk is full, or whatever else keeps it from taking more.
     """
     try:

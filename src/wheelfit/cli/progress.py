@@ -37,7 +37,6 @@ class Screen(Protocol):
 def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
     """Start drawing on the terminal; rich is imported only then.
 
-    :param screen: decides about colour.
     :param columns: what stands behind each bar.
     """
     from rich.console import Console
@@ -103,7 +102,6 @@ class Bars:
     def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
         """Return what follows one transfer (it implements ``sources.progress.Progress``).
 
-        :param what: name of the file.
         :param verb: what has happened to it at the end, for the plain line.
         :param is_sum: whether it is told at the end where bars are drawn, too.
         """
@@ -258,7 +256,6 @@ class Wheels:
     def wheel(self, what: str, size: int | None) -> _Wheel:
         """Return what follows one of them (it implements ``sources.progress.Progress``).
 
-        :param what: its name in words.
         :param size: its bytes, if they are known.
         """
         bar = _Bar(self._rich, what, self._check, _SOON if self._wanted > 1 else 0.0)
@@ -277,7 +274,6 @@ class Wheels:
     def end_one(self, what: str, count: int, seconds: float, whole: int = 0) -> None:
         """Say that one is there.
 
-        :param what: its name in words.
         :param count: bytes that were fetched.
         :param seconds: how long it took.
         :param whole: bytes of all of it, if the rest was here already.

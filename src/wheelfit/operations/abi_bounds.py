@@ -91,7 +91,6 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     """Derive from symbols which releases of a library something works with.
 
     :param request: the wheel or library, and the releases.
-    :param context: the surroundings.
     :raises NoFit: ``no-compatible-release``; it works with none of them.
     :raises UsageError: no release is named, or two files for one version.
     :raises WheelfitError: a file cannot be had or read.

@@ -57,9 +57,6 @@ def jobs_for(
 ) -> Jobs | None:
     """Return the jobs of a build; None: the wheels are built here, one after the other.
 
-    :param request: the build.
-    :param environ: environment variables.
-    :param source: the project.
     :param choices: the requested wheels, where the project has no matrix.
     :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     :raises UsageError: options contradict each other, or leave nothing of the matrix.
@@ -172,9 +169,6 @@ def do_jobs(
 
     :param jobs: the jobs of the build.
     :param orders: makes as few orders of wheels as possible, of a source distribution.
-    :param source: the project.
-    :param request: the build.
-    :param context: the surroundings.
     """
     from wheelfit.building.jobs import JobResult
     from wheelfit.building.work import run

@@ -70,8 +70,6 @@ def open_build_places(
 ) -> Iterator[IsolatedPlaces | OwnPlaces]:
     """Open the places in which the backends of a build run.
 
-    :param request: the build.
-    :param context: the surroundings.
     :raises WheelfitError: the environment or the sources cannot be opened.
     """
     from wheelfit.operations.environments import open_environment_of

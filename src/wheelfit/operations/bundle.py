@@ -215,8 +215,6 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
 def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
     """Check that a bundle is complete and unchanged.
 
-    :param request: the bundle.
-    :param context: the surroundings.
     :raises FileProblem: there is no such folder.
     :raises DamagedBundle: something is missing, changed or extra.
     """

@@ -55,7 +55,6 @@ class HostChoice:
     """The choice for one machine.
 
     :param name: the name of its host file in the bundle.
-    :param machine: the machine.
     :param candidates: the wheels to choose from.
     :raises NoFit: it cannot be served; the error names the machine.
     """
@@ -149,7 +148,6 @@ class HostChoice:
 class ForHosts:
     """The wheels that some machines get from a lock.
 
-    :param opened: the lock.
     :param names: the machines as the user calls them; None is this one.
     :raises NoFit: one cannot be served; the error names it.
     """
@@ -237,10 +235,7 @@ class ForHosts:
 
 
 class Everything:
-    """Every wheel of a lock.
-
-    :param opened: the lock.
-    """
+    """Every wheel of a lock."""
 
     def __init__(self, opened: OpenedLock) -> None:
         self.hosts: list[HostChoice] = []

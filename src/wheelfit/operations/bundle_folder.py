@@ -130,7 +130,6 @@ def sizes_of(
     """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it.
 
     :param plan: the wheels of the bundle.
-    :param place: the folder.
     :param transfers: ends all requests if one fails.
     """
     wanted = plan.wanted
@@ -157,10 +156,6 @@ def make(
 ) -> BundleContents:
     """Make a bundle; its folder is complete at the end, or as it was before.
 
-    :param plan: the wheels.
-    :param opened: the lock.
-    :param place: the folder.
-    :param transfers: the progress.
     :raises FileProblem: it cannot be written.
     :raises WheelfitError: a wheel cannot be fetched, or has another hash.
     """

@@ -18,7 +18,6 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
     """Return where things are kept.
 
     :param named: the folder that an option names.
-    :param environ: the environment of the process.
     """
     return Path(named or cache_folder_of(environ))
 
@@ -27,7 +26,6 @@ def cache_folder_in_use(request: CacheOptions, environ: Mapping[str, str]) -> Pa
     """Return where things are kept; None where nothing may be.
 
     :param request: of any command; those without options for the cache use the usual one.
-    :param environ: the environment of the process.
     """
     from wheelfit.operations.pip_rules import pip_surroundings
     from wheelfit.sources.pip_configuration import read_pip_configuration

@@ -72,7 +72,6 @@ def report_change(
     """Return the report of what was done or would be.
 
     :param decided: what.
-    :param ground: where, and by what.
     :param dry_run: whether nothing was done; then sizes are asked for.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
     """

@@ -328,10 +328,8 @@ def carry_out(
     unless somebody has removed it from the cache meanwhile.
 
     :param decision: what to do.
-    :param decide: decides anew.
     :param request: of the command.
     :param reporter: told how it goes.
-    :param ground: where, and by what.
     """
     if not decision.planned:
         return decision

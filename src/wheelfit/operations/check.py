@@ -103,7 +103,6 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
 def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
     """Refuse unknown names of checks.
 
-    :param codes: the names to test.
     :param more: names that are valid besides those of `wheelfit check`.
     :raises UsageError: there is no such check.
     """

@@ -36,7 +36,6 @@ class ExaminationRequest(EnvironmentOptions, MachineOptions):
 def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
     """Return the findings that are faults.
 
-    :param findings: what was found.
     :param strict: whether warnings are faults too.
     """
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
@@ -70,7 +69,6 @@ def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[st
 def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> Iterator[Finding]:
     """Add the requested environment and machine to the commands in remedies.
 
-    :param findings: what was found.
     :param request: the environment and the machine.
     """
     given = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
@@ -111,7 +109,6 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     """Judge every installed variant; drivers are asked anew, and nothing is changed.
 
     :param request: the environment and the machine.
-    :param context: the surroundings.
     :raises WheelfitError: the environment or the machine cannot be opened.
     """
     environment = open_environment_of(request, context.environ)

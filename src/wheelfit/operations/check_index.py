@@ -33,8 +33,6 @@ class CheckIndexRequest(FindingOptions, SourceOptions, EnvironmentOptions):
 def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     """Check every release of every project of an index.
 
-    :param request: the index.
-    :param context: the surroundings.
     :raises FileProblem: there is no such folder.
     :raises ProjectNotFound: the index has no project of a name.
     """

@@ -90,8 +90,6 @@ class ConvertedIndex:
 def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIndex:
     """Convert an index and publish the result.
 
-    :param request: the index.
-    :param context: the surroundings.
     :raises UsageError: the index would be written over itself.
     """
     from contextlib import ExitStack

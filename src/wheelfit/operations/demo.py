@@ -89,7 +89,6 @@ def stock_index(plain: Path, family: Family, folder: Path) -> list[Path]:
     The variants hold the same code: the demonstration is about choosing.
 
     :param plain: the wheel to start from; copied as it is.
-    :param family: decides the variants.
     :param folder: an empty folder.
     :returns: the wheels, the plain one first.
     """
@@ -176,7 +175,6 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
     """Yield each step while it is done, and the report at the end; leave nothing behind.
 
     :param request: where the wheel comes from.
-    :param context: the surroundings.
     :raises WheelfitError: a step failed.
     """
     import tempfile

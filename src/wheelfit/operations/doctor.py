@@ -48,7 +48,6 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     """Examine a machine and an environment, or a process.
 
     :param request: what to examine; wheelfit itself is repaired before, if that is wanted.
-    :param context: the surroundings.
     :raises UsageError: the request names several machines, or an unknown kind of finding.
     """
     _check_codes((*request.only, *request.ignore))

@@ -106,7 +106,6 @@ def several_at_once(
 def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
     """Let errors about a wheel name where it came from, not the copy that nobody will find.
 
-    :param pins: the wheels.
     :param paths: their copies, by name.
     """
     try:

@@ -27,8 +27,6 @@ def open_environment_of(
 ) -> Environment:
     """Open the environment of a request.
 
-    :param request: the options about the environment.
-    :param environ: environment variables.
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
@@ -69,12 +67,7 @@ def _store(request: EnvironmentOptions, environ: Mapping[str, str]) -> Store:
 def tell_unnamed_environment(
     request: EnvironmentOptions, environment: Environment, context: Context
 ) -> None:
-    """Report the environment that will be changed, unless the user named or activated it.
-
-    :param request: the options about the environment.
-    :param environment: the environment.
-    :param context: the surroundings.
-    """
+    """Report the environment that will be changed, unless the user named or activated it."""
     named = (request.python, request.prefix, request.root, request.target)
     if not any(named) and not context.environ.get("VIRTUAL_ENV"):
         context.reporter.note(f"environment: {environment.name}")
@@ -83,8 +76,6 @@ def tell_unnamed_environment(
 def mend_first(environment: Environment, reporter: Reporter) -> None:
     """Undo or finish an interrupted change before another one is decided, and report it.
 
-    :param environment: the environment.
-    :param reporter: takes a remark.
     :raises EnvironmentUnavailable: that cannot be done now.
     """
     places = Places.of(environment.schemes, environment.seal)
@@ -98,11 +89,7 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
 
 
 def tell_interruption(environment: Environment, reporter: Reporter) -> None:
-    """Warn if a change was interrupted, which may have left neither the old nor the new state.
-
-    :param environment: the environment.
-    :param reporter: takes the warning.
-    """
+    """Warn if a change was interrupted, which may have left neither the old nor the new state."""
     if not Places.of(environment.schemes, environment.seal).is_changing:
         return
     from wheelfit.installation.mending import find_interruption

@@ -44,7 +44,6 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
     """Return how many files are sent to a worker at once: several where they are small.
 
     :param sizes: bytes of the files.
-    :param workers: the workers.
     """
     if not sizes or sum(sizes) / len(sizes) > _SMALL:
         return 1
@@ -115,7 +114,6 @@ def write_by_workers(
 
     :param jobs: the wheels, and what is done to each.
     :param sizes: of the wheels, in bytes.
-    :param request: names the workers.
     :param progress: advances by the sizes of finished wheels.
     :param take: called in the order of the jobs with the number of a job and its result; an
         exception from it ends the work.

@@ -122,8 +122,6 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
 def overview(request: ExplainRequest, context: Context) -> OverviewReport:
     """Return every label of each release, and the machines that take it.
 
-    :param request: the projects.
-    :param context: the surroundings.
     :raises WheelfitError: there is no release, or something cannot be read.
     """
     from wheelfit.operations.onlookers import onlookers
@@ -148,10 +146,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
 
 
 def tags_in_words(row: LabelRow) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the Pythons and the platforms of the wheels of a label, in words.
-
-    :param row: the label.
-    """
+    """Return the Pythons and the platforms of the wheels of a label, in words."""
     from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 
     tags = {tag for wheel in row.wheels for tag in wheel.filename.tags}

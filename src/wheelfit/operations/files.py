@@ -21,7 +21,6 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     link is refused: one that came with a project could create a file anywhere.
 
     :param name: path of the file; its folder must exist.
-    :param data: all of its content.
     :param replace: whether a file of that name gives way.
     :raises FileProblem: it cannot be written, or is there and must stay.
     """
@@ -88,7 +87,6 @@ _DIGITS = 11
 def source_date_epoch(environ: Mapping[str, str]) -> int | None:
     """Return ``SOURCE_DATE_EPOCH``; None if it is not set.
 
-    :param environ: the environment of the process.
     :raises UserError: it is no number of seconds.
     """
     text = environ.get("SOURCE_DATE_EPOCH", "")

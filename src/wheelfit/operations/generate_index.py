@@ -81,7 +81,6 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     """Generate an index and publish it.
 
     :param request: the folder and the target.
-    :param context: the surroundings.
     :raises FileProblem: there is no such folder.
     :raises UsageError: the target, a release or the public URL cannot be used.
     """

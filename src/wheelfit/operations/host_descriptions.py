@@ -156,7 +156,6 @@ def list_hosts(words: Sequence[str], context: Context) -> HostList:
     """Return the host files of the user, and the parts of presets.
 
     :param words: each must be in the name or the description; empty: all.
-    :param context: the surroundings.
     """
 
     def matches(*texts: str) -> bool:
@@ -174,7 +173,6 @@ def show_host(name: str, context: Context) -> HostReport:
     """Return everything that is known of a machine.
 
     :param name: a host file, a preset, or ``this``.
-    :param context: the surroundings.
     :raises UnknownHost: there is nothing of that name.
     """
     current = _current(context)
@@ -189,8 +187,6 @@ def compare_hosts(first: str, second: str, context: Context) -> HostComparison:
     """Return what differs between two machines.
 
     :param first: as in `show_host`.
-    :param second: the same.
-    :param context: the surroundings.
     :raises UnknownHost: there is nothing of one of the names.
     """
     current = _current(context)
@@ -294,7 +290,6 @@ def write_host(request: NewHostRequest, context: Context) -> NewHost:
     """Write the host file of a machine that cannot be probed.
 
     :param request: what the machine has; either ``output`` or ``save``.
-    :param context: the surroundings.
     :raises UsageError: options contradict each other.
     :raises FileProblem: the file cannot be written.
     """
@@ -308,7 +303,6 @@ def describe_host(request: NewHostRequest, context: Context) -> Host:
     """Return the machine that names and options describe.
 
     :param request: what the machine has.
-    :param context: the surroundings.
     :raises UsageError: options contradict each other.
     :raises UnknownHost: there is no preset or file of a name.
     """

@@ -32,7 +32,6 @@ def read_settings(
     """Put together where files come from; what comes later counts more.
 
     :param request: the options of `options.table.sources.SOURCES`.
-    :param environ: the environment of the process.
     :param files: requirements files that name sources themselves.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
     :raises InvalidConfiguration: something cannot be understood.

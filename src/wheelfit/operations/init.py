@@ -82,7 +82,6 @@ def init(request: InitRequest, context: Context) -> InitReport:
     """Edit the table of a project; comments, order and line endings stay.
 
     :param request: the project and the edits.
-    :param context: the surroundings.
     :raises FileProblem: the project cannot be read or written.
     :raises InvalidDocument: ``invalid-project``; the project has faults, or would have some.
     :raises UsageError: an edit is not valid.
@@ -117,7 +116,6 @@ def init(request: InitRequest, context: Context) -> InitReport:
 def read_table(request: InitRequest) -> ProjectTable | None:
     """Return the table of a project; None if it has none.
 
-    :param request: names the project.
     :raises FileProblem: the project cannot be read.
     :raises InvalidDocument: ``invalid-project``; the project has faults.
     """

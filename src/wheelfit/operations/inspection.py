@@ -59,8 +59,6 @@ class InspectReport:
 def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile]:
     """Yield each wheel or library when it has been inspected.
 
-    :param request: the wheels and libraries.
-    :param context: the surroundings.
     :raises WheelfitError: a file cannot be read, or is neither a wheel nor a binary.
     """
     del context

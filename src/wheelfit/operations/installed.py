@@ -40,11 +40,7 @@ class InstalledReport:
 
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:
-    """Return what is installed in an environment.
-
-    :param request: the environment.
-    :param context: the surroundings.
-    """
+    """Return what is installed in an environment."""
     environment = open_environment_of(request, context.environ)
     scan = environment.scan()
     packages = tuple(entry for entry in scan.installed if entry.label or not request.variants)
@@ -52,10 +48,7 @@ def list_installed(request: ListRequest, context: Context) -> InstalledReport:
 
 
 def project_folder(entry: Installed) -> str | None:
-    """Return the source tree of an editable installation (PEP 610); None if it is not known.
-
-    :param entry: the package.
-    """
+    """Return the source tree of an editable installation (PEP 610); None if it is not known."""
     from wheelfit.sources.urls import file_path
 
     url = "" if entry.direct_url is None else str(entry.direct_url.get("url", ""))

@@ -158,10 +158,6 @@ def installers_of(
 ) -> Installers:
     """Return the indexes that each tool asks.
 
-    :param command: the command line.
-    :param settings: of pip and wheelfit.
-    :param environ: the environment.
-    :param home: the user's home folder.
     :param folder: where the command runs.
     :param is_asked: whether an index was named to us, which then counts in place of every default.
     """

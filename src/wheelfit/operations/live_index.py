@@ -36,7 +36,6 @@ class LiveIndexRequest(Checked):
 def open_administration(request: LiveIndexRequest, context: Context) -> Administration:
     """Open the administration of an index.
 
-    :param request: the index.
     :param context: the surroundings; its environment has the token for a server.
     :raises FileProblem: there is no index in the folder.
     :raises UsageError: a server is named, and a store as well.

@@ -145,10 +145,7 @@ def lock(request: LockRequest, context: Context) -> LockReport:
 
 
 def labels_of(package: LockedPackage) -> Sequence[str]:
-    """Return the labels of a locked package, the plain wheel last; none without variants.
-
-    :param package: the package.
-    """
+    """Return the labels of a locked package, the plain wheel last; none without variants."""
     found = {wheel.filename.label for wheel in package.wheels}
     labels = sorted(label for label in found if label is not None)
     return [*labels, *(["plain"] if labels and None in found else [])]
@@ -238,20 +235,14 @@ class _Locking:
         return WrittenLock(path, one, old, changes(old, one.locked.lock))
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield warnings of older locks for these machines, from which somebody may still sync.
-
-        :param locks: the locks of now.
-        """
+        """Yield warnings of older locks for these machines, from which somebody may still sync."""
         written = {one.path for one in locks}
         for path in dict.fromkeys((self._path, *map(self._path_for, self._request.hosts))):
             if path not in written and path.exists():
                 yield f"{path} is of an earlier time and stays; delete it if nobody uses it"
 
     def idle_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield warnings of packages to upgrade that are not locked: likely misspelt.
-
-        :param locks: the locks of now.
-        """
+        """Yield warnings of packages to upgrade that are not locked: likely misspelt."""
         known = {
             package.name
             for one in locks

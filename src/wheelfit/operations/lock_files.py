@@ -111,7 +111,6 @@ def open_lock(request: FromLock, context: Context) -> OpenedLock:
     """Open the lock of a request; nothing is fetched or detected yet.
 
     :param request: the lock, and what it is read for.
-    :param context: the surroundings.
     :raises FileProblem: the file cannot be read.
     :raises InvalidLock: it is no valid lock.
     """
@@ -131,7 +130,6 @@ def open_lock(request: FromLock, context: Context) -> OpenedLock:
 def load_lock(path: Path, *, strict: bool = False) -> Lock:
     """Read a lock file.
 
-    :param path: the file.
     :param strict: whether notes about the file are errors.
     :raises FileProblem: it cannot be read, or its name is not that of a lock.
     :raises InvalidLock: it is no valid lock.

@@ -104,7 +104,6 @@ class ChosenMachine:
         """Return what is supported of some namespaces of a document.
 
         :param document: which provider stands for each.
-        :param namespaces: those of interest.
         :param known: versions of what is installed.
         """
         return support_for(
@@ -126,7 +125,6 @@ class ChosenMachine:
     ) -> OnDemandPlugins:
         """Return who asks plugins about the machine.
 
-        :param environment: whose interpreter runs them.
         :param repository: where they come from.
         :param settings: what it was opened with.
         :param request: the options of `MACHINE` and `SOURCES` in `options.table`.

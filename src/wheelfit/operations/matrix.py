@@ -74,7 +74,6 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     """Return the wheels of a project's matrix.
 
     :param request: the project, and the Pythons and platforms.
-    :param context: the surroundings.
     :raises UsageError: the project has no matrix, or no wheel is left.
     :raises InvalidDocument: ``invalid-project``; the matrix has faults.
     """
@@ -102,7 +101,6 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
 def matrix_of(source: Source) -> Matrix | None:
     """Return the matrix of a project; None if it has none.
 
-    :param source: the project.
     :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     """
     from wheelfit.building.matrix import read_matrix

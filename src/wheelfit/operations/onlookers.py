@@ -35,7 +35,6 @@ def onlookers(
 
     :param document: the metadata of the labels; None: there is none.
     :param current: the target in use, for values that descriptions leave out.
-    :param environ: environment variables.
     :param reporter: warned of the user's own files that cannot be read.
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     :param known: machines that were opened for earlier documents, by name.

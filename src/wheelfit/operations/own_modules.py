@@ -60,8 +60,6 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     Requirements that are unmet before the change do not count, as it may be one step of a repair.
     wheelfit itself may be removed or replaced.
 
-    :param plan: the changes.
-    :param environment: the environment to change.
     :raises PolicyRefusal: ``own-requirement``; a requirement of wheelfit, or of its dependencies,
         would no longer be met.
     """

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:
     """Read what pip is told about installing or uninstalling.
 
-    :param environ: the environment of the process.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: something cannot be understood.
@@ -80,10 +79,6 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
 
 
 def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> Surroundings:
-    """Say where pip's configuration is looked for.
-
-    :param environ: the environment of the process.
-    :param prefix: the environment in use.
-    """
+    """Say where pip's configuration is looked for."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
     return Surroundings(environ, home(), sys.platform, prefixes)

@@ -135,7 +135,6 @@ def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
     """Return where plugins are installed, whether it exists or not.
 
     :param request: where things are kept.
-    :param environ: the environment of the process.
     """
     from wheelfit.installation.plugins.environments import FOLDER
     from wheelfit.operations.cache_folder import cache_folder

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 
 def detection_json(detection: Detection) -> dict[str, object]:
-    """Return what is supported of a namespace as plain data.
-
-    :param detection: the answer.
-    """
+    """Return what is supported of a namespace as plain data."""
     return {
         "features": [
             {"name": feature.name, "values": list(feature.values)} for feature in detection.features
@@ -91,7 +88,6 @@ def write_record(name: str, machine: ChosenMachine) -> Record:
 def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Record]:
     """Open a recorded machine.
 
-    :param name: its folder.
     :param current: this machine, chosen by the same options.
     :raises FileProblem: it cannot be read, or is no record.
     """

@@ -241,7 +241,6 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
 
     :param name: the namespace or the package.
     :param request: the environment to look into.
-    :param context: the surroundings.
     :raises UserError: nothing is known of it.
     """
     about = list_providers(request, context).about(name)
@@ -256,9 +255,7 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
 def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: Context) -> None:
     """Refuse namespaces of which nothing is known, which are likely misspelt.
 
-    :param names: the namespaces.
     :param request: the environment to look into.
-    :param context: the surroundings.
     :raises UserError: there is one.
     """
     known = list_providers(request, context)

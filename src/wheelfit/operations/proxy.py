@@ -68,10 +68,8 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
 class OpenedProxy:
     """A proxy, with everything that it was opened with.
 
-    :param application: answers requests.
     :param proxies: those that answer behind it.
     :param webs: the connections that they fetch with.
-    :param repository: the source of plugins.
     :param has_logins: whether an index behind it is asked with a login.
     """
 
@@ -120,7 +118,6 @@ def open_proxy(
 
     :param request: the machine, and how the proxy answers.
     :param settings: the indexes behind it, and how they are asked.
-    :param context: the surroundings.
     :param below: further proxies below paths, each with the settings of its own indexes.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
@@ -160,7 +157,6 @@ def serving(
 ) -> LoopbackServer:
     """Return a small server for this machine that is to be entered.
 
-    :param application: answers requests.
     :param names: as for `wheelfit.server.origins.Names`.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
@@ -378,8 +374,6 @@ def proxy(
 ) -> None:
     """Serve a proxy until the process is interrupted.
 
-    :param request: the proxy.
-    :param context: the surroundings.
     :param started: called when requests are answered.
     :raises InvalidConfiguration: it cannot listen there, or has no index behind it.
     :raises NeedsExtra: it is to be reached by other machines, and the libraries are missing.

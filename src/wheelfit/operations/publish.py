@@ -105,8 +105,6 @@ class PublishReport:
 def publish(request: PublishRequest, context: Context) -> PublishReport:
     """Check a release and publish it.
 
-    :param request: the release.
-    :param context: the surroundings.
     :raises WheelfitError: the destination cannot be used, or refuses the files.
     """
     from dataclasses import replace

@@ -61,7 +61,6 @@ def find_login(
     :param url: the address for uploads, maybe with a login in it.
     :param configured: the section of ``.pypirc`` for the index.
     :param settings: say how keyring may be asked.
-    :param environ: the environment of the process.
     :param home: where netrc lies.
     :param is_ours: whether the token for indexes of wheelfit is meant for it.
     :param note: takes remarks about files that cannot be used.
@@ -229,7 +228,6 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
     """Open the destination of a release.
 
     :param request: the release, and the name of its destination.
-    :param context: the surroundings.
     :raises Unreachable: a server cannot be reached.
     :raises InvalidConfiguration: it is no address.
     :raises UsageError: a name stands for nothing.
@@ -341,11 +339,7 @@ def _static(text: str) -> StaticIndex:
 
 
 def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> Limits:
-    """Return the limits of an index: those of the request, or its usual ones.
-
-    :param request: the release.
-    :param destination: the index.
-    """
+    """Return the limits of an index: those of the request, or its usual ones."""
     is_public = destination.is_public or Profile.PYPI in request.profile
     usual = PUBLIC_REGISTRY if is_public else NO_LIMITS
     return replace(

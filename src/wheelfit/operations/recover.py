@@ -49,8 +49,6 @@ class RecoverReport:
 def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     """Undo or finish the change of an environment that was interrupted.
 
-    :param request: the environment.
-    :param context: the surroundings.
     :raises WheelfitError: the change cannot be undone or finished.
     """
     from wheelfit.installation.mending import find_interruption, mend

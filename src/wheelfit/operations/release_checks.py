@@ -43,8 +43,6 @@ def publish_static(
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Publish files on a static index as one act: pages are exchanged when all files are there.
 
-    :param place: the index.
-    :param outgoing: the files.
     :param there: the files on its pages, by project.
     :param progress: of the bytes.
     :return: the paths that were written, and why files were refused instead.
@@ -125,7 +123,6 @@ _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
 def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Report:
     """Find everything that would keep files from an index, by the code of the index (B-54).
 
-    :param outgoing: the files to publish.
     :param profiles: tools whose rules count too.
     :param progress: of the bytes.
     """
@@ -202,7 +199,6 @@ def _attested(one: Outgoing) -> list[Finding]:
 def project_in(folder: Path) -> Project | None:
     """Return the releases that a project declares; None if there is none, or it has no name.
 
-    :param folder: of the project.
     :raises InvalidDocument: its table has faults, or its matrix.
     """
     import tomllib
@@ -234,7 +230,6 @@ def documents_of(
 ) -> tuple[Mapping[Release, bytes], tuple[Finding, ...]]:
     """Return the index files of releases, and the contradictions among their wheels.
 
-    :param index: the destination.
     :param outgoing: the files to publish; each wheel of them is sound.
     :param there: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.

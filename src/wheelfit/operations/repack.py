@@ -45,7 +45,6 @@ def repack(request: RepackRequest, context: Context) -> RewriteReport:
     """Write wheels with other names, versions, dependencies or variants.
 
     :param request: the wheels and their edits.
-    :param context: the surroundings.
     :raises UsageError: the request contradicts itself, or leaves nothing to be done.
     :raises WheelfitError: a wheel cannot be had or written.
     """

@@ -40,7 +40,6 @@ def requested_variant(
 ) -> tuple[Label, bytes] | None:
     """Return the requested variant and its document; None if no variant is requested.
 
-    :param request: the variant.
     :param table: the result of `open_table`.
     :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
@@ -77,8 +76,6 @@ def document_of(
 
     :param request: whether the document is validated.
     :param table: the result of `open_table`.
-    :param label: of the variant.
-    :param properties: of the variant.
     :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
     """

@@ -179,8 +179,6 @@ def limited(
 ) -> Wanted:
     """Return requirements with the constraints of further files added.
 
-    :param wanted: the requirements.
-    :param names: paths of the files.
     :param environ: values of variables in them.
     :param said_by: the setting that names them, for errors.
     :raises InvalidRequirement: something is no requirement.
@@ -335,10 +333,7 @@ def _named(line: RequirementLine) -> str | None:
 
 
 def source_of(asked: Asked) -> GivenSource | None:
-    """Return the source tree of a requirement with a URL; None if the URL is of a wheel.
-
-    :param asked: the requirement.
-    """
+    """Return the source tree of a requirement with a URL; None if the URL is of a wheel."""
     one = asked.requirement
     if one.url is None or not _names_source(one.url):
         return None

@@ -27,7 +27,6 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program and return its exit code; of one that a signal ended, 128 and its number.
 
     :param command: the program with its arguments.
-    :param environ: its environment.
     :raises FileProblem: it cannot be started.
     """
     import shutil
@@ -106,7 +105,6 @@ class RunRequest(ProxiedRequest):
 def run(request: RunRequest, context: Context) -> int:
     """Run a command behind a proxy, and return its exit code.
 
-    :param request: the command.
     :param context: the surroundings; the command gets its environment.
     :raises UsageError: there is no command.
     :raises FileProblem: the command cannot be started.

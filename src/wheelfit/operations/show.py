@@ -118,8 +118,6 @@ class ShowReport:
 def show(request: ShowRequest, context: Context) -> ShowReport:
     """Read wheels; of those at URLs only a few ranges of bytes are fetched.
 
-    :param request: the wheels.
-    :param context: the surroundings.
     :raises WheelfitError: a wheel does not exist, or is not valid.
     """
     return ShowReport(tuple(_shown(request, context)))

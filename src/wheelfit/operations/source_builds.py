@@ -47,13 +47,9 @@ def open_building(
     """Return the sources, with the wheels that may be built of what they have.
 
     :param request: the projects that may be built, and the settings of their backends.
-    :param context: the surroundings.
-    :param repository: the sources.
     :param settings: the settings of the sources.
-    :param environment: its interpreter builds.
     :param machine: the machine for which wheels are chosen.
     :param policy: the rules by which they are chosen.
-    :param wanted: the requirements.
     :param requires_hashes: whether every file must have a promised hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
@@ -126,9 +122,7 @@ def open_places(
     """Return the environments in which build backends run.
 
     :param request: whether builds are isolated.
-    :param environ: environment variables.
     :param repository: returns the sources of build requirements.
-    :param environment: its interpreter builds.
     :param machine: the machine for which wheels are chosen.
     :param policy: the rules by which they are chosen.
     :param wanted: the requirements, for their constraints.

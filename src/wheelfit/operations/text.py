@@ -61,7 +61,6 @@ def sizes_of(
     """Return how large the wheels of a plan are; nothing is fetched as a whole for it.
 
     :param pins: what would be installed.
-    :param files: who reads them.
     :param unpacked: whether what they take on disk is asked for too.
     """
     if not pins:

@@ -61,7 +61,6 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
     """Return what needs what in a lock.
 
     :param request: the lock, and the machine.
-    :param context: the surroundings.
     :raises UsageError: options contradict each other.
     :raises UserError: the package of ``--invert`` is not in the tree.
     :raises NoFit: the machine gets nothing that works.

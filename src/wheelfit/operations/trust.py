@@ -198,8 +198,6 @@ def trust(
 ) -> TrustReport:
     """Look up a plugin, and trust exactly the files it consists of, with consent (P-18).
 
-    :param request: the plugin.
-    :param context: the surroundings.
     :param consent: called with what would be trusted, before anything is written; raises an
         error to refuse it.
     :raises PolicyRefusal: a policy forbids it.
@@ -250,8 +248,6 @@ def trust(
 def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
     """Take trust back, and remove where the plugins were installed.
 
-    :param request: the packages.
-    :param context: the surroundings.
     :raises UserError: ``not-installed``; one of them is not trusted; nothing is changed then.
     """
     path = trust_file(context.environ, sys.platform, home())
@@ -294,7 +290,6 @@ def _digests(trust: Trust) -> set[str]:
 def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
     """Switch providers on or off for good (P-10).
 
-    :param request: the namespaces.
     :param context: the surroundings; warned of what stays off.
     :raises PolicyRefusal: a policy switches one of them off.
     :raises UserError: nothing is known of one that is switched on.

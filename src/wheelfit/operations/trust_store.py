@@ -39,9 +39,7 @@ _PATIENCE = 30.0
 def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
     """Return which file holds what the user trusts, whether it exists or not.
 
-    :param environ: the environment of the process.
     :param platform: as ``sys.platform``.
-    :param home: the user's folder.
     """
     if named := environ.get(TRUST_VARIABLE):
         return Path(named)
@@ -52,7 +50,6 @@ def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
 def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None) -> Trust:
     """Return what the user trusts; nothing where there is no file.
 
-    :param path: the file.
     :param note: told why a file does not count that is not the user's own.
     :raises InvalidConfiguration: it cannot be read or understood, or others can write to it.
     """

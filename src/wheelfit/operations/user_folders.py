@@ -25,9 +25,7 @@ def home() -> Path:
 def configuration_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
     """Return which file holds the user's settings, whether it exists or not.
 
-    :param environ: the environment of the process.
     :param platform: as ``sys.platform``.
-    :param home: the user's folder.
     """
     if named := environ.get(VARIABLE):
         return Path(named)

@@ -33,7 +33,6 @@ def variants_of_binaries(
 
     Namespaces without a provider in a table or an option get that of wheelfit's own table.
 
-    :param wheels: the wheels.
     :param request: further properties, providers and priorities.
     :param reporter: takes notes on what the binaries leave open.
     :param ptx: whether values of ``sm_arch`` may rely on PTX.
@@ -172,7 +171,6 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     """Give variant wheels another label; their properties stay.
 
     :param request: the wheels and the label.
-    :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
     from wheelfit.building.wheel_jobs import Relabel
@@ -185,8 +183,6 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     """Make plain wheels of variant wheels.
 
-    :param request: the wheels.
-    :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
     from wheelfit.building.wheel_jobs import Unmake
@@ -199,8 +195,6 @@ def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
 def convert(request: ConvertRequest, context: Context) -> RewriteReport:
     """Write the current layout into variant wheels of old ones.
 
-    :param request: the wheels.
-    :param context: the surroundings.
     :raises WheelfitError: a wheel cannot be written.
     """
     from wheelfit.building.wheel_jobs import Convert

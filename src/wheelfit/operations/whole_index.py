@@ -69,7 +69,6 @@ def open_whole_index(
 
     :param index: its URL or folder.
     :param request: how sources are read.
-    :param context: the surroundings.
     :param note: takes remarks about the index; None: they are warnings of the reporter.
     :param refresh: whether pages in the cache are ignored.
     """

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class OptionParser(ArgumentParser):
     """A parser of the options of one command.
 
-    :param name: the command.
     :param groups: the options.
     :param description: the text of ``--help`` above the options.
     :param add_help: whether ``--help`` is one of them.

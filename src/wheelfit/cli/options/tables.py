@@ -23,7 +23,6 @@ class _Rows(Kind):
     """Tables of one name, each read by a function; layers add to each other.
 
     :param read: called with a table and its place; the key is for errors.
-    :param show: the opposite.
     """
 
     is_list = True
@@ -63,7 +62,6 @@ class _Named(_Rows):
     """Tables by name, each read by a function; of one name the layer that counts most is used.
 
     :param read: called with the name, a table and its place.
-    :param show: the opposite.
     """
 
     title = "tables by name"

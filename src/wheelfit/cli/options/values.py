@@ -149,7 +149,6 @@ _WORDS = {
 class OneOf(Kind):
     """One of some words.
 
-    :param words: the words.
     :param same: other words for some of them.
     """
 
@@ -190,9 +189,7 @@ class _Text(Kind):
 class _Parsed(Kind):
     """A text, or a number, that a function reads.
 
-    :param title: the type in words.
     :param parse: raises ``ValueError`` or an error of the family.
-    :param show: the opposite.
     :param is_number: whether files have it as a number only.
     """
 

@@ -22,7 +22,6 @@ INCOMPLETE = 10
 def exit_code(found: Report, *, strict: bool) -> int:
     """Return 10 if something was left unchecked, 9 for faults, else 0.
 
-    :param found: the findings.
     :param strict: whether warnings are faults too.
     """
     if found.unchecked:
@@ -75,10 +74,7 @@ def show_check(
 
 
 def show_findings(found: Report, output: Output) -> None:
-    """Print findings and an empty line; nothing where there are none.
-
-    :param found: the findings.
-    """
+    """Print findings and an empty line; nothing where there are none."""
     if not found.findings and not found.unchecked:
         return
     verbosity = output.verbosity
@@ -90,9 +86,7 @@ def show_findings(found: Report, output: Output) -> None:
 def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[str, Style]]:
     """Return a report for people, grouped by file.
 
-    :param report: what was found.
     :param verbose: repeat the remedy of a check for every finding.
-    :param quiet: leave notes out.
     """
     from itertools import groupby
 

@@ -44,7 +44,6 @@ def show_diagnosis(found: Diagnosis, output: Output) -> None:
 def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
     """Return the report for people.
 
-    :param found: what was found.
     :param verbose: with all evidence, and with notes.
     :param quiet: findings and summary only.
     """
@@ -268,7 +267,6 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
 def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
     """Return how much was found, in a line.
 
-    :param findings: what was found.
     :param verbose: whether notes are shown.
     """
     counts = Counter(str(one.severity) for one in findings)

@@ -44,9 +44,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
     """Print the wheel that is chosen, its properties, and why each other wheel is not.
 
-    :param explanation: the verdicts.
     :param machine: the machine that the wheel is chosen for.
-    :param output: the terminal.
     """
     title = f"{explanation.name} {explanation.version or ''}".rstrip()
     if explanation.chosen is None:

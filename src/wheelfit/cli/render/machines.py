@@ -34,7 +34,6 @@ def show_detections(
 
     Where there is nothing, one line says why.
 
-    :param detections: the answers.
     :param output: where to; unless it is verbose, long lists are cut.
     :param versions: whether to name the version of each provider.
     """
@@ -111,7 +110,6 @@ def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, s
 def warn_of_detection(detection: Detection, output: Output) -> None:
     """Print the warnings of a provider.
 
-    :param detection: the answer.
     :param output: where to.
     """
     for warning in detection.warnings:
@@ -121,7 +119,6 @@ def warn_of_detection(detection: Detection, output: Output) -> None:
 def shortened(values: Sequence[str], output: Output) -> str:
     """Return a list on one line; a long one with its beginning, end and length.
 
-    :param values: the list.
     :param output: all of it is returned when that is verbose.
     """
     if len(values) <= _SHOWN + 2 or output.verbosity > 0:

@@ -96,8 +96,6 @@ def show_guides(guides: Sequence[Guide], output: Output) -> None:
 def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = False) -> None:
     """Print what was written, or would be.
 
-    :param report: the edits.
-    :param output: receives the lines.
     :param is_diff_shown: whether the difference was printed before.
     """
     output.result_json(report.to_json())
