@@ -55,6 +55,34 @@ class TestExtras:
         """An extra never comes from another version than its project."""
         assert answer(self.GRAPH, "lib[fast]", "lib<2") == {"lib": "1", "lib[fast]": "1"}
 
+    def test_of_a_long_history(self) -> None:
+        """Beside one version of a project no other version of its extra is tried."""
+        graph = Graph(
+            {
+                **{f"lib {number}": [] for number in range(1, 300)},
+                **{f"lib[fast] {number}": [f"speed>={number}"] for number in range(1, 300)},
+                "speed 298": [],
+            }
+        )
+        assert answer(graph, "lib[fast]") == {"lib": "298", "lib[fast]": "298", "speed": "298"}
+        assert {version.major for name, version in graph.asked if name == "lib"} == {299, 298}
+
+    def test_in_proofs(self) -> None:
+        """A proof says that an extra comes in the version of its project."""
+        graph = Graph(
+            {
+                "lib 1": [],
+                "lib 2": [],
+                "lib[fast] 1": [],
+                "lib[fast] 2": ["speed"],
+                "app 1": ["lib>1"],
+            }
+        )
+        assert proof(graph, "app", "lib[fast]").startswith(
+            "because app 1 needs lib>1 and lib[fast] 1 needs lib of the same version, "
+            "app 1 and lib[fast] 1 cannot be used together\n"
+        )
+
     def test_are_limited_like_their_project(self) -> None:
         """A constraint on a project limits its extras."""
         assert answer(self.GRAPH, "lib[fast]", constraints=["lib<2"])["lib[fast]"] == "1"

@@ -140,6 +140,7 @@ def open_for_choice(request: FromRequirements, context: Context, *, changes: boo
         policy,
         user_lists=machine.user_lists,
         plugins=machine.plugins(environment, repository, settings, request),
+        knows_needs=building.knows_needs,
     )
     prereleases = request.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(

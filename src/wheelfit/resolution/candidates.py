@@ -39,7 +39,7 @@ from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from packaging.tags import Tag
@@ -118,6 +118,7 @@ class Candidates:
     :param policy: what the user decided.
     :param user_lists: a host file; it comes before ``machine`` (P-44).
     :param plugins: asks trusted plugins; default: none is asked (P-14, P-15).
+    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
     """
 
     is_for_one_machine = True
@@ -132,6 +133,7 @@ class Candidates:
         *,
         user_lists: Detector | None = None,
         plugins: Plugins = NoPlugins(),
+        knows_needs: Callable[[File], bool] = lambda _file: True,
     ) -> None:
         self.repository = repository
         self.target = target
@@ -141,6 +143,7 @@ class Candidates:
         self._machine = machine
         self._user_lists = user_lists
         self._plugins = plugins
+        self.knows_needs = knows_needs
         self._asking = RLock()
         self._memory = _Memory()
         self._open()

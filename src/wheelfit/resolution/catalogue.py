@@ -196,10 +196,31 @@ class Catalogue:
         while True:
             choice = self.candidates.usable(name, version)
             wheel = choice.chosen
-            if wheel is None or not self._is_foreign(wheel, choice.context()):
+            if wheel is None or not (
+                self._is_foreign(wheel, choice.context()) or self._is_escape(wheel)
+            ):
                 break
         self._tried[name, version] = wheel is not None
         return wheel is not None
+
+    def _is_escape(self, wheel: Wheel) -> bool:
+        """Reject what seems to go with the rest only because nobody knows what it needs.
+
+        A newer release was tried before, and did not.
+        """
+        name, version = wheel.filename.name, wheel.filename.version
+        if not wheel.is_unbuilt or (name, version) in self._tried:
+            return False
+        went_back = any(
+            tried == name and newer > version and usable
+            for (tried, newer), usable in self._tried.items()
+        )
+        if not went_back or self.candidates.knows_needs(wheel.file):
+            return False
+        self.candidates.reject(
+            wheel.filename, f"what it needs is known only to a build (--allow-source {name})"
+        )
+        return True
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether the build of a release is part of the search.

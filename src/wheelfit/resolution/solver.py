@@ -308,6 +308,7 @@ class _Provider(BaseProvider[Package, Any]):
             self._places.setdefault(need.package, len(self._places))
         self._clauses = [_forbidding(clause) for clause in clauses]
         self._limited: set[tuple[Package, Version]] = set()
+        self._tied: set[tuple[Package, Version]] = set()
         self._needs: dict[tuple[Package, Version], dict[Package, VersionSet]] = {}
         self._gaps: dict[tuple[Package, Version], VersionSet | None] = {}
         self._neighbours: dict[
@@ -315,6 +316,7 @@ class _Provider(BaseProvider[Package, Any]):
         ] = {}
         self._shown: dict[tuple[Package, VersionSet], VersionSet] = {}
         self._ranges: Mapping[Package, Any] = {}
+        self._decisions: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         for package in dict.fromkeys(clause[0].package for clause in clauses):
             # A build that is barred from the beginning is told of in proofs all the same.
@@ -328,22 +330,38 @@ class _Provider(BaseProvider[Package, Any]):
     def receive_partial_solution_hint(
         self, positive_ranges: Mapping[Package, Any], decisions: Mapping[Package, Any]
     ) -> None:
-        del decisions
-        self._ranges = positive_ranges
+        self._ranges, self._decisions = positive_ranges, decisions
 
     def choose_version(self, package: Package, version_range: Any) -> Version | None:
         chosen = None
         if package.extra is not None:
-            # An extra goes with its project: what is decided there is tried
-            # first. The answer None must follow from the range alone, though.
+            # An extra goes with its project: what is decided there is tried first.
             base = self._ranges.get(package.base)
             if base is not None:
                 chosen = self._first_usable(package, version_range & base)
+            if self._tie(package) and chosen is None:
+                return None  # the clause says why, for no other version of the extra helps
+        # Any other answer None must follow from the range alone.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
         if chosen is not None and package.release is not None and package.extra is None:
             self._limit(package, chosen)
         return chosen
+
+    def _tie(self, extra: Package) -> bool:
+        """Have said that an extra comes in the version of its project; return whether it was not.
+
+        What an extra needs rules out one version after the other. Without this clause every older
+        one would be tried beside the same version of the project.
+        """
+        decided = self._decisions.get(extra.base)
+        if decided is None or (extra, decided) in self._tied:
+            return False
+        self._tied.add((extra, decided))
+        gap = self.widen_decision(extra.base, decided) or VersionSet.singleton(decided)
+        clause = [Literal(extra, VersionSet.full() - gap), Literal(extra.base, gap)]
+        self._clauses.append(_forbidding(clause))
+        return True
 
     def has_satisfying_version(self, package: Package, version_range: Any) -> bool:
         return self._first_usable(package, version_range) is not None
@@ -623,6 +641,8 @@ class _Translation:
         needed: RangeProtocol[Any] | None
         if len(node.terms) == 1 and node.dependency_range is None:
             return ""
+        if _is_tie(node):
+            return f"{parent.base} of the same version"
         if len(node.terms) == 1:
             child, needed = parent, node.dependency_range
         else:
@@ -638,9 +658,17 @@ def _kind_of_dependency(node: Incompatibility[Any, Any]) -> Kind:
         return Kind.IDLE if node.dependency_range is None else Kind.NEEDS
     parent, child = node.terms[:2]
     if child.is_positive():
-        return Kind.LIMITS
+        return Kind.NEEDS if _is_tie(node) else Kind.LIMITS
     is_own = child.package.release is not None and parent.package.release is None
     return Kind.DIVIDED if is_own else Kind.NEEDS
+
+
+def _is_tie(node: Incompatibility[Any, Any]) -> bool:
+    """Return whether a clause says that an extra comes in the version of its project."""
+    if len(node.terms) != 2 or not node.terms[1].is_positive():
+        return False
+    extra, base = node.terms[0].package, node.terms[1].package
+    return bool(extra.extra is not None and extra.base == base)
 
 
 def _forbidding(clause: _Clause) -> Incompatibility[Package, Any]:

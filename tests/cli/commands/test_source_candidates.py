@@ -116,6 +116,16 @@ class TestNeeds:
         assert "what reader needs is known only to its build backend" in said.err
         assert "the backend was run" not in said.err
 
+    def test_no_way_out(self, workshop: Workshop) -> None:
+        """What goes with the rest only because nobody knows what it needs is no way out."""
+        build_wheel(workshop.wheels, "reader", "3.0", requires=["plain>5"])
+        sdist(workshop, "reader", "2.0", dynamic=True, dependencies=["plain>5"])
+        build_wheel(workshop.wheels, "reader", "1.0")
+        said = workshop.install("plain", "reader")
+        assert workshop.packages()["reader"]["version"] == "1.0"
+        assert "reader 2.0 is passed over" in said.err
+        assert "reader 1.0 (latest 3.0 needs plain>5, and there is no plain>5" in said.err
+
     def test_all_of_them(self, workshop: Workshop) -> None:
         """One error names every package that must be built, with all the consent that helps."""
         sdist(workshop, "one", backend="", dependencies=["two"])

@@ -65,6 +65,13 @@ class DeferredBuilding(Around):
         """
         return self.is_unbuilt(file) and self.building.needs_consent(file)
 
+    def knows_needs(self, file: File) -> bool:
+        """Return whether what a wheel needs is known, or its build backend may be asked.
+
+        :param file: as listed.
+        """
+        return not self.needs_consent(file) or self.building.knows_needs(file)
+
     @staticmethod
     def is_unbuilt(file: File) -> bool:
         """Return whether a wheel must be built before it can be installed.
