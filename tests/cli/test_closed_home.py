@@ -82,4 +82,4 @@ def test_what_cannot_be_read(
 
 def test_without_a_cache(home: Path) -> None:
     """What needs only the cache goes on without it."""
-    assert run(home, "list", code=0) == ""
+    assert run(home, "list", "--target", ".", code=0) == ""

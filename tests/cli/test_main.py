@@ -25,6 +25,8 @@ HEAVY = {
     "packaging", "http.client", "ssl", "email", "zipfile", "tomllib", "ctypes",
 }  # fmt: skip
 
+LIST = ["list", "--python", sys.executable]
+
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     """``--version`` prints the version alone."""
@@ -152,7 +154,7 @@ def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
         (["nothing", "--json"], 2),
         (["list", "--what", "--json"], 2),
         (["list", "--python", "/nowhere", "--json"], 1),
-        (["list", "--json"], 0),
+        ([*LIST, "--json"], 0),
         (["list", "--help"], 0),
         (["--help"], 0),
     ],
@@ -169,7 +171,7 @@ def test_everything_arrives(words: list[str], code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["list", "--json"], ["--help"], ["list", "--help"], ["index", "--help"]]
+    "words", [LIST, [*LIST, "--json"], ["--help"], ["list", "--help"], ["index", "--help"]]
 )
 def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
     """``wheelfit list | head -n 0`` ends quietly."""
@@ -182,7 +184,7 @@ def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["list", "--help"], ["--help"]])
+@pytest.mark.parametrize("words", [LIST, [*LIST, "--json"], ["list", "--help"], ["--help"]])
 def test_a_full_disk_is_an_error(words: list[str]) -> None:
     """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
     with Path("/dev/full").open("wb") as full, wheelfit(*words, stdout=full) as process:
@@ -194,7 +196,7 @@ def test_a_full_disk_is_an_error(words: list[str]) -> None:
 
 def test_without_standard_streams() -> None:
     """A process that was started with every stream closed does its work."""
-    script = f"exec {sys.executable} -m wheelfit list <&- >&- 2>&-"
+    script = f"exec {sys.executable} -m wheelfit {' '.join(LIST)} <&- >&- 2>&-"
     assert subprocess.run(["sh", "-c", script], check=False, timeout=60).returncode == 0
 
 
@@ -272,7 +274,7 @@ class TestErrors:
 
     def test_what_follows_two_hyphens_is_no_option(self, run: Runner) -> None:
         """After ``--`` come names, whatever they look like."""
-        said = run("uninstall", "--", "--json", code=1)
+        said = run("uninstall", "--target", ".", "--", "--json", code=1)
         assert said.out == ""
         assert "[invalid-requirement]" in said.err
 

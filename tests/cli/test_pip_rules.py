@@ -112,7 +112,9 @@ def test_virtual_environments(configured: Configured, monkeypatch: pytest.Monkey
 def test_places(name: str, configured: Configured) -> None:
     """Where pip would install elsewhere, nobody is surprised by files in the environment."""
     path = configured.say(f"[install]\n{name} = {configured.folder / 'there'}\n")
-    error = configured.run("install", *configured.sources, "--json", "plain", code=7).error
+    error = configured.run(
+        "install", *configured.sources, "--python", sys.executable, "--json", "plain", code=7
+    ).error
     assert error["code"] == "refused"
     assert f"{name} in {path}" in error["note"]
     assert f"--{name} {configured.folder / 'there'}" in error["hint"]

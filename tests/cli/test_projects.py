@@ -286,7 +286,10 @@ class TestInstalling:
         said = desk.run("install", "app", "--override", "lib>>2", code=1)
         assert "where: --override" in said.err
         url = "lib @ https://x.test/lib-1-py3-none-any.whl"
-        assert "cannot be a URL" in desk.run("install", "app", "--override", url, code=1).err
+        assert (
+            "cannot be a URL"
+            in desk.run("install", "--python", sys.executable, "app", "--override", url, code=1).err
+        )
 
     def test_exclusions(self, desk: Desk) -> None:
         """What is excluded is not installed, whoever needs it."""

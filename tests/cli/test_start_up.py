@@ -141,7 +141,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 28),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 67),
     "satisfied": (
-        ["install", "--dry-run", "packaging", "-i", "{url}"],
+        ["install", "--dry-run", "packaging", "-i", "{url}", "--python", sys.executable],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
         189,
     ),

@@ -27,7 +27,7 @@ POINTS = {"console_scripts": {"hello": "demo:main"}, "gui_scripts": {"window": "
 
 def target(platform: str) -> Target:
     """Return a machine of a platform."""
-    here = open_environment(None, environ={}).target()
+    here = open_environment(None, environ={}, may_be_own=True).target()
     return Target.of("elsewhere", here.environment, [Tag("py3", "none", platform)])
 
 

@@ -101,7 +101,7 @@ class TestSchemes:
 
     def test_base_is_only_looked_at(self, tmp_path: Path) -> None:
         """What lies in the base of a virtual environment is visible and marked as outside."""
-        base = open_environment(None, environ={}).interpreter
+        base = open_environment(None, environ={}, may_be_own=True).interpreter
         python = base.stdlib.parent.parent / "bin" / "python3"
         if not python.exists():
             pytest.skip("the base interpreter is laid out otherwise")

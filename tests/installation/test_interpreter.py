@@ -14,12 +14,19 @@ import pytest
 from packaging.tags import sys_tags
 
 from wheelfit.errors import UnusableInterpreter
-from wheelfit.installation.interpreter import DEADLINE, find_interpreter, inspect_interpreter
+from wheelfit.installation.interpreter import (
+    DEADLINE,
+    find_interpreter,
+    inspect_interpreter,
+    is_running,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ENVIRON = dict(os.environ)
+NOWHERE = Path("/nonexistent")
+"""A folder below which nothing is."""
 OTHERS = sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
 
 
@@ -37,38 +44,91 @@ def script(folder: Path, text: str) -> Path:
 
 
 class TestFind:
-    """The order: what was named, the active environment, the running interpreter."""
+    """The order: what was named, the active environment, ``.venv`` of a folder above."""
 
-    def test_running_is_the_default(self) -> None:
-        """Without anything named or active, the running interpreter is used."""
-        assert find_interpreter(None, {}) is None
+    def test_running_is_no_default(self) -> None:
+        """Without anything named or active there is none; the running one is not taken."""
+        assert find_interpreter(None, {}, NOWHERE) is None
 
     def test_active_environment(self, venv: Path) -> None:
         """VIRTUAL_ENV names the environment to use."""
-        found = find_interpreter(None, {"VIRTUAL_ENV": str(venv)})
+        found = find_interpreter(None, {"VIRTUAL_ENV": str(venv)}, NOWHERE)
         assert found == venv / "bin" / "python"
+
+    def test_conda(self, venv: Path) -> None:
+        """CONDA_PREFIX names the environment to use, but not the base one, where conda lives."""
+        environ = {"CONDA_PREFIX": str(venv), "CONDA_DEFAULT_ENV": "work"}
+        assert find_interpreter(None, environ, NOWHERE) == venv / "bin" / "python"
+        environ["CONDA_DEFAULT_ENV"] = "base"
+        assert find_interpreter(None, environ, NOWHERE) is None
+
+    def test_virtual_environment_beats_conda(self, make_venv: Callable[[], Path]) -> None:
+        """Both may be active, and the virtual environment was activated within the other."""
+        inner, outer = make_venv(), make_venv()
+        environ = {"VIRTUAL_ENV": str(inner), "CONDA_PREFIX": str(outer)}
+        assert find_interpreter(None, environ, NOWHERE) == inner / "bin" / "python"
+
+    def test_nearest_folder_above(self, venv: Path, tmp_path: Path) -> None:
+        """``.venv`` of the folder itself or of the nearest one above is used."""
+        inner = tmp_path / "project" / "src" / "package"
+        inner.mkdir(parents=True)
+        (tmp_path / "project" / ".venv").symlink_to(venv)
+        (tmp_path / "project" / "src" / ".venv").mkdir()  # no environment
+        found = find_interpreter(None, {}, inner)
+        assert found == tmp_path / "project" / ".venv" / "bin" / "python"
+
+    @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="this is no virtual environment")
+    def test_own_environment_is_not_found(self, tmp_path: Path) -> None:
+        """Even as ``.venv`` of the folder, the environment that runs this is not meant."""
+        (tmp_path / ".venv").symlink_to(sys.prefix)
+        assert find_interpreter(None, {}, tmp_path) is None
+
+    def test_environment_of_another_user(self, tmp_path: Path) -> None:
+        """Its Python would run with our rights: nobody is led into that by a folder above."""
+        venv = tmp_path / ".venv"
+        venv.mkdir()
+        (venv / "pyvenv.cfg").touch()
+        try:
+            os.chown(venv, 12345, -1)
+        except OSError:
+            pytest.skip("only root can give a folder away")
+        with pytest.raises(UnusableInterpreter, match="another user") as caught:
+            find_interpreter(None, {}, tmp_path)
+        assert f"--python {venv}" in str(caught.value.hint)
+
+    def test_system(self, venv: Path, tmp_path: Path) -> None:
+        """The system's Python is the first on PATH that belongs to no virtual environment."""
+        python = script(tmp_path, "exit 0").rename(tmp_path / "python3")
+        path = os.pathsep.join(["", "bin", str(venv / "bin"), str(tmp_path)])
+        environ = {"PATH": path, "VIRTUAL_ENV": str(venv)}
+        assert find_interpreter(None, environ, NOWHERE, system=True) == python
+        with pytest.raises(UnusableInterpreter, match="virtual environments"):
+            find_interpreter(None, {"PATH": str(venv / "bin")}, NOWHERE, system=True)
 
     def test_named_beats_active(self, make_venv: Callable[[], Path]) -> None:
         """What is named explicitly wins over VIRTUAL_ENV."""
         named, active = make_venv(), make_venv()
-        assert find_interpreter(str(named), {"VIRTUAL_ENV": str(active)}) == named / "bin/python"
+        assert (
+            find_interpreter(str(named), {"VIRTUAL_ENV": str(active)}, NOWHERE)
+            == named / "bin/python"
+        )
 
     def test_path(self, venv: Path) -> None:
         """A path of an interpreter is taken as it is."""
         path = venv / "bin" / "python"
-        assert find_interpreter(str(path), {}) == path
+        assert find_interpreter(str(path), {}, NOWHERE) == path
 
     def test_name_on_path(self, venv: Path) -> None:
         """A bare name is looked up on the PATH of the given variables."""
         name = "my-python"
         (venv / "bin" / name).symlink_to("python")
-        found = find_interpreter(name, {"PATH": str(venv / "bin")})
+        found = find_interpreter(name, {"PATH": str(venv / "bin")}, NOWHERE)
         assert found == venv / "bin" / name
 
     def test_version(self, venv: Path) -> None:
         """A version stands for the command of that version."""
         (venv / "bin" / "python3.77").symlink_to("python")
-        found = find_interpreter("3.77", {"PATH": str(venv / "bin")})
+        found = find_interpreter("3.77", {"PATH": str(venv / "bin")}, NOWHERE)
         assert found == venv / "bin" / "python3.77"
 
     @pytest.mark.parametrize(
@@ -86,11 +146,11 @@ class TestFind:
             script(tmp_path / python / "bin", "exit 1")
         monkeypatch.chdir(tmp_path)
         with pytest.raises(UnusableInterpreter, match="on PATH") as caught:
-            find_interpreter(python, {"PATH": "/nonexistent"})
+            find_interpreter(python, {"PATH": "/nonexistent"}, NOWHERE)
         assert f"write ./{python}" in str(caught.value.hint)
-        assert find_interpreter(f"./{python}", {"PATH": "/nonexistent"})
+        assert find_interpreter(f"./{python}", {"PATH": "/nonexistent"}, NOWHERE)
         (venv / "bin" / command).symlink_to("python")
-        found = find_interpreter(python, {"PATH": str(venv / "bin")})
+        found = find_interpreter(python, {"PATH": str(venv / "bin")}, NOWHERE)
         assert found == venv / "bin" / command
 
     def test_folder_without_a_slash(
@@ -101,17 +161,17 @@ class TestFind:
             (tmp_path / name).symlink_to(venv)
         monkeypatch.chdir(tmp_path)
         for name in ("env", ".venv"):
-            assert find_interpreter(name, ENVIRON) == Path(name, "bin/python")
+            assert find_interpreter(name, ENVIRON, NOWHERE) == Path(name, "bin/python")
         monkeypatch.chdir(tmp_path / "env")
-        assert find_interpreter(".", ENVIRON) == Path("bin/python")
+        assert find_interpreter(".", ENVIRON, NOWHERE) == Path("bin/python")
 
     def test_running_by_path(self) -> None:
         """The path of the running interpreter means the running one: no child is needed."""
-        assert find_interpreter(sys.executable, {}) is None
+        assert is_running(Path(sys.executable))
 
     def test_base_is_not_the_environment(self, venv: Path) -> None:
         """A link that leads to the running program is still another environment."""
-        assert find_interpreter(str(venv), {}) is not None
+        assert not is_running(venv / "bin" / "python")
 
     @pytest.mark.parametrize(
         ("python", "message"),
@@ -125,18 +185,18 @@ class TestFind:
     def test_missing(self, python: str, message: str) -> None:
         """What does not exist is refused with a hint."""
         with pytest.raises(UnusableInterpreter, match=message) as caught:
-            find_interpreter(python, {"PATH": "/nonexistent"})
+            find_interpreter(python, {"PATH": "/nonexistent"}, NOWHERE)
         assert caught.value.hint is not None
 
     def test_folder_without_interpreter(self, tmp_path: Path) -> None:
         """A folder that is no environment is refused."""
         with pytest.raises(UnusableInterpreter, match="not a virtual environment"):
-            find_interpreter(str(tmp_path), {})
+            find_interpreter(str(tmp_path), {}, NOWHERE)
 
     def test_active_environment_is_gone(self, tmp_path: Path) -> None:
         """A stale VIRTUAL_ENV is named, not ignored: another environment would be changed."""
         with pytest.raises(UnusableInterpreter, match="does not exist") as caught:
-            find_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")})
+            find_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")}, NOWHERE)
         assert caught.value.hint is not None
         assert "VIRTUAL_ENV" in caught.value.hint
 

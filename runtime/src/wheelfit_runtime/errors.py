@@ -102,8 +102,8 @@ _UserCode: TypeAlias = Literal[
     "invalid-configuration", "file-problem", "invalid-label", "invalid-filename",
     "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
     "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
-    "link-in-the-way", "unusable-interpreter", "not-installed", "not-removable", "build-failed",
-    "lost-optimisation", "upload-refused", "needs-extra",
+    "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
+    "build-failed", "lost-optimisation", "upload-refused", "needs-extra",
 ]  # fmt: skip
 _NoFitCode: TypeAlias = Literal[
     "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",

@@ -9,17 +9,23 @@ when the place is another.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import LinkInTheWay, UsageError
-from wheelfit.installation.interpreter import Interpreter, find_interpreter, inspect_interpreter
+from wheelfit.installation.interpreter import (
+    Interpreter,
+    find_interpreter,
+    inspect_interpreter,
+    is_running,
+)
 from wheelfit.installation.isolated.interpreter import PREFIX
 from wheelfit.installation.schemes import Schemes
 from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
-from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal
+from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
@@ -235,6 +241,8 @@ def open_environment(
     python: str | None,
     *,
     environ: Mapping[str, str],
+    system: bool = False,
+    may_be_own: bool = False,
     prefix: Path | None = None,
     root: Path | None = None,
     target: Path | None = None,
@@ -244,8 +252,12 @@ def open_environment(
     """Look at an environment; nothing is changed, and the folders need not exist yet.
 
     :param python: path, folder of a virtual environment, command or version; None: the
-        active virtual environment, else the running interpreter.
+        active environment, else ``.venv`` in the current folder or one above.
     :param environ: environment variables.
+    :param system: ``--system``: the first Python on ``PATH`` outside of virtual environments.
+    :param may_be_own: whether the environment that runs this process does where there is no
+        other, because it only tells for which Python wheels are chosen. It always does together
+        with one of the next three.
     :param prefix: ``--prefix``: lay everything out below this folder.
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.
@@ -254,7 +266,10 @@ def open_environment(
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :raises UsageError: ``target`` together with another of the three, or one that is no folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
+    :raises UserError: ``no-environment``; nothing is named, active or in a folder above.
     """
+    if system and python is not None:
+        raise UsageError("--system and --python cannot be used together")
     if target is not None and (prefix is not None or root is not None):
         other = "--prefix" if prefix is not None else "--root"
         raise UsageError(f"--target and {other} cannot be used together")
@@ -263,7 +278,16 @@ def open_environment(
             place = _absolute(folder)
             if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
                 raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
-    found = find_interpreter(python, environ)
+    found = find_interpreter(python, environ, Path.cwd(), system=system)
+    if found is None and not (may_be_own or prefix or root or target):
+        raise UserError(
+            "no virtual environment found",
+            code="no-environment",
+            note=f"wheelfit's own, {sys.prefix}, is changed only if it is named",
+            hint="run `wheelfit venv` to create one, or name one: --python PATH or --system",
+        )
+    if found is not None and is_running(found):
+        found = None
     interpreter = inspect_interpreter(found, environ, store=store, tags=tags)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None

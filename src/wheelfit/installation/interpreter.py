@@ -17,6 +17,7 @@ from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.isolated import interpreter as isolated
 from wheelfit.installation.schemes import Schemes
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms.cache_folder import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -72,30 +73,79 @@ class Interpreter:
     """Whether it is the interpreter that runs this process."""
 
 
-def find_interpreter(python: str | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the interpreter that was asked for; None means the running one.
+def find_interpreter(
+    python: str | None, environ: Mapping[str, str], folder: Path, *, system: bool = False
+) -> Path | None:
+    """Return the path of the interpreter to install for; None if there is none.
 
-    In this order: what was named, the active virtual environment, the running
-    interpreter.
+    In this order: the one that is named, the active virtual environment, the active environment
+    of conda, ``.venv`` in the folder or the nearest parent with one. The environment that runs
+    this process is none of them, unless it is named or active.
 
     :param python: a path of an interpreter, a folder of a virtual environment, a command
         on ``PATH``, or a version as ``3.12``; None if nothing was named.
-    :param environ: environment variables; ``VIRTUAL_ENV`` and ``PATH`` are used.
-    :raises UnusableInterpreter: there is nothing of that name.
+    :param environ: environment variables.
+    :param folder: the current folder.
+    :param system: whether the Python of the system is named: the first on ``PATH`` that belongs
+        to no virtual environment.
+    :raises UnusableInterpreter: what is named or active does not exist, or ``.venv`` belongs to
+        another user.
     """
+    if system:
+        return _of_system(environ)
     if python is not None:
-        return _not_running(_named(python, environ))
-    active = environ.get("VIRTUAL_ENV")
-    if active:
-        folder = Path(active)
-        if not folder.is_dir():
+        return _named(python, environ)
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        active = environ.get(variable)
+        if active and not (variable == "CONDA_PREFIX" and _is_conda_base(environ)):
+            if not Path(active).is_dir():
+                raise UnusableInterpreter(
+                    "the active environment does not exist",
+                    where=active,
+                    hint=f"unset {variable}, or name an interpreter with --python",
+                )
+            return _in_folder(Path(active))
+    return _of_folder(folder)
+
+
+def _of_system(environ: Mapping[str, str]) -> Path:
+    for folder in map(Path, environ.get("PATH", os.defpath).split(os.pathsep)):
+        if not folder.is_absolute() or (folder.parent / "pyvenv.cfg").is_file():
+            continue
+        for name in ("python.exe",) if os.name == "nt" else ("python3", "python"):
+            if os.access(folder / name, os.X_OK):
+                return folder / name
+    raise UnusableInterpreter(
+        "there is no Python on PATH but those of virtual environments",
+        hint="name one with --python",
+    )
+
+
+def _is_conda_base(environ: Mapping[str, str]) -> bool:
+    # Where conda itself lives; many shells activate it always, so nobody chose it.
+    return environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
+
+
+def _of_folder(folder: Path) -> Path | None:
+    for around in (folder, *folder.parents):
+        venv = around / ".venv"
+        if not os.path.lexists(venv / "pyvenv.cfg"):
+            continue
+        if not (is_own(os.lstat(venv)) and is_own(venv.stat())):
             raise UnusableInterpreter(
-                "the active virtual environment does not exist",
-                where=active,
-                hint="unset VIRTUAL_ENV, or name an interpreter with --python",
+                "this virtual environment belongs to another user, whose programs would run",
+                where=str(venv),
+                hint=f"--python {venv} uses it all the same",
             )
-        return _not_running(_in_folder(folder))
+        return None if _is_own_environment(venv) else _in_folder(venv)
     return None
+
+
+def _is_own_environment(folder: Path) -> bool:
+    try:
+        return folder.samefile(sys.prefix)
+    except OSError:
+        return False
 
 
 def _named(python: str, environ: Mapping[str, str]) -> Path:
@@ -136,25 +186,26 @@ def _in_folder(folder: Path) -> Path:
     raise UnusableInterpreter(
         "the folder is not a virtual environment: it has no Python interpreter",
         where=str(folder),
-        hint="create one with `python -m venv FOLDER`",
+        hint="create one with `wheelfit venv FOLDER`",
     )
 
 
-def _not_running(path: Path) -> Path | None:
-    """Return the path, or None if it is how the running interpreter was started.
+def is_running(path: Path) -> bool:
+    """Return whether a path is how the running interpreter was started.
 
     A virtual environment's interpreter is a link to its base, so the link itself counts
     and not the file it leads to: same name in the same folder.
+
+    :param path: of an interpreter.
     """
     if not sys.executable:
-        return path
+        return False
     ours = Path(sys.executable)
     same_name = path.name == ours.name or {path.name, ours.name} <= _spellings()
     try:
-        same = same_name and path.parent.samefile(ours.parent)
+        return same_name and path.parent.samefile(ours.parent)
     except OSError:
-        same = False
-    return None if same else path
+        return False
 
 
 def _spellings() -> set[str]:
@@ -181,7 +232,7 @@ def inspect_interpreter(
     current folder nor the user's site nor start-up files of the environment take part. The
     running one is asked in process.
 
-    :param path: what `find_interpreter` returned.
+    :param path: of the interpreter; None: the running one.
     :param environ: environment variables for the child process.
     :param deadline: seconds the child process has.
     :param store: opens where the answer is kept, and taken from while it cannot have changed.

@@ -78,7 +78,7 @@ def jobs_for(
         return None
     if request.is_editable:
         raise UsageError("an editable wheel is built alone", hint="leave out --all, -j, --executor")
-    target = open_environment_of(request, environ)
+    target = open_environment_of(request, environ, may_be_own=True)
     default = _version_of(target.interpreter.version, target.interpreter.tags[0].abi)
     if matrix is None:
         jobs = tuple(Job(one.label, default, ANY) for one in choices)
@@ -300,7 +300,7 @@ def _interpreter(
     if version == jobs.default:
         return None, request.python
     try:  # what is on PATH may be a shim of a version manager, with nothing behind it
-        open_environment_of(replace(request, python=version), environ)
+        open_environment_of(replace(request, python=version), environ, may_be_own=True)
     except UnusableInterpreter as error:
         error.hint = f"install Python {version}, or leave it out with --only-python"
         return error, None
@@ -343,7 +343,7 @@ def _record(
 
     def key(item: BuildItem) -> str:
         if item.version not in pythons and item.problem is None:
-            found = open_environment_of(item.request, item.environ).interpreter
+            found = open_environment_of(item.request, item.environ, may_be_own=True).interpreter
             pythons[item.version] = f"{found.executable} {found.version}"
         python = pythons.get(item.version, "")
         return order_digest(

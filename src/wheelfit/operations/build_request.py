@@ -81,7 +81,7 @@ def open_build_places(
 
     environ = context.environ
     wanted = read_wanted(request, environ, may_be_empty=True)
-    environment = open_environment_of(request, environ)
+    environment = open_environment_of(request, environ, may_be_own=True)
     prefix = environment.interpreter.prefix
     rules = read_rules(environ, prefix)
     if rules.constraints:

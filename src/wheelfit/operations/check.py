@@ -215,7 +215,7 @@ def _installed(request: CheckRequest, context: Context) -> Report:
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
 
-    environment = open_environment_of(request, context.environ)
+    environment = open_environment_of(request, context.environ, may_be_own=True)
     machine = choose_machine(request, environment.target(), context)
     scan = environment.scan()
     broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]

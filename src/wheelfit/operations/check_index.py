@@ -64,7 +64,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.onlookers import onlookers
 
-    current = open_environment_of(request, context.environ).target()
+    current = open_environment_of(request, context.environ, may_be_own=True).target()
     known: dict[str, Onlooker] = {}
 
     def machines(document: VariantDocument) -> Iterator[Onlooker]:

@@ -176,14 +176,16 @@ def _open_environment(
     from wheelfit.operations.environments import open_environment_of
 
     try:
-        return open_environment_of(request, environ), []
+        return open_environment_of(request, environ, may_be_own=True), []
     except UnusableInterpreter as error:
         if request.python is not None:
             raise
         words = f"{error.where}: {error.message}" if error.where else error.message
-        others = {name: value for name, value in environ.items() if name != "VIRTUAL_ENV"}
+        others = dict(environ)
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            others.pop(name, None)
         found = Place("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
-        return open_environment_of(request, others), [found]
+        return open_environment_of(request, others, may_be_own=True), [found]
 
 
 def _scripts(environment: Environment) -> str | None:

@@ -23,12 +23,15 @@ def open_environment_of(
     environ: Mapping[str, str],
     *,
     may_be_new: bool = False,
+    may_be_own: bool = False,
     tags: bool = True,
 ) -> Environment:
     """Open the environment of a request.
 
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
+    :param may_be_own: whether the environment that runs this process does where nothing is named,
+        active or in a folder above, because only tags of wheels are taken from it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
     :raises FileProblem: there is no such folder.
     """
@@ -47,6 +50,8 @@ def open_environment_of(
     return open_environment(
         request.python,
         environ=environ,
+        system=request.system,
+        may_be_own=may_be_own,
         prefix=folder(request.prefix),
         root=folder(request.root),
         target=folder(request.target),
@@ -68,7 +73,7 @@ def tell_unnamed_environment(
     request: EnvironmentOptions, environment: Environment, context: Context
 ) -> None:
     """Report the environment that will be changed, unless the user named or activated it."""
-    named = (request.python, request.prefix, request.root, request.target)
+    named = (request.python, request.system, request.prefix, request.root, request.target)
     if not any(named) and not context.environ.get("VIRTUAL_ENV"):
         context.reporter.note(f"environment: {environment.name}")
 

@@ -55,7 +55,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
 
-    with open_for_choice(request, context, changes=not request.dry_run) as opened:
+    with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
         check_ground(request, opened.environment, opened.rules, context)
 
         def decide_once() -> Decided:

@@ -171,7 +171,7 @@ class _Locking:
         self._context = context
         self._path = Path(request.output)
         self._old = _old_lock(self._path)
-        self._environment = open_environment_of(request, context.environ)
+        self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
         check_choice(rules)

@@ -107,10 +107,11 @@ def naming(name: str) -> Iterator[None]:
         raise
 
 
-def open_lock(request: FromLock, context: Context) -> OpenedLock:
+def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -> OpenedLock:
     """Open the lock of a request; nothing is fetched or detected yet.
 
     :param request: the lock, and what it is read for.
+    :param may_be_own: whether the environment that runs this process does where there is no other.
     :raises FileProblem: the file cannot be read.
     :raises InvalidLock: it is no valid lock.
     """
@@ -118,7 +119,9 @@ def open_lock(request: FromLock, context: Context) -> OpenedLock:
     lock = load_lock(path, strict=request.strict)
     for note in lock.notes:
         context.reporter.warn(note)
-    environment = open_environment_of(request, context.environ, may_be_new=True)
+    environment = open_environment_of(
+        request, context.environ, may_be_new=True, may_be_own=may_be_own
+    )
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.
     repository = open_indexes(

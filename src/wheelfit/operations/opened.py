@@ -93,16 +93,21 @@ class Opened:
         )
 
 
-def open_for_choice(request: FromRequirements, context: Context, *, changes: bool) -> Opened:
+def open_for_choice(
+    request: FromRequirements, context: Context, *, changes: bool, may_be_own: bool = True
+) -> Opened:
     """Open what the options name; no source is asked and nothing is detected yet.
 
     :param request: what to choose, and for which machine.
     :param context: told of everything that deserves notice.
     :param changes: whether something will be installed. Otherwise code of a project is run only
         with ``--allow-source`` for its name.
+    :param may_be_own: whether the environment that runs this process does where there is no other.
     """
     wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
-    environment = open_environment_of(request, context.environ, may_be_new=True)
+    environment = open_environment_of(
+        request, context.environ, may_be_new=True, may_be_own=may_be_own
+    )
     rules = read_rules(context.environ, environment.interpreter.prefix)
     check_choice(rules)
     if rules.constraints:

@@ -193,7 +193,7 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     :raises UserError: nothing is known of a namespace that is named.
     """
     _check_one_machine(request)
-    environment = open_environment(request.python, environ=context.environ)
+    environment = open_environment(request.python, environ=context.environ, may_be_own=True)
     machine = choose_machine(request, environment.target(), context, recall=False)
     record = None
     if request.replay:

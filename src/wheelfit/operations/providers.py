@@ -226,7 +226,7 @@ def list_providers(request: ProvidersRequest, context: Context) -> KnownProvider
     """
     file = trust_file(context.environ, sys.platform, home())
     trust = read_trust_file(file, context.reporter.warn)
-    environment = open_environment(request.python, environ=context.environ)
+    environment = open_environment(request.python, environ=context.environ, may_be_own=True)
     return KnownProviders(
         file,
         PluginRules(trust, read_policies(context.environ)),

@@ -128,7 +128,7 @@ def open_proxy(
             "there is no index to stand in front of", hint="name one with --index-url"
         )
     repository = open_indexes(request, settings, context)
-    environment = open_environment_of(request, context.environ)
+    environment = open_environment_of(request, context.environ, may_be_own=True)
     profiles = _Profiles(request, settings, environment, repository, context)
     profiles("")  # faults of the options show now
     proxies = {

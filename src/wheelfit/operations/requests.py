@@ -86,9 +86,10 @@ class SourceOptions(CacheOptions):
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EnvironmentOptions(CacheOptions):
-    """The environment that is read or changed; by default the active one."""
+    """The environment that is read or changed; by default the active one, else ``.venv``."""
 
     python: str | None = None
+    system: bool = False
     prefix: str | None = None
     target: str | None = None
     root: str | None = None

@@ -54,7 +54,7 @@ def sync(request: SyncRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.pip_rules import read_rules
 
-    opened = open_lock(request, context)
+    opened = open_lock(request, context, may_be_own=False)
     with opened.repository:
         rules = read_rules(context.environ, opened.environment.interpreter.prefix)
         check_ground(request, opened.environment, rules, context)

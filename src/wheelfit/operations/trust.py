@@ -215,7 +215,7 @@ def trust(
         )
     path = trust_file(context.environ, sys.platform, home())
     before = read_trust_file(path, context.reporter.warn)
-    environment = open_environment(request.python, environ=context.environ)
+    environment = open_environment(request.python, environ=context.environ, may_be_own=True)
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     with open_indexes(request, settings, context) as repository:
         wheels = _look_up(requirement, repository, environment)

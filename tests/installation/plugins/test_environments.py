@@ -178,7 +178,9 @@ def test_an_interpreter_that_makes_none(
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\necho no module named venv >&2\nexit 1\n")
     fake.chmod(0o755)
-    with pytest.raises(EnvironmentUnavailable, match="cannot make a virtual environment") as caught:
+    with pytest.raises(
+        EnvironmentUnavailable, match="cannot create a virtual environment"
+    ) as caught:
         wheel.build(environments, replace(interpreter, executable=fake))
     assert "no module named venv" in str(caught.value.note)
     assert [one.suffix for one in environments.folder.iterdir()] == [".lock"]

@@ -21,7 +21,9 @@ ACME = parse_requirement("acme-provider>=1", allow_variant_markers=False)
 @pytest.fixture
 def target() -> Target:
     """Return the running interpreter."""
-    return open_environment(None, environ={"PATH": os.environ.get("PATH", "")}).target()
+    return open_environment(
+        None, environ={"PATH": os.environ.get("PATH", "")}, may_be_own=True
+    ).target()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "make an environment equal to a lock, each package in the build that fits",
     ),
     "uninstall": ("packages", "remove packages"),
+    "venv": ("packages", "create a virtual environment to install into"),
     "recover": ("packages", "put an environment right whose change was interrupted"),
     "list": ("packages", "show what is installed, with variant labels"),
     "explain": ("packages", "show which wheel would be chosen, and why not the others"),

@@ -12,6 +12,7 @@ from wheelfit.cli.options.table.environment import (
     CONSENT,
     ENVIRONMENT,
     INTERPRETER,
+    VENV,
 )
 from wheelfit.cli.options.table.installing import (
     EXPLAIN,
@@ -150,6 +151,11 @@ points to a source tree.
         "Remove packages from an environment; their dependencies stay.",
         (UNINSTALL, ENVIRONMENT),
         Operation("uninstall.uninstall", "uninstall.UninstallRequest", "changes.show_uninstalled"),
+    ),
+    "venv": Command(
+        "Create a virtual environment to install into.",
+        (VENV,),
+        Operation("venv.create_venv", "venv.VenvRequest", "changes.show_created"),
     ),
     "recover": Command(
         """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from wheelfit.operations.installed import InstalledReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
+    from wheelfit.operations.venv import VenvReport
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.size import FileSize
-
 
 _PLAIN = "plain"
 
@@ -106,6 +108,22 @@ def show_uninstalled(report: UninstallReport, output: Output) -> None:
     verb = "would remove" if report.dry_run else "removed"
     for package in report.uninstalled.removed:
         output.result(f"{verb} {package}")
+
+
+def show_created(report: VenvReport, output: Output) -> None:
+    """Print which environment was created, and how it is activated."""
+    import shlex
+
+    output.result_json(report.to_json())
+    output.result(
+        f"Created a virtual environment with Python {report.python_version} at {report.path}"
+    )
+    activate = str(Path(report.python).parent / "activate")
+    output.note(
+        f"activate it with: {activate}"
+        if sys.platform == "win32"
+        else f"activate it with: source {shlex.quote(activate)}"
+    )
 
 
 def show_recovered(report: RecoverReport, output: Output) -> None:

@@ -7,7 +7,6 @@ project says that building it needs.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,11 +16,14 @@ from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.installed import by_name
 from wheelfit.installation.plan import plan
+from wheelfit.installation.virtual_environments import (
+    HIDDEN_VARIABLES,
+    create_virtual_environment,
+)
 from wheelfit.resolution.request import Asked, Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import EnvironmentUnavailable, UserError, WheelfitError
-from wheelfit_runtime.platforms.children import run
+from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,16 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import GivenWheel
-
-_DEADLINE = 120.0
-"""Seconds to make an empty virtual environment."""
-_HIDDEN = frozenset(
-    {
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONEXECUTABLE"),
-        *("PYTHONPLATLIBDIR", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV"),
-    }
-)
-"""Variables that would let something else into the environment."""
 
 
 class BuildPlace(Protocol):
@@ -109,7 +101,7 @@ class IsolatedPlaces:
 
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""
-        _make_virtual_environment(self._interpreter, folder, self._environ)
+        create_virtual_environment(self._interpreter, folder, self._environ)
         return _Isolated(folder, self._candidates(), self._environ, self._request, self._given)
 
 
@@ -138,7 +130,7 @@ class _Isolated:
         self.machine = self._environment.interpreter.environment
         scripts = self._environment.schemes.scripts
         self.environ = {
-            **{name: value for name, value in environ.items() if name not in _HIDDEN},
+            **{name: value for name, value in environ.items() if name not in HIDDEN_VARIABLES},
             "PATH": os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)]),
             "PYTHONNOUSERSITE": "1",
             "VIRTUAL_ENV": str(folder),
@@ -230,23 +222,3 @@ class _Own:
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
         del requirements, needing
-
-
-def _make_virtual_environment(
-    interpreter: Interpreter, folder: Path, environ: Mapping[str, str]
-) -> None:
-    """Make an empty virtual environment without pip."""
-    words = ["-I", "-B", "-m", "venv", "--without-pip"]
-    words += [] if sys.platform == "win32" else ["--symlinks"]
-    made = run(
-        [str(interpreter.executable), *words, str(folder)],
-        environ={name: value for name, value in environ.items() if name not in _HIDDEN},
-        deadline=_DEADLINE,
-    )
-    if not made.succeeded:
-        said = made.errors.decode("utf-8", "replace").strip().splitlines()
-        raise EnvironmentUnavailable(
-            f"{interpreter.executable} cannot make a virtual environment",
-            note="\n".join(said[-5:]) or None,
-            hint="its venv module is needed to build from source; some systems package it apart",
-        )

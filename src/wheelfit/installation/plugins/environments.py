@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plan import Plan
+from wheelfit.installation.virtual_environments import create_virtual_environment
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.durable import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
@@ -36,7 +36,6 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_cache_folder,
     unsafe_folder,
 )
-from wheelfit_runtime.platforms.children import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,8 +51,6 @@ FOLDER = "plugins"
 
 _RECORD = "wheelfit-plugin.json"
 _VERSION = 1
-_DEADLINE = 120.0
-"""Seconds to make an empty virtual environment."""
 _PATIENCE = 300.0
 """Seconds to wait for another process that builds the same one."""
 _MOST = 64 << 20
@@ -206,24 +203,7 @@ class PluginEnvironments:
         wheels: Mapping[NormalizedName, UnpackedWheel],
         files: Mapping[str, str],
     ) -> None:
-        words = ["-I", "-B", "-m", "venv", "--without-pip"]
-        words += [] if sys.platform == "win32" else ["--symlinks"]
-        made = run(
-            [str(interpreter.executable), *words, str(stage)],
-            environ={
-                name: value
-                for name, value in self._environ.items()
-                if not name.startswith(("PYTHON", "__PYVENV"))
-            },
-            deadline=_DEADLINE,
-        )
-        if not made.succeeded:
-            words_of_it = made.errors.decode("utf-8", "replace").strip().splitlines()
-            raise EnvironmentUnavailable(
-                f"{interpreter.executable} cannot make a virtual environment",
-                note="\n".join(words_of_it[-5:]) or None,
-                hint="its venv module is needed to run plugins; some systems package it apart",
-            )
+        create_virtual_environment(interpreter, stage, self._environ)
         environment = open_environment(str(stage), environ=self._environ)
         python = environment.interpreter.executable.relative_to(stage)
         # Scripts name the interpreter at the place where it will be.

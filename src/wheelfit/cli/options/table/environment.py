@@ -21,6 +21,13 @@ ENVIRONMENT = OptionGroup(
             FILE,
             "an interpreter, or the folder of a virtual environment",
             metavar="PYTHON",
+            alternative="interpreter",
+        ),
+        Option(
+            "--system",
+            FLAG,
+            "the first Python on PATH outside of virtual environments",
+            alternative="interpreter",
         ),
         Option("--prefix", FOLDER, "install below this prefix", metavar="DIR", alternative="place"),
         Option(
@@ -33,7 +40,7 @@ ENVIRONMENT = OptionGroup(
         ),
         Option("--root", FOLDER, "treat this folder as the root of the system", metavar="DIR"),
     ),
-    note="default: the active one",
+    note="default: the active one, else .venv here or in a folder above",
 )
 
 INTERPRETER = OptionGroup(
@@ -47,8 +54,30 @@ INTERPRETER = OptionGroup(
             metavar="PYTHON",
         ),
     ),
-    note="default: the active one",
-    absent={"prefix": None, "target": None, "root": None},
+    note="default: the active one, else .venv here or in a folder above",
+    absent={"system": False, "prefix": None, "target": None, "root": None},
+)
+
+VENV = OptionGroup(
+    "",
+    (
+        Option(
+            "PATH",
+            FOLDER,
+            "the folder of the environment (default: .venv)",
+            number="?",
+            default=".venv",
+        ),
+        Option(
+            "--python",
+            FILE,
+            "its Python: an interpreter, a command or a version (default: that of the active "
+            "environment, else of wheelfit)",
+            short="-p",
+            metavar="PYTHON",
+        ),
+        Option("--clear", FLAG, "replace a virtual environment that is there"),
+    ),
 )
 
 CHANGES = (

@@ -1,0 +1,77 @@
+"""The creation of a virtual environment to install into."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requests import Checked
+
+if TYPE_CHECKING:
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class VenvRequest(Checked):
+    """The place of a new virtual environment, and its Python."""
+
+    path: str = ".venv"
+    python: str | None = None
+    clear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VenvReport:
+    """The virtual environment that was created."""
+
+    path: str
+    """The folder, absolute."""
+    python: str
+    """The interpreter of the environment."""
+    python_version: str
+    """Its version, as ``3.12.4``."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "path": self.path,
+            "python": self.python,
+            "python_version": self.python_version,
+        }
+
+
+def create_venv(request: VenvRequest, context: Context) -> VenvReport:
+    """Create an empty virtual environment.
+
+    :param request: the place, and the Python.
+    :param context: the surroundings.
+    :raises FileProblem: something is at the place already.
+    :raises UnusableInterpreter: the Python does not exist, or is too old.
+    :raises EnvironmentUnavailable: the Python cannot create one.
+    """
+    from wheelfit.installation.environment import open_environment
+    from wheelfit.installation.virtual_environments import (
+        create_empty_folder,
+        create_virtual_environment,
+        ignore_in_git,
+    )
+
+    folder = Path(os.path.abspath(Path(request.path).expanduser()))  # noqa: PTH100 # links stay
+    source = open_environment(
+        request.python, environ=context.environ, may_be_own=True, tags=False
+    ).interpreter
+    is_new = create_empty_folder(folder, clear=request.clear)
+    try:
+        create_virtual_environment(source, folder, context.environ)
+        ignore_in_git(folder)
+        made = open_environment(str(folder), environ=context.environ, tags=False).interpreter
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    version = ".".join(map(str, made.version))
+    return VenvReport(str(folder), str(made.executable), version)

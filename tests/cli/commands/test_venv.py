@@ -1,0 +1,85 @@
+"""``wheelfit venv``, and the environment that commands find without being told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.wheels import build_wheel
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, in which nothing is active."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def names(run: Runner, *words: str | Path) -> list[str]:
+    """Return what is installed."""
+    return [one["name"] for one in run("list", "--json", *words).object["packages"]]
+
+
+def test_install_into_a_new_one(
+    run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was created is found from the folder and from those below it, and holds what comes."""
+    report = run("venv", "--json").object
+    assert report["path"] == str(project / ".venv")
+    assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
+    run("install", "--no-index", build_wheel(tmp_path, "plain", "1.0"))
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    assert names(run) == ["plain"]
+    monkeypatch.setenv("CONDA_PREFIX", sys.prefix)
+    assert "pytest" in names(run)
+    assert names(run, "--python", project / ".venv") == ["plain"]
+
+
+@pytest.mark.parametrize("words", [["install", "--dry-run", "x"], ["list"], ["uninstall", "x"]])
+def test_no_environment(words: list[str], run: Runner) -> None:
+    """Nobody changes the environment that wheelfit runs from without naming it."""
+    error = run(*words, "--json", code=1).error
+    assert error["code"] == "no-environment"
+    assert "wheelfit venv" in error["hint"]
+    assert "--system" in error["hint"]
+
+
+def test_explain_needs_none(run: Runner, tmp_path: Path) -> None:
+    """Where only the Python counts that wheels are chosen for, that of wheelfit does."""
+    build_wheel(tmp_path / "wheels", "plain", "1.0")
+    run("explain", "--no-index", "--find-links", tmp_path / "wheels", "plain")
+
+
+def test_what_is_there_stays(run: Runner, project: Path) -> None:
+    """Neither an environment nor anything else is overwritten; ``--clear`` takes environments."""
+    run("venv", "env")
+    (project / "env" / "mark").touch()
+    assert "--clear" in run("venv", "env", "--json", code=1).error["hint"]
+    assert (project / "env" / "mark").exists()
+    run("venv", "env", "--clear")
+    assert not (project / "env" / "mark").exists()
+    (project / "other").mkdir()
+    (project / "other" / "mine").touch()
+    assert "not a virtual" in run("venv", "other", "--clear", "--json", code=1).error["message"]
+    assert (project / "other" / "mine").exists()
+
+
+def test_a_python_that_cannot(run: Runner, project: Path) -> None:
+    """A Python that does not exist or cannot create an environment leaves nothing behind."""
+    error = run("venv", "--python", "3.77", "--json", code=1).error
+    assert error["code"] == "unusable-interpreter"
+    assert "python3.77" in error["message"]
+    assert not (project / ".venv").exists()
+
+
+def test_both_names(run: Runner) -> None:
+    """``--system`` names an environment, as ``--python`` does."""
+    assert "not allowed with" in run("list", "--system", "--python", "x", code=2).err
