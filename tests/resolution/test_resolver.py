@@ -158,6 +158,23 @@ class TestReleasesThatDoNotFit:
         assert "needs CUDA driver >= 12.9, this machine has 12.8" in old.reason
         assert resolution.notes == ()
 
+    def test_an_accelerator_goes_before_a_newer_release(self, world: World) -> None:
+        """A release without a build for the accelerator gives way, and both ways are told."""
+        add_torch(world, "2.9", ["cu129", "null"])
+        resolution = world.resolve("torch")
+        assert str(resolution.pins[-1]) == "torch 2.8 (cu128)"
+        (old,) = resolution.held_back
+        assert str(old) == (
+            "torch 2.8 (latest 2.9 has no build for the accelerator of this machine; "
+            "torch==2.9 takes it)"
+        )
+        other = world.resolve("torch==2.9")
+        assert str(other.pins[-1]) == "torch 2.9 (null)"
+        assert (
+            "torch 2.9 (null) uses no accelerator; torch 2.8 has a build for that of this machine "
+            "(torch==2.8 takes it)"
+        ) in other.notes
+
     def test_nothing_is_left(self, world: World) -> None:
         """F-92: the final error names every rejected label with what it misses."""
         add_torch(world, "2.9", ["cu129"])

@@ -11,7 +11,7 @@ from wheelfit_runtime.errors import NoFit
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -135,6 +135,50 @@ def acceleration_of(
             for namespace in accelerators_of(declared):
                 why_not[namespace] = "builds of another release use one, none of this release does"
     return Acceleration(name, version, label, (), why_not, is_kept) if why_not else None
+
+
+def accelerated(
+    candidates: Candidates,
+    name: NormalizedName,
+    versions: Sequence[Version],
+    *,
+    prereleases: bool,
+) -> Version | None:
+    """Return the newest release with a build that uses an accelerator of the machine.
+
+    A newer release that has such builds, and none that fits, would otherwise cost the accelerator.
+
+    :param candidates: what the machine has, and what the user wishes.
+    :param name: the project.
+    :param versions: its releases, newest first.
+    :param prereleases: whether pre-releases count.
+    :return: None where that is the newest release that fits, or none of the newest ones is such.
+    :raises NetworkError: a source cannot be read.
+    """
+    if not candidates.is_for_one_machine or name in candidates.policy.preferences.labels:
+        return None
+    listing = candidates.listing(name)
+    counting = [
+        version
+        for version in versions
+        if listing is not None
+        and version in listing.releases
+        and not listing.releases[version].is_yanked
+        and (prereleases or not version.is_prerelease)
+    ]
+    is_any_without = False
+    for version in counting[:_LOOKED_AT]:
+        choice = candidates.choice(name, version)
+        if accelerators_of(choice.properties):
+            return version if is_any_without else None
+        if choice.chosen is not None and choice.metadata.document is None:
+            return None  # what a release of plain wheels uses nobody knows
+        is_any_without |= choice.chosen is not None
+    return None
+
+
+_LOOKED_AT = 8
+"""Releases in which a build for an accelerator is looked for."""
 
 
 def refusal(found: Iterable[Acceleration]) -> NoFit | None:

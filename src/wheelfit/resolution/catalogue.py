@@ -107,6 +107,7 @@ class Catalogue:
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
+        self._favoured: dict[NormalizedName, Version | None] = {}
         self._tries: dict[NormalizedName, int] = {}
         self._tried: dict[tuple[NormalizedName, Version], bool] = {}
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
@@ -173,16 +174,33 @@ class Catalogue:
         preferred = self._request.preferred.get(name)
         if preferred in self.versions(name):
             return preferred
-        return self._favoured(name)
+        return self.favoured(name)
 
-    def _favoured(self, name: NormalizedName) -> Version | None:
-        """Return the release of a bridged family to begin with; None of anything else."""
-        if self.candidates.bridge(name) is None:
-            return None
-        from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
+    def favoured(self, name: NormalizedName) -> Version | None:
+        """Return the release to begin with, for it uses what the machine has; None: the newest.
 
+        Of bridged families, and of what the user named.
+        """
+        if name not in self._favoured:
+            self._favoured[name] = self._find_favoured(name)
+        return self._favoured[name]
+
+    def _find_favoured(self, name: NormalizedName) -> Version | None:
         request = self._request
-        return favoured(self.candidates, name, request.installed, prereleases=request.prereleases)
+        if self.candidates.bridge(name) is not None:
+            from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
+
+            return favoured(
+                self.candidates, name, request.installed, prereleases=request.prereleases
+            )
+        listing = self.candidates.listing(name) if name in self._roots else None
+        if listing is None or not listing.releases.has_variants():
+            return None
+        from wheelfit.resolution.acceleration import accelerated  # noqa: PLC0415 - start-up
+
+        return accelerated(
+            self.candidates, name, self.versions(name), prereleases=request.prereleases
+        )
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""

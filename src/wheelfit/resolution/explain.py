@@ -209,6 +209,11 @@ def explain_project(
     favoured = catalogue.kept(name)  # as the solver begins with it
     for version in sorted(choices, key=lambda one: one != favoured):
         if catalogue.is_usable(name, version):
+            if version == favoured and version < choices[0] and listing.bridge is None:
+                passed.append(
+                    f"{name} {choices[0]} is newer and has no build for the accelerator of this "
+                    f"machine; {name}=={choices[0]} takes it"
+                )
             return _with_notes(explain_release(candidates, name, version), passed, listing)
         passed.append(candidates.choice(name, version).passed_over)
     lack = Lack(catalogue, prereleases=prereleases)

@@ -92,7 +92,7 @@ class HeldBackSearch:
     def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
         """Return the newest release that some needs admit, whether it can be had or not."""
         listing = self._catalogue.candidates.listing(name)
-        if listing is None or listing.bridge is not None:
+        if listing is None:
             return None
         admitted = [
             one.versions for one in (*needs, *self._constraints) if one.package.name == name
@@ -121,6 +121,8 @@ class HeldBackSearch:
             return "has no wheel that fits; --only-binary"
         if version in self._catalogue.postponed(name):
             return "has no wheel that fits; --prefer-binary"
+        if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
+            return f"has no build for the accelerator of this machine; {name}=={version} takes it"
         return ""
 
     def _reason(self, name: NormalizedName, latest: Version) -> str:

@@ -199,6 +199,10 @@ class Releases(Mapping[Version, Release]):
             if self._has_wheel(files) or self._has_source(files)
         )
 
+    def has_variants(self) -> bool:
+        """Return whether any release has variant wheels."""
+        return any(name.is_variant for files in self._files.values() for _, name in files.wheels)
+
     def without_wheels(self) -> frozenset[Version]:
         """Return the versions of which only a source distribution is left at first sight."""
         return frozenset(

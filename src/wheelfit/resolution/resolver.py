@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from packaging.version import Version
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
+from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
@@ -507,6 +508,7 @@ class _Resolving:
                 if (pin.name, newer) not in told
             ]
             notes += pin.choice.notes
+        notes += self._unaccelerated(pins, found.catalogue)
         self._check_hashes(pin.name for pin in pins)
         return Resolution(
             tuple(pins),
@@ -520,6 +522,17 @@ class _Resolving:
             tuple(dict.fromkeys(self._unmet(pins, chosen))),
             context=candidates.context,
         )
+
+    def _unaccelerated(self, pins: Iterable[Pin], catalogue: Catalogue) -> Iterator[str]:
+        """Yield what was asked for in a release without the accelerator that another one uses."""
+        for pin in pins:
+            other = catalogue.favoured(pin.name) if pin.requested else None
+            if other is None or other == pin.version or accelerators_of(pin.properties):
+                continue
+            yield (
+                f"{pin} uses no accelerator; {pin.name} {other} has a build for that of this "
+                f"machine ({pin.name}=={other} takes it)"
+            )
 
     def _held_back(self, found: _Found, names: Sequence[NormalizedName]) -> tuple[HeldBack, ...]:
         if not found.catalogue.candidates.is_for_one_machine or not self._request.dependencies:
