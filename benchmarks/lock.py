@@ -155,6 +155,8 @@ ALL: dict[str, Command] = {
 }
 
 
+CHECK: dict[str, Command] = {"wheelfit": lambda bench, cache: wheelfit(bench, cache, "--check")}
+SAME: dict[str, Command] = {"wheelfit": wheelfit, "uv": ALL["uv"]}
 SYNC: dict[str, Command] = {"wheelfit": wheelfit_sync, "uv": uv_sync, "pip": pip_sync}
 
 
@@ -167,6 +169,8 @@ class Scenario:
     """Seconds for which the index calls its pages fresh."""
     warm: bool
     """Whether the tools have seen it all before."""
+    locked: bool = False
+    """Whether there is a lock already."""
 
 
 SCENARIOS = {
@@ -176,8 +180,12 @@ SCENARIOS = {
     "all-cold": Scenario(ALL, 600, warm=False),
     "all-revalidated": Scenario(ALL, 0, warm=True),
     "all-fresh": Scenario(ALL, 600, warm=True),
-    "sync-cold": Scenario(SYNC, 600, warm=False),
-    "sync-warm": Scenario(SYNC, 600, warm=True),
+    "check-fresh": Scenario(CHECK, 600, warm=True, locked=True),
+    "check-revalidated": Scenario(CHECK, 0, warm=True, locked=True),
+    "same-fresh": Scenario(SAME, 600, warm=True, locked=True),
+    "same-revalidated": Scenario(SAME, 0, warm=True, locked=True),
+    "sync-cold": Scenario(SYNC, 600, warm=False, locked=True),
+    "sync-warm": Scenario(SYNC, 600, warm=True, locked=True),
 }
 
 
@@ -225,7 +233,7 @@ def measure(
     commands = {name: scenario.commands[name] for name in tools if name in scenario.commands}
     index.fresh = scenario.fresh
     caches = {name: bench.fresh("cache") for name in commands}
-    with_lock = scenario.commands is SYNC
+    with_lock = scenario.locked
     for name, make in commands.items():  # what tools and index have to learn, they learn here
         run(bench, make(bench, caches[name]), caches[name], with_lock=with_lock)
     measured = {name: Measured() for name in commands}

@@ -98,11 +98,18 @@ def python_of(text: str) -> Python:
     """Read a minor version.
 
     :param text: as ``3.12``; of ``3.12.1`` only the first two numbers count.
-    :raises UsageError: it is none.
+    :raises UsageError: it is none, or of no Python that there is.
     """
     parts = text.split(".")
     if len(parts) in (2, 3) and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts):
-        return int(parts[0]), int(parts[1])
+        python = int(parts[0]), int(parts[1])
+        major, newest = max(PYTHONS)
+        if (major, 0) <= python <= (major, newest + 1):
+            return python
+        raise UsageError(
+            f"there is no Python {text}",
+            hint=f"known versions are {_text(min(PYTHONS))} to {_text(max(PYTHONS))}",
+        )
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
 
 

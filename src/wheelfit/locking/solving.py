@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from packaging.version import InvalidVersion
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.support import Support
-from wheelfit.core.versions import parse_version
+from wheelfit.locking.validators import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.once import Once
@@ -219,27 +215,10 @@ class Pinned(Around):
         page = self._repository.project(name)
         if page is None:
             return None
-        files = tuple(file for file in page.files if _version_of(file.filename) == version)
+        files = tuple(file for file in page.files if version_of(file.filename) == version)
         page = replace(page, files=files) if files else page
         self._pages[name, version] = page
         return page
-
-
-def _version_of(filename: str) -> Version | None:
-    """Return the version in the name of a wheel or an index file; None of anything else."""
-    if filename.endswith(".whl"):
-        parts = filename.split("-", 2)
-        return _parsed(parts[1]) if len(parts) == 3 else None
-    found = parse_index_file_name(filename)
-    return None if found is None else found[1]
-
-
-@lru_cache(maxsize=8192)
-def _parsed(text: str) -> Version | None:
-    try:
-        return parse_version(text.replace("_", "-"))
-    except InvalidVersion:
-        return None
 
 
 class EveryLabel(Candidates):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.digests import sha256_of
+from wheelfit.locking.validators import Consulted, request_digest, validators
+from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import project_request, works_on_project
 from wheelfit.operations.requests import (
@@ -19,13 +25,16 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
+from wheelfit.sources.cache import Store, key_of
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
-    from wheelfit.locking.environments import Python
+    from wheelfit.locking.environments import LockEnvironment, Python
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import Report
     from wheelfit.locking.request import LockNeeds
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
+
+_KIND = "locks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,22 +68,21 @@ class WrittenLock:
     """One lock, and its difference from the file that was there."""
 
     path: Path
-    host_lock: HostLock
+    lock: Lock
+    """The new lock."""
     old: Lock | None
     """The lock that was there; None: there was none."""
     changes: Sequence[LockChange]
-
-    @property
-    def lock(self) -> Lock:
-        """The new lock."""
-        return self.host_lock.locked.lock
-
-    @property
-    def environments(self) -> str:
-        """The environments that it is for, in words."""
-        from wheelfit.locking.environments import in_words
-
-        return in_words([each.environment for each in self.host_lock.locked.settled])
+    environments: str
+    """The environments that it is for, in words."""
+    names: tuple[str, ...]
+    """The names of these environments."""
+    notes: tuple[str, ...] = ()
+    """Warnings about the lock."""
+    unmet: tuple[str, ...] = ()
+    """Requirements of packages that the lock does not meet, as overrides make it so."""
+    apart: str | None = None
+    """The reason for a lock for each machine; None: it is for all of them."""
 
     @property
     def is_same(self) -> bool:
@@ -94,7 +104,7 @@ class LockReport:
     @property
     def apart(self) -> str | None:
         """The reason for a lock for each machine; None: there is one for all."""
-        return self.locks[0].host_lock.apart
+        return self.locks[0].apart
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -120,15 +130,22 @@ def lock(request: LockRequest, context: Context) -> LockReport:
     from wheelfit.operations.files import write_atomically
 
     locking = _Locking(request, context)
-    with locking.repository, context.reporter.steps("resolving") as step:
-        locks = tuple(
-            locking.compared(one)
-            for one in locking.locks(lambda machine: step(f"resolving for {machine.name}"))
-        )
     writes = not (request.check or request.dry_run)
-    for one in locks:
-        if writes and not one.is_same:
-            write_atomically(str(one.path), write_lock(one.lock))
+    with locking.repository, context.reporter.steps("resolving") as step:
+        known = locking.unchanged()
+        locks = (
+            (known,)
+            if known is not None
+            else tuple(
+                locking.compared(one)
+                for one in locking.locks(lambda machine: step(f"resolving for {machine.name}"))
+            )
+        )
+        for one in locks:
+            if writes and not one.is_same:
+                write_atomically(str(one.path), write_lock(one.lock))
+        if known is None:
+            locking.remember(locks)
     outdated = [one for one in locks if not one.is_same]
     if request.check and outdated:
         changed = [change for one in outdated for change in one.changes]
@@ -139,7 +156,7 @@ def lock(request: LockRequest, context: Context) -> LockReport:
             hint="run the same command without --check",
             details=[change.to_mapping() for change in changed],
         )
-    notes = dict.fromkeys(note for one in locks for note in one.host_lock.locked.notes)
+    notes = dict.fromkeys(note for one in locks for note in one.notes)
     notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
     return LockReport(locks, writes, tuple(notes))
 
@@ -155,8 +172,6 @@ class _Locking:
     """The requirements, the sources and the earlier lock; nothing is resolved yet."""
 
     def __init__(self, request: LockRequest, context: Context) -> None:
-        from packaging.utils import canonicalize_name
-
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
         from wheelfit.operations.pip_rules import check_choice, read_rules
@@ -183,19 +198,97 @@ class _Locking:
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
         self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
+        self._consulted = Consulted(self.repository)
+
+    def unchanged(self) -> WrittenLock | None:
+        """Return the lock that is there if nothing that it depends on has changed.
+
+        :return: None if that is not known, and it has to be resolved.
+        """
+        if self._old is None or self._free != frozenset():
+            return None
+        entry = self._store.read(_KIND, self._key())
+        if entry is None:
+            return None
+        known = json.loads(entry.body)
+        expected = known["validators"]
+        try:
+            names = [canonicalize_name(name) for name in expected]
+            listed = validators(self._old, names, self.repository)
+        except (WheelfitError, OSError):
+            return None  # resolving says what is wrong
+        if listed != expected:
+            return None
+        return WrittenLock(
+            self._path,
+            self._old,
+            self._old,
+            (),
+            known["environments"],
+            tuple(known["names"]),
+            tuple(known["notes"]),
+            tuple(known["unmet"]),
+        )
+
+    def remember(self, locks: Sequence[WrittenLock]) -> None:
+        """Keep what a lock depends on, if the file has it and it is for all machines.
+
+        :param locks: the locks of now.
+        """
+        one = locks[0]
+        is_there = one.is_same or not (self._request.check or self._request.dry_run)
+        if not (self._store.keeps and is_there):
+            return
+        try:
+            listed = validators(one.lock, self._consulted.names, self.repository)
+        except (WheelfitError, OSError):
+            return
+        known = {
+            "validators": listed,
+            "notes": one.notes,
+            "unmet": one.unmet,
+            "names": one.names,
+            "environments": one.environments,
+        }
+        self._store.write(_KIND, self._key(), {}, json.dumps(known).encode())
+
+    @cached_property
+    def _store(self) -> Store:
+        keeps = self._settings.cache and not self._request.hosts
+        return Store(
+            cache_folder(self._request.cache_dir, self._context.environ) if keeps else None
+        )
+
+    def _key(self) -> str:
+        """Return the key of the validators: all that decides the lock besides the sources."""
+        request = replace(self._request, check=False, dry_run=False, upgrade=False)
+        request = replace(request, upgrade_package=())
+        asked = request_digest(
+            request, self._roots, self._settings, self._policy, self._environments()
+        )
+        return key_of("lock", 1, __version__, asked, sha256_of(self._path.read_bytes()).hex())
+
+    @cached_property
+    def _named_pythons(self) -> Sequence[Python]:
+        return self._pythons()
+
+    def _environments(self) -> Sequence[LockEnvironment]:
+        from wheelfit.locking.environments import environments_for
+
+        wanted = self._roots.requires_python
+        return environments_for(self._request.platform, self._named_pythons, wanted)
 
     def locks(self, report: Report) -> Sequence[HostLock]:
         """Return the lock; of machines that cannot share one, one for each.
 
         :param report: takes each machine before it is resolved for.
         """
-        from wheelfit.locking.environments import environments_for
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import lock_everywhere
         from wheelfit.locking.solving import Solver
 
         request = self._request
-        solver = Solver(self._roots, self.repository, self._policy)
+        solver = Solver(self._roots, self._consulted, self._policy)
         where, folder = str(self._path), self._path.absolute().parent
         if request.hosts:
             return lock_for_hosts(
@@ -207,14 +300,13 @@ class _Locking:
                 folder=folder,
                 report=report,
             )
-        pythons = self._pythons()
         locked = lock_everywhere(
             solver,
-            environments_for(request.platform, pythons, self._roots.requires_python),
+            self._environments(),
             old=self._old,
             upgrade=self._free,
             every_platform=bool(request.platform),
-            every_python=bool(request.python_version) or len(pythons) == 1,
+            every_python=bool(request.python_version) or len(self._named_pythons) == 1,
             where=where,
             folder=folder,
             report=report,
@@ -227,12 +319,26 @@ class _Locking:
         :param one: of `locks`.
         """
         from wheelfit.locking.difference import changes
+        from wheelfit.locking.environments import in_words
 
         path, old = self._path, self._old
         if one.apart is not None:
             (machine,) = one.machines
             path, old = self._path_for(machine.environment.name), machine.old
-        return WrittenLock(path, one, old, changes(old, one.locked.lock))
+        lock, settled = one.locked.lock, one.locked.settled
+        resolutions = [each.solution.resolution for each in settled]
+        environments = [each.environment for each in settled]
+        return WrittenLock(
+            path,
+            lock,
+            old,
+            changes(old, lock),
+            in_words(environments),
+            tuple(environment.name for environment in environments),
+            one.locked.notes,
+            tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
+            one.apart,
+        )
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of older locks for these machines, from which somebody may still sync."""
@@ -283,6 +389,7 @@ class _Locking:
         from wheelfit.locking.environments import LockEnvironment
         from wheelfit.locking.hosts import NamedMachine
         from wheelfit.locking.selection import LockCandidates
+        from wheelfit.operations.machine import choose_machine
         from wheelfit.resolution.candidates import Candidates
 
         request = replace(self._request, host=name)
@@ -390,12 +497,11 @@ def _roots(request: LockRequest, wanted: Wanted, rules: InstallRules) -> LockNee
 
 
 def _mapping(one: WrittenLock, *, writes: bool) -> dict[str, object]:
-    settled = one.host_lock.locked.settled
     return {
         "path": str(one.path),
         "written": writes and not one.is_same,
         "up_to_date": one.is_same,
-        "for": [each.environment.name for each in settled],
+        "for": list(one.names),
         "requires_python": one.lock.to_mapping()["requires-python"],
         "packages": [
             {

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.locking.document import DEFAULT_LIMITS, is_lock_name, read_lock
-from wheelfit.locking.selection import LockCandidates
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     BoundOptions,
     EnvironmentOptions,
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.locking.document import Lock
+    from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.remembered import Remembered
@@ -69,6 +67,8 @@ class OpenedLock:
         :param host: a host file or preset as the user calls it; None: this machine.
         :raises UnknownHost: there is no host file or preset of that name.
         """
+        from wheelfit.operations.machine import choose_machine
+
         request = replace(self.request, host=host)
         return choose_machine(request, self.environment.target(), self.context)
 
@@ -79,6 +79,9 @@ class OpenedLock:
         :raises UserError: the lock was not made for an extra or group that is asked for.
         :raises NoFit: the lock was not made for the machine.
         """
+        from wheelfit.locking.selection import LockCandidates
+        from wheelfit.operations.preferences import choice_policy
+
         request = self.request
         return LockCandidates(
             self.lock,

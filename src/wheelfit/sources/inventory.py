@@ -35,7 +35,17 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-KINDS = ("wheels", "unpacked", "pages", "parsed", "files", "members", "built", "interpreters")
+KINDS = (
+    "wheels",
+    "unpacked",
+    "pages",
+    "parsed",
+    "files",
+    "members",
+    "built",
+    "interpreters",
+    "locks",
+)
 """What is kept, by the names of the folders: archives, unpacked wheels, and small things."""
 LAYOUT = 1
 """What follows the hyphen in the names of the folders; other versions have other numbers."""

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -220,6 +220,8 @@ class TestEnvironments:
             (["--platform", "amiga"], "'amiga' is not a platform"),
             (["--platform", "linux-x86_64@new"], "'linux-x86_64@new' is not a platform"),
             (["--python-version", "new"], "'new' is not a Python version"),
+            (["--python-version", "3.99"], "there is no Python 3.99"),
+            (["--python-version", "2.7"], "there is no Python 2.7"),
             (["--for", "macos-arm64"], "do not go with it"),
         ],
     )
@@ -465,3 +467,90 @@ class TestMachines:
         office.index.forget()
         assert "unknown-host" in self.lock(office, "app", "--for", "nothing", code=1).err
         assert office.index.requests == []
+
+
+class TestUnchanged:
+    """A lock that nothing has changed for is known to be up to date, and not resolved again."""
+
+    @pytest.fixture
+    def cached(self, office: Office, run: Runner, tmp_path: Path) -> Callable[..., Said]:
+        """Return what locks with a cache."""
+        office.add("kettle", "1", requires=["lid"])
+        office.add("lid", "1")
+        words: list[str | Path] = ["--cache-dir", tmp_path / "cache", "--python-version", "3.12"]
+
+        def lock(*more: str, code: int = 0) -> Said:
+            office.index.forget()
+            return run("lock", "-i", office.index.url, *words, *more, code=code)
+
+        lock("kettle")
+        return lock
+
+    def metadata(self, office: Office) -> list[str]:
+        """Return for which wheels something besides pages was asked for."""
+        return [one.path for one in office.index.requests if "/simple/" not in one.path]
+
+    def test_nothing_is_resolved(self, office: Office, cached: Callable[..., Said]) -> None:
+        """Each page is asked for once, and nothing else; the report is the same."""
+        for words in (["--check"], [], ["--dry-run"]):
+            said = cached("kettle", *words)
+            assert "pylock.toml is up to date: 2 packages for" in said.out
+            assert sorted(one.path for one in office.index.requests) == [
+                "/simple/kettle/",
+                "/simple/lid/",
+            ]
+
+    def test_a_newer_release_changes_nothing(
+        self, office: Office, cached: Callable[..., Said]
+    ) -> None:
+        """What is locked stays, as where it is resolved."""
+        office.add("lid", "2")
+        assert "up to date" in cached("kettle", "--check").out
+        assert self.metadata(office) == []
+
+    def test_an_upgrade_is_resolved(self, office: Office, cached: Callable[..., Said]) -> None:
+        """Whoever wants newer versions gets them."""
+        office.add("lid", "2")
+        cached("kettle", "--check", "--upgrade", code=31)
+        cached("kettle", "--check", "--upgrade-package", "lid", code=31)
+        assert "~ lid 1 -> 2" in cached("kettle", "--upgrade").out
+
+    def test_another_wheel_of_a_locked_release(
+        self, office: Office, cached: Callable[..., Said]
+    ) -> None:
+        """A locked release that has other files than before is an older lock."""
+        office.add("lid", "1", tag="py3-none-manylinux_2_17_x86_64")
+        assert "2 wheels instead of 1" in cached("kettle", "--check", code=31).err
+        cached("kettle")
+        assert "up to date" in cached("kettle", "--check").out
+
+    def test_a_locked_release_that_is_gone(
+        self, office: Office, cached: Callable[..., Said]
+    ) -> None:
+        """A release that is not offered any more is replaced."""
+        office.add("lid", "2")
+        (office.folder / "index" / "lid-1-py3-none-any.whl").unlink()
+        assert "~ lid 1 -> 2" in cached("kettle", "--check", code=31).err
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["kettle", "lid"],
+            ["kettle", "--platform", "macos-arm64"],
+            ["kettle", "--exclude", "lid"],
+        ],
+    )
+    def test_another_request(self, cached: Callable[..., Said], words: list[str]) -> None:
+        """Other requirements, platforms and settings are another lock."""
+        cached(*words, "--check", code=31)
+
+    def test_an_edited_lock(self, office: Office, cached: Callable[..., Said]) -> None:
+        """A lock that somebody has edited is held against a resolution."""
+        path = office.folder / "pylock.toml"
+        path.write_text(path.read_text().replace("tool.wheelfit", "tool.other"))
+        cached("kettle", "--check", code=31)
+
+    def test_without_a_cache(self, office: Office, cached: Callable[..., Said]) -> None:
+        """With nothing kept it is resolved, with the same answer."""
+        assert "up to date" in cached("kettle", "--check", "--no-cache-dir").out
+        assert self.metadata(office)

@@ -20,8 +20,7 @@ def show_lock(report: LockReport, output: Output) -> None:
         output.result_json(report.to_json())
     for note in report.notes:
         output.warn(note)
-    settled = [each for one in report.locks for each in one.host_lock.locked.settled]
-    for text in dict.fromkeys(one for each in settled for one in each.solution.resolution.unmet):
+    for text in dict.fromkeys(text for one in report.locks for text in one.unmet):
         output.note(f"note: {text}")
     for one in report.locks:
         for change in one.changes:

@@ -1,0 +1,157 @@
+"""By what a lock can be told to be up to date without resolving again.
+
+A resolution depends on what was asked, and on what its sources list: of locked projects the files
+of the locked releases, since these versions stay as long as they will do, and of other projects
+that were looked at everything. If none of that has changed, the same lock would be written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion
+
+from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.versions import parse_version
+from wheelfit.sources.at_once import at_once
+from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.reading import Around
+from wheelfit.sources.urls import file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.locking.document import Lock
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+_CONNECTIONS = 12
+
+
+class Consulted(Around):
+    """A repository that remembers of which projects it was asked for the page.
+
+    :param repository: lists projects and reads files.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        super().__init__(repository)
+        self.names: set[NormalizedName] = set()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it is not known."""
+        self.names.add(name)
+        return super().project(name)
+
+
+def validators(
+    lock: Lock, names: Iterable[NormalizedName], repository: Repository
+) -> dict[str, str]:
+    """Return a digest of what the sources list of each project, as far as a lock depends on it.
+
+    :param lock: the lock.
+    :param names: the projects that were looked at for it.
+    :param repository: lists projects and reads files.
+    :raises WheelfitError: a source cannot be read.
+    """
+    versions: dict[NormalizedName, set[Version]] = {}
+    for package in lock.packages:
+        if package.version is not None:
+            versions.setdefault(package.name, set()).add(package.version)
+    wanted = sorted({*names, *versions})
+    read = partial(_digest, repository, versions)
+    return dict(zip(map(str, wanted), at_once(wanted, read, most=_CONNECTIONS), strict=True))
+
+
+def request_digest(*parts: object) -> str:
+    """Return a digest of what is asked; equal requests have equal ones in every process.
+
+    :param parts: all that decides the answer besides the sources: frozen dataclasses, mappings,
+        sets, sequences, and what has an unambiguous text.
+    """
+    text = json.dumps(list(map(_plain, parts)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def version_of(filename: str) -> Version | None:
+    """Return the version in the name of a wheel or an index file; None of anything else.
+
+    :param filename: as a page lists it.
+    """
+    if filename.endswith(".whl"):
+        parts = filename.split("-", 2)
+        return _parsed(parts[1]) if len(parts) == 3 else None
+    found = parse_index_file_name(filename)
+    return None if found is None else found[1]
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> Version | None:
+    try:
+        return parse_version(text.replace("_", "-"))
+    except InvalidVersion:
+        return None
+
+
+def _digest(
+    repository: Repository,
+    versions: Mapping[NormalizedName, AbstractSet[Version]],
+    name: NormalizedName,
+) -> str:
+    page = repository.project(name)
+    if page is None:
+        return ""
+    files = page.files
+    if name in versions:
+        files = tuple(file for file in files if version_of(file.filename) in versions[name])
+    listed = [_listed(file, repository) for file in files]
+    return request_digest(page.source, page.bridge, page.status, sorted(listed, key=json.dumps))
+
+
+def _listed(file: File, repository: Repository) -> list[object]:
+    """Return what a page says of a file, and the state of one whose hash nobody promises."""
+    hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
+    if not file.hashes and file.is_local:
+        status = os.stat(Path(file_path(file.url)))  # noqa: PTH116 - hundreds of them
+        hashes = [status.st_size, status.st_mtime_ns]
+    elif not file.hashes and file.filename.endswith(VARIANTS_SUFFIX) and not file.is_selector:
+        hashes = hashlib.sha256(repository.read(file)).hexdigest()
+    return [
+        file.filename,
+        file.url,
+        hashes,
+        file.requires_python,
+        file.yanked,
+        file.size,
+        file.upload_time,
+        sorted((file.metadata_hashes or {}).items()),
+        None if file.declared is None else file.declared.hex(),
+    ]
+
+
+def _plain(value: object) -> Any:
+    """Return a value as JSON has it, sets and mappings in a fixed order."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if is_dataclass(value):
+        named = [[field.name, _plain(getattr(value, field.name))] for field in fields(value)]
+        return [type(value).__name__, named]
+    if isinstance(value, Mapping):
+        pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
+        return sorted(pairs, key=json.dumps)
+    if isinstance(value, AbstractSet):
+        return sorted(map(_plain, value), key=json.dumps)
+    if isinstance(value, (list, tuple)):
+        return list(map(_plain, value))
+    return str(value)
