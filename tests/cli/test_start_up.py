@@ -138,7 +138,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "version": (["--version"], LITTLE, 12),
     "help": (["--help"], LITTLE, 12),
     "help of install": (["install", "--help"], LITTLE, 31),
-    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 28),
+    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 29),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 67),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}", "--python", sys.executable],

@@ -709,15 +709,3 @@ def test_asking_ahead_changes_nothing(threads: int) -> None:
     found = world.resolve("p0", threads=threads)
     assert [str(pin) for pin in found.pins] == [str(pin) for pin in expected.pins]
     assert found.edges == expected.edges
-
-
-def test_a_folder_that_hides_the_index() -> None:
-    """F-126: when a folder has no version that fits, the error names the folder and its effect."""
-    world = World()
-    world.repository.name = "/some/wheels"
-    world.repository.add_wheel("torch-2.8-py3-none-any.whl")
-    with pytest.raises(NoSolution) as caught:
-        world.resolve("torch>=99")
-    assert caught.value.where == "/some/wheels"
-    assert caught.value.hint is not None
-    assert "--find-links" in caught.value.hint

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.bridges.shelf import Shelf
-from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.wheels.archive import WheelArchive
@@ -115,7 +115,7 @@ class TestPages:
         own = FakeRepository(name="company", base="https://company.invalid/")
         own.add_wheel("onnxruntime-9-py3-none-any.whl")
         repository.add_wheel("onnxruntime_gpu-1.31.1-cp313-cp313-manylinux_2_28_x86_64.whl")
-        found = page(Bridged(FirstMatch([own, repository]), Shelf()), "onnxruntime")
+        found = page(Bridged(Pool([own, repository]), Shelf()), "onnxruntime")
         assert names(found) == ["onnxruntime-9-py3-none-any.whl"]
         assert found.bridge is None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.sources.merged import EveryMatch, FirstMatch
+from wheelfit.sources.merged import IndexStrategy, Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
@@ -81,7 +81,7 @@ def test_the_first_that_knows_supplies_all() -> None:
         NamedRepository("two", "a"),
         NamedRepository("three", "a"),
     )
-    page = FirstMatch([one, two, three]).project(A)
+    page = Pool([one, two, three]).project(A)
     assert page is not None
     assert (page.source, len(page.files), three.asked) == ("two", 1, 0)
 
@@ -89,20 +89,20 @@ def test_the_first_that_knows_supplies_all() -> None:
 def test_all_that_one_of_them_lists() -> None:
     """The list of projects has each name once, sorted."""
     repositories = [NamedRepository("one", "b", "a"), NamedRepository("two", "a", "c")]
-    assert FirstMatch(repositories).projects() == ("a", "b", "c")
+    assert Pool(repositories).projects() == ("a", "b", "c")
 
 
 def test_nobody_knows() -> None:
     """Unknown everywhere is unknown; no source at all knows nothing."""
-    assert FirstMatch([NamedRepository("one")]).project(A) is None
-    assert FirstMatch([]).project(A) is None
+    assert Pool([NamedRepository("one")]).project(A) is None
+    assert Pool([]).project(A) is None
     with pytest.raises(ProjectNotFound):
-        FirstMatch([]).read(File("a", "https://h/a"))
+        Pool([]).read(File("a", "https://h/a"))
 
 
 def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
     """Each file is read by the repository that listed it."""
-    merged = FirstMatch([NamedRepository("one", "b"), NamedRepository("two", "a")])
+    merged = Pool([NamedRepository("one", "b"), NamedRepository("two", "a")])
     page = merged.project(A)
     assert page is not None
     (file,) = page.files
@@ -116,9 +116,9 @@ def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
 def test_files_that_nobody_listed(tmp_path: Path) -> None:
     """A wheel that the user named needs no source at all."""
     given = File("a-1-py3-none-any.whl", "https://h/a", source="the request")
-    merged = FirstMatch([], others=NamedRepository("reader"))
+    merged = Pool([], others=NamedRepository("reader"))
     assert merged.read(given) == b"reader reads a-1-py3-none-any.whl"
-    assert FirstMatch([NamedRepository("one")]).read(given).startswith(b"one")
+    assert Pool([NamedRepository("one")]).read(given).startswith(b"one")
     assert merged.download(given, tmp_path).parent.name == "reader"
 
 
@@ -127,7 +127,7 @@ def test_an_outage_is_no_way_in(error: Exception) -> None:
     """If a server cannot be read, the next server is not asked in its place."""
     later = NamedRepository("later", "a")
     with pytest.raises(type(error)):
-        FirstMatch([NamedRepository("first", error=error), later]).project(A)
+        Pool([NamedRepository("first", error=error), later]).project(A)
     assert later.asked == 0
 
 
@@ -139,7 +139,7 @@ def test_folders_of_the_user_may_stand_in() -> None:
         NamedRepository("web", "a"),
         NamedRepository("folder", "a"),
     ]
-    merged = FirstMatch(sources, local=["folder"], note=notes.append)
+    merged = Pool(sources, local=["folder"], note=notes.append)
     page = merged.project(A)
     assert page is not None
     assert page.source == "folder"
@@ -148,7 +148,38 @@ def test_folders_of_the_user_may_stand_in() -> None:
         merged.project(canonicalize_name("b"))
 
 
-class TestEveryMatch:
+def test_links_are_in_the_pool() -> None:
+    """F-126: a place of the user hides no index, and of two files of one name its own counts."""
+    links, index = NamedRepository("links", "a"), NamedRepository("index", "a", "b")
+    pool = Pool([index], links=[links])
+    page = pool.project(A)
+    assert page is not None
+    assert page.source == "links, index"
+    assert [file.source for file in page.files] == ["links"]
+    other = pool.project(canonicalize_name("b"))
+    assert other is not None
+    assert other.source == "index"
+
+
+@pytest.mark.parametrize("strategy", ["first-index", "unsafe-first-match", "unsafe-best-match"])
+def test_a_pin_leads_nowhere_else(strategy: IndexStrategy) -> None:
+    """A pinned project comes from its index or from folders of the user, and never from others."""
+    public, page, private = (
+        NamedRepository("public", "a"),
+        NamedRepository("page", "a"),
+        NamedRepository("private"),
+    )
+    pool = Pool([public], links=[page], pins={A: [private]}, strategy=strategy)
+    assert pool.project(A) is None
+    assert (public.asked, page.asked) == (0, 0)
+    private.known = ("a",)
+    found = pool.project(A)
+    assert found is not None
+    assert found.source == "private"
+    assert pool.read(found.files[0]).startswith(b"private")
+
+
+class TestBestMatch:
     """All sources together, when the user wants to compare (F-127)."""
 
     def test_files_of_all(self) -> None:
@@ -158,7 +189,7 @@ class TestEveryMatch:
             NamedRepository("none"),
             NamedRepository("two", "a"),
         ]
-        page = EveryMatch(sources).project(A)
+        page = Pool(sources, strategy="unsafe-best-match").project(A)
         assert page is not None
         (file,) = page.files
         assert (file.filename, file.source) == ("a-1-py3-none-any.whl", "one")
@@ -167,10 +198,10 @@ class TestEveryMatch:
 
     def test_nobody_knows(self) -> None:
         """What no source knows is not known."""
-        assert EveryMatch([NamedRepository("one", "b")]).project(A) is None
+        assert Pool([NamedRepository("one", "b")], strategy="unsafe-best-match").project(A) is None
 
     def test_one_is_down(self) -> None:
         """A source that cannot be read is an error: what it has might be better."""
         down = NamedRepository("down", error=Unreachable("down cannot be read"))
         with pytest.raises(Unreachable):
-            EveryMatch([NamedRepository("one", "a"), down]).project(A)
+            Pool([NamedRepository("one", "a"), down], strategy="unsafe-best-match").project(A)

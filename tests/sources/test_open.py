@@ -65,7 +65,7 @@ def page(server: Any, *anchors: str) -> Any:
 
 
 def test_order(server: Any, opened: Any, tmp_path: Path) -> None:
-    """F-126: find-links, the index, the extra indexes; the first that knows supplies all."""
+    """F-126: the index, then the extra ones; the first that knows supplies, beside find-links."""
     for name in ("a", "b", "c"):
         server.replies[f"/main/{name}/"] = page(
             server, f'<a href="{name}-1-py3-none-any.whl">x</a>'
@@ -81,10 +81,10 @@ def test_order(server: Any, opened: Any, tmp_path: Path) -> None:
         extra_index_urls=(f"{server.url}/more",),
     )
     found = [sources.project(canonicalize_name(name)) for name in "abcd"]
-    assert [None if each is None else each.files[0].filename for each in found] == [
-        "a-0.1-py3-none-any.whl",
-        "b-1-py3-none-any.whl",
-        "c-2-py3-none-any.whl",
+    assert [each and [file.filename for file in each.files] for each in found] == [
+        ["a-0.1-py3-none-any.whl", "a-1-py3-none-any.whl"],
+        ["b-1-py3-none-any.whl"],
+        ["c-2-py3-none-any.whl"],
         None,
     ]
 

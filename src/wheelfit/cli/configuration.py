@@ -157,6 +157,7 @@ def read_layers(
         (
             read_variables(environ),
             Layer(PROJECT, "") if project is None else read_project(project),
+            Layer(PROJECT, "") if project is None else read_uv_indexes(project),
             read_file(user, "user", must_exist=bool(environ.get(VARIABLE))),
             read_file(folder / "wheelfit.toml", "site"),
         )
@@ -244,6 +245,49 @@ def read_project(path: Path) -> Layer:
         return Layer(PROJECT, str(path), is_bound=True)
     said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
     return Layer(PROJECT, str(path), said, is_bound=True)
+
+
+def read_uv_indexes(path: Path) -> Layer:
+    """Read the indexes that a project names for uv, and the projects that it pins to them.
+
+    Of a pin to several indexes, by markers or extras, all are asked in their order: the project
+    still comes from nowhere else.
+
+    :param path: its ``pyproject.toml``; nothing is read where there is none.
+    :raises InvalidConfiguration: it cannot be read.
+    """
+    data, _ = _read(path, must_exist=False)
+    if b"tool.uv" not in data:
+        return Layer(PROJECT, "")
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.sources.settings import NamedIndex
+
+    tool = _parse(path, data).get("tool", {})
+    table = tool.get("uv", {}) if isinstance(tool, dict) else {}
+    rows = table.get("index", []) if isinstance(table, dict) else []
+    indexes = tuple(
+        NamedIndex(
+            str(row.get("name", row["url"])),
+            row["url"],
+            bool(row.get("explicit")),
+            bool(row.get("default")),
+        )
+        for row in (rows if isinstance(rows, list) else [])
+        if isinstance(row, dict) and isinstance(row.get("url"), str) and row.get("format") != "flat"
+    )
+    sources = table.get("sources", {}) if isinstance(table, dict) else {}
+    pins = tuple(
+        (str(canonicalize_name(name)), one["index"])
+        for name, said in (sources.items() if isinstance(sources, dict) else ())
+        for one in (said if isinstance(said, list) else [said])
+        if isinstance(one, dict) and isinstance(one.get("index"), str)
+    )
+    said: dict[str, tuple[Any, Origin]] = {}
+    for key, steps, values in (("index", "index", indexes), ("sources", "sources", pins)):
+        if values:
+            said[key] = (values, Origin(PROJECT, f"{path}: tool.uv.{steps}"))
+    return Layer(PROJECT, "", said, is_bound=True)
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:

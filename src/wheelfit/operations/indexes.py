@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
-from wheelfit.sources.open import open_sources
+from wheelfit.sources.open import OpenedSources, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit_runtime.errors import NetworkError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.operations.context import Context
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.resolution.requirements_file import RequirementsFile
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.merged import Pool
+    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.settings import SourceSettings
 
 
@@ -60,7 +65,12 @@ def read_settings(
             no_index=file.no_index,
             trusted_hosts=file.trusted_hosts,
         )
-    return replace(settings, compare_sources=request.compare_sources)
+    return replace(
+        settings,
+        index_strategy="unsafe-best-match" if request.compare_sources else request.index_strategy,
+        indexes=request.index_table,
+        pins=request.pin_table,
+    )
 
 
 def open_indexes(
@@ -71,7 +81,7 @@ def open_indexes(
     *,
     by_content: bool = False,
     most: int | None = None,
-) -> Remembered:
+) -> OpenedSources:
     """Open the sources; nobody is asked yet.
 
     :param request: the options of `options.table.sources.SOURCES`.
@@ -87,7 +97,7 @@ def open_indexes(
         context.reporter.warn,
     )
 
-    def opened(own: SourceSettings) -> Remembered:
+    def opened(own: SourceSettings) -> OpenedSources:
         return open_sources(
             own,
             cache_folder=kept_in,
@@ -109,17 +119,16 @@ def open_indexes(
 def _bridged(
     request: SourceOptions,
     settings: SourceSettings,
-    repository: Remembered,
-    opened: Callable[[SourceSettings], Remembered],
-) -> Remembered:
+    repository: OpenedSources,
+    opened: Callable[[SourceSettings], OpenedSources],
+) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
     from wheelfit.sources.bridges.bridged import Bridged
     from wheelfit.sources.bridges.shelf import Shelf
-    from wheelfit.sources.remembered import Remembered
 
-    further: list[Remembered] = []
+    further: list[OpenedSources] = []
 
-    def open_index(url: str) -> Remembered:
+    def open_index(url: str) -> OpenedSources:
         only = replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False)
         further.append(opened(only))
         return further[-1]
@@ -132,4 +141,63 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    return Remembered(Bridged(repository, Shelf(request.bridge), open_index), close, cut)
+    bridged = Bridged(repository, Shelf(request.bridge), open_index)
+    return OpenedSources(bridged, repository.pool, close, cut)
+
+
+def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
+    """Report local files that stand for those of indexes, and what later indexes have (F-126).
+
+    :param pins: what was chosen.
+    :param pool: the sources.
+    """
+    from wheelfit.sources.at_once import at_once
+
+    chosen = [pin for pin in pins if not pin.is_given]
+    for pin in chosen if reporter.wants_details else ():
+        with suppress(NetworkError):
+            if pin.file.is_local and (copies := pool.sources_of(pin.name, pin.version)):
+                reporter.detail(
+                    f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
+                )
+    if not pool.has_later:
+        return
+    found = at_once(chosen, lambda pin: _overlooked(pin, pool), most=_MOST_AT_ONCE)
+    if overlooked := [text for text in found if text]:
+        more = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
+        reporter.warn(
+            f"an index that was not asked has {'; '.join(overlooked[:3])}{more}: the first index "
+            "that knows a project supplies it; --index-strategy unsafe-best-match looks at all, "
+            "and [sources] in wheelfit.toml takes a project from one of them"
+        )
+
+
+_MOST_AT_ONCE = 8
+
+
+def _overlooked(pin: Pin, pool: Pool) -> str | None:
+    """Return what a later index has of a package that is newer, or has variants it lacks."""
+    try:
+        first, later = pool.project(pin.name), pool.later_pages(pin.name)
+    except NetworkError:
+        return None
+    newest = max((one.version for one in _wheels(first)), default=pin.version)
+    for page in later:
+        wheels = [one for one in _wheels(page) if not one.version.is_prerelease]
+        if version := max((one.version for one in wheels if one.version > newest), default=None):
+            return f"{pin.name} {version} ({page.source})"
+        if not pin.filename.is_variant and any(
+            one.is_variant and one.version == pin.version for one in wheels
+        ):
+            return f"variants of {pin.name} {pin.version} ({page.source})"
+    return None
+
+
+def _wheels(page: ProjectPage | None) -> Iterator[WheelFilename]:
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.errors import InvalidFilename
+
+    for file in page.files if page is not None else ():
+        if file.filename.endswith(".whl") and file.yanked is None:
+            with suppress(InvalidFilename):
+                yield parse_wheel_filename(file.filename)

@@ -54,6 +54,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     """
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
+    from wheelfit.operations.indexes import tell_sources
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
         check_ground(request, opened.environment, opened.rules, context)
@@ -65,6 +66,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
         decide = in_peace(decide_once)
         decision = decide()
+        tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)
         if not request.dry_run:
             decision = carry_out(decision, decide, request, context.reporter, opened)
         return report_change(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.request import GivenWheel
+    from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.pip_configuration import InstallRules
-    from wheelfit.sources.remembered import Remembered
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -56,7 +56,7 @@ class Opened:
 
     environment: Environment
     machine: ChosenMachine
-    repository: Remembered
+    repository: OpenedSources
     candidates: Candidates
     wanted: Wanted
     rules: InstallRules

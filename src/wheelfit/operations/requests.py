@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.shorthands import Shorthand
     from wheelfit.resolution.requirements_file import RequirementLine
+    from wheelfit.sources.settings import NamedIndex
 
 
 class Checked:
@@ -70,6 +71,11 @@ class SourceOptions(CacheOptions):
     index_url: str | None = None
     extra_index_url: tuple[str, ...] = ()
     compare_sources: bool = False
+    index_strategy: Literal["first-index", "unsafe-first-match", "unsafe-best-match"] = (
+        "first-index"
+    )
+    index_table: tuple[NamedIndex, ...] = ()
+    pin_table: tuple[tuple[str, str], ...] = ()
     find_links: tuple[str, ...] = ()
     no_index: bool = False
     bridge: tuple[str, ...] = ()

@@ -86,7 +86,9 @@ def open_whole_index(
         extra_index_urls=(),
         find_links=(),
         no_index=False,
-        compare_sources=False,
+        index_strategy="first-index",
+        indexes=(),
+        pins=(),
     )
     note = note or context.reporter.warn
     folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None

@@ -162,6 +162,11 @@ class Catalogue:
             return frozenset()
         return listing.releases.without_wheels() - {self.kept(name)}
 
+    def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
+        """Return the places of versions where an earlier source counts more than a newer one."""
+        listing = self.candidates.listing(name)
+        return {} if listing is None else listing.ranks
+
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the installed version, unless something else is wanted; or the preferred one."""
         present = self.present(name)

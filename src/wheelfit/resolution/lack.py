@@ -186,9 +186,8 @@ class Lack:
             shown = ", ".join(map(str, known[:_VERSIONS]))
             more = f" and {len(known) - _VERSIONS} older ones" if len(known) > _VERSIONS else ""
             note = f"there are {shown}{more}" if shown else None
-            source = "" if listing is None else listing.source
-            hint = self.hint() or (_FOLDER_HINT if _is_folder(source) else None)
-            return NoSolution(clause, where=source or None, note=note, hint=hint)
+            source = None if listing is None else listing.source or None
+            return NoSolution(clause, where=source, note=note, hint=self.hint())
         for other in others:
             self.lack(*other)
         if sources := self._sources(name):
@@ -277,17 +276,6 @@ class Lack:
             return f"{name} {releases[0].version}"
         first, last = releases[-1].version, releases[0].version
         return f"{name} {first} to {last}"
-
-
-_FOLDER_HINT = (
-    "the first source that knows a project supplies all its versions; "
-    "indexes are asked once this folder (--find-links) is left out"
-)
-
-
-def _is_folder(source: str) -> bool:
-    """Tell whether a source lies on this machine; there, people forget that it hides others."""
-    return bool(source) and not source.startswith(("http:", "https:"))
 
 
 def _without_wheels(release: Release) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
 
+LOCAL_FILE = "the local file of this version is taken"
 NO_SOURCES = "building from source is off (--allow-source)"
 ONLY_BINARY = "--only-binary leaves it out"
 NO_TAG = "none of its tags fits"
@@ -171,7 +172,7 @@ class Releases(Mapping[Version, Release]):
             release = self._made[version] = Release(
                 self._name,
                 files.version,
-                tuple(found),
+                _without_copies(found),
                 tuple(files.index_files),
                 tuple(files.others),
                 self._is_given,
@@ -227,6 +228,24 @@ class Releases(Mapping[Version, Release]):
         )
 
 
+def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
+    """Reject the wheels of indexes where the user has a plain one of the release (F-126)."""
+    if not any(
+        wheel.rejection is None
+        and wheel.file.is_local
+        and wheel.file.origin is None
+        and not wheel.filename.is_variant
+        for wheel in wheels
+    ):
+        return tuple(wheels)
+    return tuple(
+        wheel
+        if wheel.file.is_local or wheel.rejection is not None
+        else replace(wheel, rejection=LOCAL_FILE)
+        for wheel in wheels
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Hold everything a source lists of a project."""
@@ -242,6 +261,9 @@ class Listing:
     """Files that are none of the project's wheels, and why, one clause each."""
     bridge: Family | None = None
     """The family whose members are its variants; None: it is what it is."""
+    ranks: Mapping[Version, int] = field(default_factory=dict, hash=False)
+    """The places of versions where those of one source come before those of another; empty: newer
+    ones come first."""
 
     @property
     def newest(self) -> str:
@@ -280,7 +302,22 @@ def sort_page(
     ignored = tuple(sorting.ignored)
     if page.status.is_quarantined:
         ignored = (f"the project is {page.status}",)  # why there is nothing
-    return Listing(page.name, releases, page.source, page.notes, ignored, page.bridge)
+    ranks = {version: _rank(files, page.order) for version, files in found.items()}
+    return Listing(
+        page.name,
+        releases,
+        page.source,
+        page.notes,
+        ignored,
+        page.bridge,
+        ranks if page.order else {},
+    )
+
+
+def _rank(files: _Files, order: Sequence[str]) -> int:
+    """Return the place of the first source that has a wheel of a release; others come first."""
+    sources = (file.source for file, _ in files.wheels)
+    return min((order.index(one) if one in order else -1 for one in sources), default=len(order))
 
 
 @dataclass(slots=True)

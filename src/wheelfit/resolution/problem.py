@@ -10,7 +10,7 @@ from packaging.version import Version
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -110,6 +110,9 @@ class Releases(Protocol):
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
         """Return those of the versions to try after all others (``--prefer-binary``)."""
+
+    def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
+        """Return the places of versions that are not tried newest first; empty: all are."""
 
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the version to try before newer ones: the installed or a preferred one.

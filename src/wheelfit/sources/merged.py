@@ -1,109 +1,194 @@
-"""Several repositories as one: the first that knows a project supplies it, or all of them do."""
+"""Several repositories as one pool of files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from wheelfit.sources.page import ProjectPage
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.sources.page import ACTIVE, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files, Repository
 
+IndexStrategy: TypeAlias = Literal["first-index", "unsafe-first-match", "unsafe-best-match"]
+"""Which indexes supply a project, in uv's words."""
 
-class FirstMatch(ReadsFiles):
-    """Search repositories in order of priority (F-126).
 
-    Files of two repositories never meet on one page: equal labels need not have
-    equal meaning there, and a stranger who publishes a private project's name
-    with a higher version gets nothing.
+class Pool(ReadsFiles):
+    """A repository of indexes, and of the places that the user names beside them: ``Repository``.
 
-    If a server cannot be read, the search does not go on to other servers,
-    which would make an outage a way to be asked in its place. Folders of this
-    machine are the exception: they belong to the user.
+    Files of two indexes never meet on one page under the strategy ``first-index`` (F-126): equal
+    labels need not have equal meaning there, and a stranger who publishes a private project's name
+    with a higher version gets nothing. The other strategies let the versions of all compete
+    (F-127). The files of the places beside them belong to the user, and compete always.
 
-    :param repositories: the most important first.
-    :param others: reads files that none of them listed, such as a wheel that the
-        user named; None leaves them to the first repository.
-    :param local: names of those that need no network.
-    :param note: told when a folder stands in for a server.
+    If a server cannot be read, the search does not go on to other servers, which would make an
+    outage a way to be asked in its place. What lies on this machine may stand in.
+
+    :param indexes: the most important first.
+    :param links: the places of ``--find-links``; of two files of one name, theirs counts.
+    :param pins: for projects that are pinned, the only indexes that are asked. Of ``links`` those
+        on this machine count for them, and no others.
+    :param strategy: which of the indexes supply a project.
+    :param local: names of the repositories that need no network.
+    :param others: reads files that none of them listed, such as a wheel that the user named; None
+        leaves them to the first repository.
+    :param note: told when what lies on this machine stands in for a server.
     """
 
     def __init__(
         self,
-        repositories: Iterable[Repository],
+        indexes: Iterable[Repository],
         *,
-        others: Files | None = None,
+        links: Iterable[Repository] = (),
+        pins: Mapping[NormalizedName, Sequence[Repository]] | None = None,
+        strategy: IndexStrategy = "first-index",
         local: Iterable[str] = (),
+        others: Files | None = None,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        self._repositories = tuple(repositories)
-        self._others = others
+        self._indexes = tuple(indexes)
+        self._links = tuple(links)
+        self._pins = dict(pins or {})
+        self._strategy = strategy
         self._local = frozenset(local)
+        self._others = others
         self._note = note
-        self.name = ", ".join(each.name for each in self._repositories) or "no source"
+        shown = (*self._links, *self._indexes)
+        self._by_name = {each.name: each for own in self._pins.values() for each in own}
+        self._by_name |= {each.name: each for each in shown}
+        self.name = ", ".join(each.name for each in shown) or "no source"
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects of all repositories."""
-        return tuple(sorted({name for each in self._repositories for name in each.projects()}))
+        repositories = (*self._links, *self._indexes)
+        return tuple(sorted({name for each in repositories for name in each.projects()}))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of the first repository that knows the project."""
+        """Return the files of a project of every repository that may supply it."""
+        indexes: Sequence[Repository] = self._indexes
+        links = self._links
+        if (pinned := self._pins.get(name)) is not None:
+            indexes = pinned
+            links = tuple(each for each in links if each.name in self._local)
+        linked = _pages(links, name)
+        if self._strategy == "first-index" or pinned is not None:
+            supplied = self._first(indexes, name, linked)
+        else:
+            supplied = _pages(indexes, name)
+        order = tuple(each.name for each in indexes) if self._ranks_indexes else ()
+        return _joined(name, [*linked, *supplied], order)
+
+    def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
+        """Return the pages of the indexes that were not asked, as an earlier one has the project.
+
+        :param name: the normalised name.
+        :raises NetworkError: one of them cannot be read.
+        """
+        if self._strategy != "first-index" or name in self._pins:
+            return []
+        for place, index in enumerate(self._indexes):
+            if index.project(name) is not None:
+                return _pages(self._indexes[place + 1 :], name)
+        return []
+
+    def sources_of(self, name: NormalizedName, version: Version) -> tuple[str, ...]:
+        """Return the sources that supply wheels of a release beside the local ones.
+
+        :raises NetworkError: one of them cannot be read.
+        """
+        indexes: Sequence[Repository] = self._pins.get(name, self._indexes)
+        pages = _pages((*self._links, *indexes), name)
+        return tuple(
+            page.source
+            for page in pages
+            if page.source not in self._local
+            and any(_is_wheel_of(version, file.filename) for file in page.files)
+        )
+
+    @property
+    def has_later(self) -> bool:
+        """Whether there are indexes that are asked only for what earlier ones do not know."""
+        return self._strategy == "first-index" and len(self._indexes) > 1
+
+    @property
+    def _ranks_indexes(self) -> bool:
+        return self._strategy == "unsafe-first-match"
+
+    def _first(
+        self, indexes: Iterable[Repository], name: NormalizedName, linked: list[ProjectPage]
+    ) -> list[ProjectPage]:
+        """Return the page of the first index that knows a project, if one does.
+
+        :param linked: the pages of it beside the indexes.
+        """
         failure: NetworkError | None = None
-        for repository in self._repositories:
-            if failure is not None and repository.name not in self._local:
+        page = None
+        for index in indexes:
+            if failure is not None and index.name not in self._local:
                 continue
             try:
-                page = repository.project(name)
+                page = index.project(name)
             except NetworkError as error:
                 failure = error
                 continue
             if page is not None:
-                if failure is not None:
-                    self._note(f"{name} comes from {page.source}, because {failure.message}")
-                return page
-        if failure is not None:
+                break
+        if failure is None:
+            return [] if page is None else [page]
+        standing_in = page or next((each for each in linked if each.source in self._local), None)
+        if standing_in is None:
             raise failure
-        return None
+        self._note(f"{name} comes from {standing_in.source}, because {failure.message}")
+        return [] if page is None else [page]
 
     def _reader(self, file: File) -> Files:
         """Return the repository that listed a file, if one of them did."""
-        for repository in self._repositories:
-            if repository.name == file.source:
-                return repository
+        if (lister := self._by_name.get(file.source)) is not None:
+            return lister
         if self._others is not None:
             return self._others
-        if not self._repositories:
-            raise ProjectNotFound("there is no source to read files from")
-        return self._repositories[0]
+        for repository in (*self._links, *self._indexes):
+            return repository
+        raise ProjectNotFound("there is no source to read files from")
 
 
-class EveryMatch(FirstMatch):
-    """Put the files of all repositories on one page, so that their versions compete (F-127).
+def _is_wheel_of(version: Version, filename: str) -> bool:
+    """Return whether a file is a wheel of a version, as far as its name tells."""
+    if not filename.endswith(".whl"):
+        return False
+    try:
+        return parse_wheel_filename(filename).version == version
+    except InvalidFilename:
+        return False
 
-    Each file says in ``source`` where it is from; whoever reads variant metadata keeps that
-    of different sources apart. Of two wheels of one name the one of the more important
-    repository counts. A repository that cannot be read is an error: what it has might be
-    better.
-    """
 
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the pages of all repositories that know the project as one."""
-        pages = [each.project(name) for each in self._repositories]
-        known = [page for page in pages if page is not None]
-        if not known:
-            return None
-        wheels: set[str] = set()
-        files: list[File] = []
-        for page in known:
-            fresh = [file for file in page.files if file.filename not in wheels]
-            files += fresh
-            wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
-        notes = tuple(note for page in known for note in page.notes)
-        return ProjectPage(name, tuple(files), ", ".join(page.source for page in known), notes)
+def _pages(repositories: Iterable[Repository], name: NormalizedName) -> list[ProjectPage]:
+    return [page for each in repositories if (page := each.project(name)) is not None]
+
+
+def _joined(
+    name: NormalizedName, pages: Sequence[ProjectPage], order: tuple[str, ...]
+) -> ProjectPage | None:
+    """Return several pages as one; each file says in ``source`` where it is from."""
+    if len(pages) < 2:
+        return pages[0] if pages else None
+    wheels: set[str] = set()
+    files: list[File] = []
+    for page in pages:
+        fresh = [file for file in page.files if file.filename not in wheels]
+        files += fresh
+        wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
+    notes = tuple(note for page in pages for note in page.notes)
+    source = ", ".join(page.source for page in pages)
+    status = next((page.status for page in pages if page.status), ACTIVE)
+    return ProjectPage(name, tuple(files), source, notes, status=status, order=order)

@@ -18,7 +18,7 @@ from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.lines import Lines
-from wheelfit.sources.merged import EveryMatch, FirstMatch
+from wheelfit.sources.merged import Pool
 from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
@@ -32,7 +32,9 @@ from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
@@ -54,7 +56,7 @@ def open_sources(
     progress: Progress = NO_PROGRESS,
     most: int | None = None,
     by_content: bool = False,
-) -> Remembered:
+) -> OpenedSources:
     """Return the repository that settings describe.
 
     Asks nobody yet: a server that is down shows when it is needed.
@@ -90,20 +92,63 @@ def open_sources(
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
     opener = _Opener(web.pages, files, trusted, working_folder or Path.cwd(), note)
-    repositories: list[Repository] = []
-    local: list[str] = []
-    for repository, is_local in (
-        *opener.link_places(settings.find_links),
-        *opener.indexes(settings.index_urls),
-    ):
-        repositories.append(repository)
-        if is_local:
-            local.append(repository.name)
-    together = EveryMatch if settings.compare_sources else FirstMatch
-
-    return Remembered(
-        together(repositories, others=files, local=local, note=note), web.close, web.cut
+    links = list(opener.link_places(settings.find_links))
+    indexes = list(opener.indexes(settings.index_urls))
+    pool = Pool(
+        [index for index, _ in indexes],
+        links=[place for place, _ in links],
+        pins=_pinned(settings, opener),
+        strategy=settings.index_strategy,
+        local=[repository.name for repository, is_local in (*links, *indexes) if is_local],
+        others=files,
+        note=note,
     )
+    return OpenedSources(pool, pool, web.close, web.cut)
+
+
+class OpenedSources(Remembered):
+    """The sources of a command, each question answered once.
+
+    :param repository: the pool, or a repository around it.
+    :param pool: the sources.
+    :param close: called when this is closed.
+    :param cut: breaks off what is under way.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        pool: Pool,
+        close: Callable[[], None] = lambda: None,
+        cut: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(repository, close, cut)
+        self.pool = pool
+
+
+def _pinned(
+    settings: SourceSettings, opener: _Opener
+) -> Mapping[NormalizedName, Sequence[Repository]]:
+    """Return the indexes of each project that is pinned; none where no index is asked."""
+    if not settings.pins:
+        return {}
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
+
+    urls = {index.name: index.url for index in reversed(settings.indexes)}
+    opened: dict[str, list[Repository]] = {}
+    found: dict[NormalizedName, list[Repository]] = {}
+    for project, index in settings.pins:
+        if index not in urls:
+            raise InvalidConfiguration(
+                f"{project} is to come from the index {index!r}, which is not configured",
+                hint=f'[[index]] with name = "{index}" and its url says where it is',
+            )
+        own = found.setdefault(canonicalize_name(project), [])
+        if not settings.no_index:
+            if index not in opened:
+                opened[index] = [each for each, _ in opener.indexes([urls[index]])]
+            own += opened[index]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +207,12 @@ def open_web(
     trusted = _TrustedHosts(settings.trusted_hosts)
     home = home or Path.home()
     logins = Credentials(
-        (*settings.index_urls, *settings.find_links, *given_urls),
+        (
+            *settings.index_urls,
+            *(index.url for index in settings.indexes),
+            *settings.find_links,
+            *given_urls,
+        ),
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
         is_trusted=trusted.contains,

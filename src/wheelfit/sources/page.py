@@ -180,3 +180,6 @@ class ProjectPage:
     """What the index says of the same project on other ones; nothing here follows from it."""
     status: Status = ACTIVE
     """What the index says of the project; one that is quarantined has no files here."""
+    order: tuple[str, ...] = ()
+    """The sources whose versions are preferred to those of later ones, however new these are;
+    empty: newer versions are preferred."""

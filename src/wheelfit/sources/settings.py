@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wheelfit.sources.merged import IndexStrategy
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 """The index that pip, too, takes when nobody names one."""
@@ -17,6 +18,20 @@ DEFAULT_CONNECTIONS = 4
 
 KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
 """How keyring may be asked for passwords, in pip's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIndex:
+    """An index that settings name, to which projects can be pinned."""
+
+    name: str
+    """The name in the settings, as ``pytorch``."""
+    url: str
+    """URL, or path of a folder laid out like an index."""
+    explicit: bool = False
+    """Whether only projects that are pinned to it come from it."""
+    default: bool = False
+    """Whether it takes the place of ``index_url``, unless that is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +71,13 @@ class SourceSettings:
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
-    compare_sources: bool = False
-    """Whether versions of all sources compete; pip has no such option, for it always does so."""
+    index_strategy: IndexStrategy = "first-index"
+    """Which of several indexes supply a project; pip has no such option, for all of them do."""
+    indexes: tuple[NamedIndex, ...] = ()
+    """Indexes with names; those that are not explicit are asked before the main one."""
+    pins: tuple[tuple[str, str], ...] = ()
+    """Projects that come from one named index only: the project, as it is written, and the name
+    of the index. One may have several, which are asked in this order."""
 
     def with_options(
         self,
@@ -103,4 +123,11 @@ class SourceSettings:
     @property
     def index_urls(self) -> tuple[str, ...]:
         """The indexes in the order in which they are asked; none under ``no_index``."""
-        return () if self.no_index else (self.index_url, *self.extra_index_urls)
+        if self.no_index:
+            return ()
+        named = [index for index in self.indexes if not index.explicit]
+        main = self.index_url
+        if main == DEFAULT_INDEX:
+            main = next((index.url for index in named if index.default), main)
+        first = [index.url for index in named if not index.default]
+        return tuple(dict.fromkeys((*first, main, *self.extra_index_urls)))

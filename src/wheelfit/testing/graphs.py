@@ -110,6 +110,11 @@ class Graph:
         del name
         return frozenset()
 
+    def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
+        """Return nothing: newer versions are tried first."""
+        del name
+        return {}
+
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the installed version."""
         return self._kept.get(name)

@@ -217,7 +217,73 @@ def _shown_agreement(row: Any) -> object:
     }
 
 
+_INDEX = ("default", "explicit", "name", "url")
+
+
+def _index(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read an index with a name."""
+    from wheelfit.sources.settings import NamedIndex
+
+    for key in row:
+        if key not in _INDEX:
+            raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _INDEX], place)
+    for key in ("name", "url"):
+        if not isinstance(row.get(key), str) or not row[key]:
+            place.refuse(f"{path}.{key}", "is no text")
+    for key in ("default", "explicit"):
+        if not isinstance(row.get(key, False), bool):
+            place.refuse(f"{path}.{key}", "is neither true nor false")
+    return NamedIndex(
+        row["name"], row["url"], row.get("explicit", False), row.get("default", False)
+    )
+
+
+def _shown_index(row: Any) -> object:
+    from wheelfit.sources.urls import redact
+
+    flags = {key: True for key in ("explicit", "default") if getattr(row, key)}
+    return {"name": row.name, "url": redact(row.url), **flags}
+
+
+class _Pins(Kind):
+    """Projects, each with the name of its index; of one project the highest layer counts."""
+
+    is_list = True
+    is_text = False
+    title = "tables by name"
+
+    def absent(self) -> tuple[Any, ...]:
+        return ()
+
+    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+        from packaging.utils import canonicalize_name
+
+        if not isinstance(value, dict):
+            place.refuse(key, f"is no table; write [{key}] with NAME = {{ index = INDEX }}")
+        pins = []
+        for name, row in value.items():
+            at = Place(place.of(key, name))
+            if not (
+                isinstance(row, dict)
+                and row.keys() == {"index"}
+                and isinstance(row["index"], str)
+                and row["index"]
+            ):
+                at.refuse(f"{key}.{name}", "is no table with the name of an index and nothing else")
+            pins.append((str(canonicalize_name(name)), row["index"]))
+        return tuple(pins)
+
+    def join(self, above: Any, below: Any) -> tuple[Any, ...]:
+        names = {name for name, _ in above}
+        return (*above, *(pin for pin in below if pin[0] not in names))
+
+    def show(self, value: Any) -> object:
+        return {name: {"index": index} for name, index in value}
+
+
 AGREEMENTS = _Rows(_agreement, _shown_agreement)
+INDEXES = _Rows(_index, _shown_index)
+PINS = _Pins()
 PROVIDERS = _Rows(_provider, _shown_provider)
 SHORTHANDS = _Named(_shorthand, _shown_shorthand)
 TABLE = _Elsewhere()

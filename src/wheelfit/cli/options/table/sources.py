@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
+from wheelfit.cli.options.tables import INDEXES, PINS
 from wheelfit.cli.options.values import (
     ANY_FILE,
     ANY_TEXT,
@@ -16,6 +17,7 @@ from wheelfit.cli.options.values import (
     SECONDS,
     TEXT,
     TEXTS,
+    OneOf,
     Several,
 )
 
@@ -38,13 +40,36 @@ SOURCES = OptionGroup(
         Option(
             "--compare-sources",
             FLAG,
-            "take the best version of all sources; stop where their variants contradict",
+            "the same as --index-strategy unsafe-best-match",
             project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "--index-strategy",
+            OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
+            "which indexes supply a project: the first that knows it (default), all with versions "
+            "of earlier ones preferred, or all with the best version; the last two let a "
+            "stranger's package of that name in",
+            default="first-index",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "index",
+            INDEXES,
+            "indexes with names: name, url, and explicit if only pinned projects come from it",
+            stored_as="index_table",
+            project=ProjectMay.SET_IT,
+        ),
+        Option(
+            "sources",
+            PINS,
+            "projects that come from one named index only",
+            stored_as="pin_table",
+            project=ProjectMay.SET_IT,
         ),
         Option(
             "--find-links",
             FILES,
-            "a folder of wheels, or a page that links to them; searched first",
+            "a folder of wheels, or a page that links to them, beside the indexes",
             short="-f",
             metavar="PLACE",
             default=None,
