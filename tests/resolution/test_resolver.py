@@ -356,6 +356,14 @@ class TestWhatIsAsked:
         assert resolution.notes == ("lib 1 has no extra named y",)
         assert resolution.pins[0].extras == {"y"}
 
+    def test_notes_concern_the_result(self, world: World) -> None:
+        """What was noticed of a release that is not taken in the end is not told."""
+        world.add("lib 2", requires=["absent"])
+        world.add("lib 1", extras=["x"])
+        resolution = world.resolve("lib[x]")
+        assert [str(pin) for pin in resolution.pins] == ["lib 1"]
+        assert resolution.notes == ()
+
     def test_a_required_property(self, world: World) -> None:
         """F-91: what is required of one project is not required of those without variants."""
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))

@@ -120,8 +120,7 @@ class Catalogue:
         self._replacements = Replacements(
             request.overrides, request.excluded, candidates.target.environment
         )
-        self.notes: dict[str, None] = {}
-        """What was noticed on the way, in order."""
+        self._notes: dict[str, tuple[NormalizedName, Version] | None] = {}
 
     # --- Releases --------------------------------------------------------------------
 
@@ -301,10 +300,11 @@ class Catalogue:
             )
             version = package.release
         if package.extra is not None and package.extra not in core.provides_extra:
-            self.note(f"{package.name} {version} has no extra named {package.extra}")
+            text = f"{package.name} {version} has no extra named {package.extra}"
+            self.note(text, (package.name, version))
         needs, ignored = self._needs_in(core, package.extra, context, label)
         for reason in ignored:
-            self.note(f"{package.name} {version}: {reason}")
+            self.note(f"{package.name} {version}: {reason}", (package.name, version))
         return needs
 
     def announce(self, needs: Sequence[Need]) -> None:
@@ -421,9 +421,22 @@ class Catalogue:
                 found += self._instead(requirement, label)
         return found, ignored
 
-    def note(self, text: str) -> None:
-        """Remember what is worth telling."""
-        self.notes[text] = None
+    def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
+        """Remember what is worth telling.
+
+        :param text: the note.
+        :param release: tell it only if this release is chosen; None: in any case.
+        """
+        self._notes[text] = release
+
+    def notes(self, chosen: Mapping[NormalizedName, Version]) -> Iterator[str]:
+        """Yield what was noticed on the way and concerns a result, in order.
+
+        :param chosen: the versions of the result.
+        """
+        for text, release in self._notes.items():
+            if release is None or chosen.get(release[0]) == release[1]:
+                yield text
 
     def _keepable(self, name: NormalizedName) -> Present | None:
         present = self._request.installed.get(name)

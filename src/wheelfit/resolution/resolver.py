@@ -498,7 +498,7 @@ class _Resolving:
         held_back = self._held_back(found, [pin.name for pin in pins if not pin.is_given])
         told = {(one.name, one.latest) for one in held_back}
         notes = [note for pin in pins for note in candidates.cautions(pin.choice)]
-        notes += [*about_mixture(held), *found.catalogue.notes]
+        notes += [*about_mixture(held), *found.catalogue.notes(chosen)]
         for pin in pins:
             listing = candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
