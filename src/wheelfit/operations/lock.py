@@ -180,7 +180,7 @@ class _Locking:
             raise UsageError(
                 "--for says for which machines the lock is; --platform and --python-version do "
                 "not go with it",
-                hint="write the Python into a host file: wheelfit host write",
+                hint="write the Python into a host file: wheelfit host new",
             )
         self._request = request
         self._context = context
@@ -263,9 +263,12 @@ class _Locking:
         """Return the key of the validators: all that decides the lock besides the sources."""
         request = replace(self._request, check=False, dry_run=False, upgrade=False)
         request = replace(request, upgrade_package=())
-        asked = request_digest(
-            request, self._roots, self._settings, self._policy, self._environments()
-        )
+        # The tags of an environment follow from its name, in one version of wheelfit.
+        environments = {
+            environment.name: str(environment.target.python_full_version)
+            for environment in self._environments()
+        }
+        asked = request_digest(request, self._roots, self._settings, self._policy, environments)
         return key_of("lock", 1, __version__, asked, sha256_of(self._path.read_bytes()).hex())
 
     @cached_property
