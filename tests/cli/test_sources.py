@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
 
+from wheelfit.server.folder import FolderIndex
+from wheelfit.sources.page import File
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -148,3 +151,53 @@ def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
     assert found["index"]["value"][0]["name"] == "own"
     assert found["sources"]["value"] == {"torch": {"index": "own"}}
     assert found["sources"]["origin"][0]["where"].startswith(str(settings))
+
+
+class TestTimesOfUpload:
+    """What was uploaded since a moment is left out."""
+
+    @pytest.fixture
+    def dated(self, run: Runner, places: Places) -> Iterator[Places]:
+        """Serve ``plain`` 1 of January and 2 of March."""
+        times = {"1": "2026-01-15T12:00:00Z", "2": "2026-03-15T12:00:00Z"}
+
+        def dated(file: File) -> File:
+            return replace(file, upload_time=times.get(file.filename.split("-")[1]))
+
+        with RecordingIndex(FolderIndex(places.folder / "first", revise=dated)) as index:
+            yield Places(run, places.folder, index, index)
+
+    @pytest.mark.parametrize(
+        ("words", "version"),
+        [
+            (["--uploaded-prior-to", "2026-02-01"], "1"),
+            (["--exclude-newer", "2026-03-15T12:00:00Z"], "1"),
+            (["--exclude-newer", "2026-03-15T12:00:01Z"], "2"),
+            (["--exclude-newer", "2026-02-01", "--exclude-newer-package", "plain=false"], "2"),
+            (["--exclude-newer-package", "Plain=2026-02-01"], "1"),
+        ],
+    )
+    def test_moments(self, dated: Places, words: list[str], version: str) -> None:
+        """The moment itself is too late; a package may have another."""
+        assert dated.versions("plain", *words) == {"plain": version}
+
+    def test_lock_and_pip(
+        self, dated: Places, run: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A lock takes nothing newer either, nor does who is told so by pip's configuration."""
+        where = ["-i", dated.first.url, "--no-cache-dir", "--platform", "linux-x86_64"]
+        run("lock", "plain", *where, "--exclude-newer", "2026-02-01")
+        assert "plain-1-" in (dated.folder / "pylock.toml").read_text()
+        monkeypatch.setenv("PIP_UPLOADED_PRIOR_TO", "2026-02-01")
+        assert dated.versions("plain") == {"plain": "1"}
+
+    def test_no_times(self, places: Places) -> None:
+        """An index without times of upload is named, and what it has is not taken unseen."""
+        said = places.messages("plain", "--exclude-newer", "P7D", code=3)
+        assert "does not tell when files were uploaded" in said
+        assert "--uploaded-prior-to-package plain=false" in said
+
+    def test_no_time(self, places: Places) -> None:
+        """What is no time is an error that shows how to write one."""
+        said = places.messages("plain", "--exclude-newer", "soon", code=2)
+        assert "2026-01-31" in said

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, open_sources
-from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit.sources.pip_configuration import read_pip_configuration, read_pip_rules
 from wheelfit_runtime.errors import NetworkError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
@@ -70,7 +71,36 @@ def read_settings(
         index_strategy="unsafe-best-match" if request.compare_sources else request.index_strategy,
         indexes=request.index_table,
         pins=request.pin_table,
+        **_cutoffs(request, environ, prefix),
     )
+
+
+def _cutoffs(
+    request: SourceOptions, environ: Mapping[str, str], prefix: Path | None
+) -> dict[str, Any]:
+    """Return the moments from which on files are too new; pip's configuration may have one."""
+    text = request.uploaded_prior_to
+    if text is None:
+        rules = read_pip_rules(pip_surroundings(environ, prefix), "install")
+        text = rules.others.get("uploaded-prior-to")
+    if not (text or request.uploaded_prior_to_package):
+        return {}
+    from wheelfit.sources.cooldown import parse_cutoff
+
+    own = []
+    try:
+        for pair in request.uploaded_prior_to_package:
+            name, equals, when = pair.partition("=")
+            if not (name.strip() and equals):
+                raise UsageError(f"{pair[:80]!r} is not NAME=TIME or NAME=false")
+            is_free = when.strip().lower() == "false"
+            own.append((name.strip(), None if is_free else parse_cutoff(when)))
+        return {
+            "uploaded_before": parse_cutoff(text) if text else None,
+            "uploaded_before_by_project": tuple(own),
+        }
+    except ValueError as error:
+        raise UsageError(f"--uploaded-prior-to: {error}") from None
 
 
 def open_indexes(

@@ -174,7 +174,7 @@ class _Locking:
     def __init__(self, request: LockRequest, context: Context) -> None:
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
-        from wheelfit.operations.pip_rules import check_choice, read_rules
+        from wheelfit.operations.pip_rules import read_rules
 
         if request.hosts and (request.platform or request.python_version):
             raise UsageError(
@@ -189,7 +189,6 @@ class _Locking:
         self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
-        check_choice(rules)
         wanted = _wanted(request, context, rules)
         self._roots = _roots(request, wanted, rules)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)

@@ -9,7 +9,7 @@ from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.pip_rules import check_choice, read_rules
+from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     BoundOptions,
@@ -109,7 +109,6 @@ def open_for_choice(
         request, context.environ, may_be_new=True, may_be_own=may_be_own
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
-    check_choice(rules)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
     machine = choose_machine(request, environment.target(), context)

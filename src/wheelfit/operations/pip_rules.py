@@ -44,21 +44,6 @@ def check_changes(rules: InstallRules, environment: Environment) -> None:
         )
 
 
-def check_choice(rules: InstallRules) -> None:
-    """Refuse to choose what pip, as it is configured, would not choose.
-
-    :param rules: what `read_rules` returned.
-    :raises PolicyRefusal: the configuration bounds the time of upload, which is not looked at.
-    """
-    if when := rules.others.get("uploaded-prior-to"):
-        raise PolicyRefusal(
-            f"pip's configuration allows only what was uploaded before {when}, "
-            "and wheelfit does not look at that",
-            note=f"it is set by {rules.said_by('uploaded-prior-to')}",
-            hint="limit versions with --constraint, and take the setting away for wheelfit",
-        )
-
-
 def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
     """Refuse to install where pip, as it is configured, would not install.
 

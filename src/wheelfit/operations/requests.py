@@ -74,6 +74,8 @@ class SourceOptions(CacheOptions):
     index_strategy: Literal["first-index", "unsafe-first-match", "unsafe-best-match"] = (
         "first-index"
     )
+    uploaded_prior_to: str | None = None
+    uploaded_prior_to_package: tuple[str, ...] = ()
     index_table: tuple[NamedIndex, ...] = ()
     pin_table: tuple[tuple[str, str], ...] = ()
     find_links: tuple[str, ...] = ()

@@ -91,7 +91,7 @@ def open_sources(
     )
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
-    opener = _Opener(web.pages, files, trusted, working_folder or Path.cwd(), note)
+    opener = _Opener(web.pages, files, trusted, settings, working_folder or Path.cwd(), note)
     links = list(opener.link_places(settings.find_links))
     indexes = list(opener.indexes(settings.index_urls))
     pool = Pool(
@@ -374,6 +374,7 @@ class _Opener:
     pages: CachedPages
     files: Files
     trusted: _TrustedHosts
+    settings: SourceSettings
     working_folder: Path
     note: Callable[[str], None]
 
@@ -397,11 +398,22 @@ class _Opener:
             path = self._path(url)
             if path is None:
                 if self._is_web(url, "the index URL") and self._is_safe(url):
-                    yield HttpIndex(url, self.pages, self.files, note=self.note), False
+                    yield self._aged(HttpIndex(url, self.pages, self.files, note=self.note)), False
             else:
                 if not path.is_dir():
                     self.note(f"{path}, named as an index, does not exist")
                 yield FileIndex(path, self.files), True
+
+    def _aged(self, index: HttpIndex) -> Repository:
+        settings = self.settings
+        if settings.uploaded_before is None and not settings.uploaded_before_by_project:
+            return index
+        from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
+
+        from wheelfit.sources.cooldown import UploadedBefore  # noqa: PLC0415 - start-up
+
+        own = {canonicalize_name(n): when for n, when in settings.uploaded_before_by_project}
+        return UploadedBefore(index, settings.uploaded_before, own, self.note)
 
     def _path(self, text: str) -> Path | None:
         """Return the path that a text names; None for a URL of a server."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from wheelfit.sources.merged import IndexStrategy
 
@@ -78,6 +79,11 @@ class SourceSettings:
     pins: tuple[tuple[str, str], ...] = ()
     """Projects that come from one named index only: the project, as it is written, and the name
     of the index. One may have several, which are asked in this order."""
+
+    uploaded_before: datetime | None = None
+    """The moment from which on files of indexes are too new; None: none are."""
+    uploaded_before_by_project: tuple[tuple[str, datetime | None], ...] = ()
+    """Projects with a moment of their own; None: none of their files are too new."""
 
     def with_options(
         self,

@@ -32,7 +32,7 @@ from wheelfit.cli.options.table.requirements import (
     REQUIREMENTS,
     SOURCE_BUILDS,
 )
-from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ touched; if anything fails, it is as it was.
             ATTESTATIONS,
             ENVIRONMENT,
             SOURCES,
+            UPLOADS,
             MACHINE,
             VARIANTS,
             PIP_HABITS,
@@ -131,7 +132,7 @@ Nothing is looked at on this machine but its Python's version, and only if no ot
 
 What an older lock has stays as long as it will do; --upgrade starts anew.
 """,
-        (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, MACHINES, VARIANTS),
+        (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, UPLOADS, MACHINES, VARIANTS),
         Operation("lock.lock", "lock.LockRequest", "locks.show_lock"),
     ),
     "sync": Command(
@@ -193,6 +194,7 @@ would take it.
             SOURCE_BUILDS,
             ENVIRONMENT,
             SOURCES,
+            UPLOADS,
             MACHINE,
             VARIANTS,
         ),

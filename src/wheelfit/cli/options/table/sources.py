@@ -26,6 +26,29 @@ CACHE_FOLDER = (
     Option("--no-cache-dir", FLAG, "keep nothing"),
 )
 
+UPLOADS = OptionGroup(
+    "time of upload",
+    (
+        Option(
+            "--uploaded-prior-to",
+            TEXT,
+            "leave out files of indexes uploaded since: a date or time, or how long ago, as P7D "
+            "or '7 days'",
+            alias="--exclude-newer",
+            metavar="TIME",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+        Option(
+            "--uploaded-prior-to-package",
+            Several(ANY_TEXT),
+            "another time for one package, or false for none",
+            alias="--exclude-newer-package",
+            metavar="NAME=TIME",
+            project=ProjectMay.NOT_SET_IT,
+        ),
+    ),
+)
+
 SOURCES = OptionGroup(
     "sources",
     (
