@@ -278,6 +278,14 @@ class TestErrors:
         assert said.out == ""
         assert "[invalid-requirement]" in said.err
 
+    @pytest.mark.parametrize(
+        ("words", "instead"),
+        [(["--no-binary", ":all:"], "--allow-source NAME"), (["--user"], "wheelfit venv")],
+    )
+    def test_options_of_pip(self, words: list[str], instead: str, run: Runner) -> None:
+        """An option of pip that does not exist names what stands for it."""
+        assert instead in run("install", "x", *words, "--json", code=2).error["hint"]
+
     @pytest.mark.parametrize("words", [["-qv"], ["-q", "-v"], ["--quiet"], ["-vq"]])
     def test_switches_may_stand_together(
         self, words: list[str], run: Runner, tmp_path: Path

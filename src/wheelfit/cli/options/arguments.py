@@ -105,8 +105,19 @@ class OptionParser(ArgumentParser):
 
         if self._name == "run":
             return "options of the command stand after --: wheelfit run -- uv --version"
+        if (instead := _OF_PIP.get(word.partition("=")[0])) is not None:
+            return instead
         close = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
         return f"did you mean {close[0]!r}?" if close and word.startswith("-") else ""
+
+
+_OF_PIP = {
+    "--no-binary": "a wheel that fits is never passed over for a build; --allow-source NAME builds "
+    "what has none, and a path or URL of a source distribution builds that one",
+    "--user": "there is no user site for wheelfit; `wheelfit venv` creates an environment, and "
+    "--prefix or --target name another folder",
+}
+"""Options of pip that do not exist here, with what stands for them."""
 
 
 def _default(option: Option) -> Any:
