@@ -599,7 +599,7 @@ def test_pip_configuration_that_cannot_be_read(
     path = place.here / "pip.conf"
     path.write_text("[global]\ntimeout = soon\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(path))
-    for words in (["install", "some"], ["explain", "some"], ["demo"]):
+    for words in (["install", "some", "--python", sys.executable], ["explain", "some"], ["demo"]):
         said = place.run(*words, *more, code=1)
         assert "invalid-configuration" in said.out + said.err
         assert str(path) in said.out + said.err
