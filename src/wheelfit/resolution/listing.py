@@ -229,18 +229,23 @@ class Releases(Mapping[Version, Release]):
 
 
 def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
-    """Reject the wheels of indexes where the user has a plain one of the release (F-126)."""
-    if not any(
-        wheel.rejection is None
+    """Reject the wheels of indexes where the user has a plain one of the release (F-126).
+
+    A lock is one source, wherever its files are.
+    """
+    local = {
+        wheel.file.source
+        for wheel in wheels
+        if wheel.rejection is None
         and wheel.file.is_local
         and wheel.file.origin is None
         and not wheel.filename.is_variant
-        for wheel in wheels
-    ):
+    }
+    if not local:
         return tuple(wheels)
     return tuple(
         wheel
-        if wheel.file.is_local or wheel.rejection is not None
+        if wheel.file.is_local or wheel.rejection is not None or wheel.file.source in local
         else replace(wheel, rejection=LOCAL_FILE)
         for wheel in wheels
     )
