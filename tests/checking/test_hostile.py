@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from checking.releases import DOCUMENT, check, codes
-from hostile.attacks import ATTACKS, NAME
+from hostile.attacks import ATTACKS, NAME, UNPORTABLE, Attack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import Place, Report, Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
@@ -23,16 +23,31 @@ PROFILES = frozenset(Profile)
 
 @pytest.mark.parametrize("label", ATTACKS)
 def test_hostile_archives(tmp_path: Path, label: str) -> None:
-    """B-34, B-54: every archive that is refused when it is installed somewhere is an error."""
-    wheel = build_wheel(tmp_path, "demo", "2")
-    content = ATTACKS[label](wheel)
-    (tmp_path / NAME).write_bytes(content)
-    report = check(tmp_path, full=True)
-    assert not report.unchecked
-    if set(codes(report)) == {"unportable-name"}:  # which only Windows or macOS refuse
-        (tmp_path / NAME).rename(tmp_path / NAME.replace("any", "win_amd64"))
-        report = check(tmp_path, full=True)
+    """B-34, B-54: every archive that is refused when it is installed is an error here."""
+    report = check_attack(tmp_path, ATTACKS[label], NAME)
     assert report.worst() is Severity.ERROR
+
+
+@pytest.mark.parametrize("label", UNPORTABLE)
+def test_names_of_other_systems(tmp_path: Path, label: str) -> None:
+    """B-34: a warning for wheels of any system, an error for those of Windows."""
+    report = check_attack(tmp_path, UNPORTABLE[label], NAME)
+    assert set(codes(report)) == {"unportable-name"}
+    assert report.worst() is Severity.WARNING
+    report = check_attack(tmp_path, UNPORTABLE[label], NAME.replace("any", "win_amd64"))
+    assert report.worst() is Severity.ERROR
+
+
+def check_attack(folder: Path, attack: Attack, name: str) -> Report:
+    """Check a wheel on which an attack was made, and nothing else."""
+    wheel = build_wheel(folder, "demo", "2")
+    content = attack(wheel)
+    wheel.unlink()
+    (folder / name).write_bytes(content)
+    report = check(folder, full=True)
+    (folder / name).unlink()
+    assert not report.unchecked
+    return report
 
 
 @pytest.fixture(scope="module")

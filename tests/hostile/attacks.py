@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hostile.archives import Entry, Zip, deflate, honest_record, members_of, rebuilt
 
-__all__ = ["ATTACKS", "EVIL", "HARMLESS", "INIT", "NAME", "Attack"]
+__all__ = ["ATTACKS", "EVIL", "HARMLESS", "INIT", "NAME", "UNPORTABLE", "Attack"]
 
 NAME = "demo-2-py3-none-any.whl"
 INIT = "demo/__init__.py"
@@ -68,7 +68,6 @@ for _name in (
     "//evil/share/evil.py",
     "demo-2.data/data//evil",
     "C:/evil.py",
-    "c:evil.py",
     "demo\\..\\..\\evil.py",
     "\\\\server\\share\\evil.py",
     "demo/./evil.py",
@@ -85,17 +84,9 @@ for _name in (
 
 # --- two members that are one ----------------------------------------------------------
 
-for _first, _second in (
-    ("demo/a.py", "demo/A.py"),
-    ("demo/stra\u00dfe.py", "demo/STRASSE.py"),
-    ("demo/caf\u00e9.py", "demo/cafe\u0301.py"),
-    ("demo/\u212a.py", "demo/k.py"),
-    ("demo/a", "demo/a/b.py"),
-    ("demo/a", "demo/A/b.py"),
-):
-    ATTACKS[f"both {_first!a} and {_second!a}"] = (
-        lambda wheel, first=_first, second=_second: rebuilt(wheel, {first: b"1", second: b"2"})  # type: ignore[misc]
-    )
+ATTACKS["a file that is a folder too"] = lambda wheel: rebuilt(
+    wheel, {"demo/a": b"1", "demo/a/b.py": b"2"}
+)
 
 ATTACKS["a name twice"] = lambda wheel: rebuilt(wheel, extra=[Entry(INIT.encode(), EVIL)])
 ATTACKS["METADATA twice"] = lambda wheel: rebuilt(
@@ -544,13 +535,25 @@ def inner_polyglot(wheel: Path) -> bytes:
 # --- names that mean something else elsewhere -----------------------------------------------------
 
 for _name in (
-    "demo/evil.py:hidden",
-    "demo:evil.py",
     "demo/\u202eyp.live",
     "demo/ev\u200bil.py",
     "demo/evil\u2028.py",
     "demo/\u2066evil.py",
     "demo/\ufeffevil.py",
+    "demo/" + "a" * 256,
+    "a/" * 600 + "evil.py",
+):
+    ATTACKS[f"member {_name[:40]!a}"] = member(_name)
+
+# --- names that only other systems refuse -------------------------------------------------------
+
+UNPORTABLE: dict[str, Attack] = {}
+"""Wheels that can be installed here, and not on Windows or macOS (B-34)."""
+
+for _name in (
+    "c:evil.py",
+    "demo/evil.py:hidden",
+    "demo:evil.py",
     "demo/con",
     "demo/aux.py",
     "NUL",
@@ -561,18 +564,21 @@ for _name in (
     "demo/evil.py.",
     "demo/evil.py ",
     "demo./evil.py",
-    "demo/" + "a" * 256,
-    "a/" * 600 + "evil.py",
 ):
-    ATTACKS[f"member {_name[:40]!a}"] = member(_name)
+    UNPORTABLE[f"member {_name!a}"] = member(_name)
 
 for _first, _second in (
+    ("demo/a.py", "demo/A.py"),
+    ("demo/stra\u00dfe.py", "demo/STRASSE.py"),
+    ("demo/caf\u00e9.py", "demo/cafe\u0301.py"),
+    ("demo/\u212a.py", "demo/k.py"),
+    ("demo/a", "demo/A/b.py"),
     ("demo/\u1e9e.py", "demo/ss.py"),
     ("demo/\ufb01le.py", "demo/file.py"),
     ("demo/a/b.py", "demo/A"),
     ("demo/\u00e5/x.py", "demo/a\u030a/X.py"),
 ):
-    ATTACKS[f"both {_first!a} and {_second!a}"] = (
+    UNPORTABLE[f"both {_first!a} and {_second!a}"] = (
         lambda wheel, first=_first, second=_second: rebuilt(wheel, {first: b"1", second: b"2"})  # type: ignore[misc]
     )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import sys
+import zipfile
 from collections.abc import Callable
 
 import pytest
 from cli.running import Said
 from hostile.archives import rebuilt
-from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME
+from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME, UNPORTABLE
 from hostile.conftest import Site
 from hostile.sampling import mostly_corpora
 
@@ -157,3 +160,17 @@ def test_what_only_looks_odd(site: Site, label: str) -> None:
     installed = site.library / INIT
     assert installed.read_bytes() == b'__version__ = "2"\n__variant__ = None\n'
     assert installed.stat().st_mode & 0o7000 == 0
+
+
+@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="these systems refuse the names")
+@pytest.mark.parametrize("label", UNPORTABLE)
+def test_what_only_other_systems_refuse(site: Site, label: str) -> None:
+    """B-34: names of other systems are no reason on this one; all files arrive, and go again."""
+    content = UNPORTABLE[label](build_wheel(site.wheels, "demo", "2"))
+    site.shelf.put(content, NAME, metadata=METADATA)
+    site.run("install", "demo")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+    assert [name for name in names if not (site.library / name).is_file()] == []
+    site.run("uninstall", "demo")
+    assert not (site.library / "demo").exists()
