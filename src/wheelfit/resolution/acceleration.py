@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
     from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -171,10 +172,24 @@ def accelerated(
         choice = candidates.choice(name, version)
         if accelerators_of(choice.properties):
             return version if is_any_without else None
-        if choice.chosen is not None and choice.metadata.document is None:
-            return None  # what a release of plain wheels uses nobody knows
-        is_any_without |= choice.chosen is not None
+        if choice.chosen is not None:
+            if not _is_for_an_accelerator_here(choice):
+                return None
+            is_any_without = True
     return None
+
+
+def _is_for_an_accelerator_here(choice: ReleaseChoice) -> bool:
+    """Return whether a release has builds for an accelerator that the machine has.
+
+    What a release of plain wheels uses is unknown, and on a machine without accelerators no
+    older release has a better build: the documents of others need not be read.
+    """
+    detections = choice.support.detections if choice.support else {}
+    return any(
+        namespace in ACCELERATORS and bool(detection.features)
+        for namespace, detection in detections.items()
+    )
 
 
 _LOOKED_AT = 8
