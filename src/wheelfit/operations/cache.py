@@ -59,7 +59,7 @@ class PruneRequest(CacheOptions):
     """What to remove beside leftovers."""
 
     max_size: int | None = None
-    older_than: int | None = None
+    older_than: float | None = None
     dry_run: bool = False
 
 

@@ -17,7 +17,6 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "max_download": _ANY_SIZE,
     "max_size": _ANY_SIZE,
     "newest": (0, 10**9 - 1),
-    "older_than": _ANY_SIZE,
     "port": (0, (1 << 16) - 1),
     "project_limit": _ANY_SIZE,
     "retries": (0, 10**19),
@@ -26,7 +25,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
 """The smallest and the largest value of each field."""
 POSITIVE = frozenset(["plugin_deadline", "timeout"])
 """Fields that are a number of seconds above 0."""
-NOT_NEGATIVE = frozenset(["patience"])
+NOT_NEGATIVE = frozenset(["older_than", "patience"])
 """Fields that are a number of seconds from 0 on."""
 LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
     "size": (2, 1 << 30),

@@ -69,9 +69,10 @@ SOURCES = OptionGroup(
         Option(
             "--index-strategy",
             OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
-            "which indexes supply a project: the first that knows it (default), all with versions "
-            "of earlier ones preferred, or all with the best version; the last two let a "
-            "stranger's package of that name in",
+            "first-index (default): the first that knows a project supplies it; "
+            "unsafe-first-match: versions of earlier ones go first; unsafe-best-match: the best "
+            "version of all; the last two let a stranger's package of that name in",
+            metavar="STRATEGY",
             default="first-index",
             project=ProjectMay.NOT_SET_IT,
         ),
