@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ COMMANDS = [
     "host",
     "list",
     "uninstall",
+    "venv",
     "demo",
     "check",
     "build",
@@ -142,6 +144,10 @@ def index(folder: Path) -> Iterator[RecordingIndex]:
 def sources(index: RecordingIndex) -> list[str]:
     """Return the options that name the index."""
     return ["-i", index.url, "--no-cache-dir", "--json"]
+
+
+HERE = ("--python", sys.executable)
+"""The environment in which nothing is changed that a test only asks about."""
 
 
 class TestDocumentation:
@@ -346,7 +352,7 @@ class TestInstall:
         self, sources: list[str], index: RecordingIndex, folder: Path, run: Runner
     ) -> None:
         """File, label, place, size, hashes and reason of everything that comes."""
-        said = run("install", *sources, "--dry-run", "fast").object
+        said = run("install", *HERE, *sources, "--dry-run", "fast").object
         by_name = {entry["name"]: entry for entry in said["install"]}
         path = folder / "fast-2.0-py3-none-any-open.whl"
         assert by_name["fast"] == {
@@ -371,7 +377,7 @@ class TestInstall:
     ) -> None:
         """Without hashes and sizes there is null and nothing."""
         index.faults.hashes = index.faults.sizes = False
-        said = run("install", *sources, "--dry-run", "plain").object
+        said = run("install", *HERE, *sources, "--dry-run", "plain").object
         check("install", said)
         (entry,) = said["install"]
         assert (entry["size"], entry["hashes"]) == (None, {})
@@ -484,8 +490,8 @@ class TestErrors:
         [
             (["explain", "absent"], 3, "project-not-found"),
             (["explain", "fast>9"], 3, "no-solution"),
-            (["install", "--dry-run", "fast", "--label", "fast=nope"], 3, "unknown-label"),
-            (["install", "--dry-run", "gone"], 3, "no-compatible-wheel"),
+            (["install", *HERE, "--dry-run", "fast", "--label", "fast=nope"], 3, "unknown-label"),
+            (["install", *HERE, "--dry-run", "gone"], 3, "no-compatible-wheel"),
             (["install", "--dry-run", "fast =="], 1, "invalid-requirement"),
             (["install"], 2, "usage"),
             (["install", "--what"], 2, "usage"),
@@ -504,7 +510,7 @@ class TestErrors:
     def test_faults_of_documents(self, sources: list[str], folder: Path, run: Runner) -> None:
         """Under ``--strict`` a document that breaks its rules is listed fault by fault."""
         (folder / "fast-2.0-variants.json").write_text('{"variants": {"A!": 1}}')
-        said = run("install", "--dry-run", "--strict", *sources, "fast", code=8)
+        said = run("install", *HERE, "--dry-run", "--strict", *sources, "fast", code=8)
         check("error", said.object)
         (lost,) = said.error["degradations"]
         assert lost["code"] == "invalid-document"

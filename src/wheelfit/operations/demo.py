@@ -166,6 +166,7 @@ class DemoReport:
                 "breaks": [],
                 "plugins": [],
                 "degradations": [],
+                "held_back": [],
             },
             "imported": self.imported,
         }
