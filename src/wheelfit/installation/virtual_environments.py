@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem
 from wheelfit_runtime.platforms.children import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from wheelfit.installation.interpreter import Interpreter
+    from collections.abc import Iterator, Mapping
 
 _DEADLINE = 120.0
 """Seconds to create an empty virtual environment."""
@@ -28,17 +27,15 @@ HIDDEN_VARIABLES = frozenset(
 """Variables that would let something else into a new environment."""
 
 
-def create_virtual_environment(
-    interpreter: Interpreter, folder: Path, environ: Mapping[str, str]
-) -> None:
+def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[str, str]) -> None:
     """Create an empty virtual environment, without pip.
 
-    :param interpreter: the Python of the environment.
+    :param executable: the Python of the environment.
     :param folder: of the environment; it does not exist, or is empty.
     :param environ: environment variables of the process.
     :raises EnvironmentUnavailable: neither ``venv`` nor ``virtualenv`` can create one.
     """
-    python, place = str(interpreter.executable), str(folder)
+    python, place = str(executable), str(folder)
     words = [python, "-I", "-B", "-m", "venv", "--without-pip", place]
     if sys.platform != "win32":
         words.append("--symlinks")
@@ -60,21 +57,59 @@ def create_virtual_environment(
     )
 
 
-def create_empty_folder(folder: Path, *, clear: bool) -> bool:
-    """Create the folder of a new environment, and return whether it is new.
+@contextmanager
+def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
+    """Provide an empty folder for a new environment; if the block fails, all is as it was.
 
-    :param folder: to create.
-    :param clear: whether a virtual environment that is there is removed.
-    :raises FileProblem: something else is there, or it cannot be written.
+    :param folder: of the environment.
+    :param clear: whether a virtual environment that is there gives way. Until the block has
+        succeeded it is only set aside.
+    :return: the folder in which the old environment is meanwhile; None if there was none.
+    :raises FileProblem: something else is there, wheelfit runs from it, or it cannot be written.
     """
+    aside = _set_aside(folder) if clear and _is_environment(folder) else None
+    is_new = False
     try:
-        if clear and (folder / "pyvenv.cfg").is_file() and not folder.is_symlink():
-            shutil.rmtree(folder)
+        is_new = _create(folder)
+        yield aside
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        if aside is not None:
+            aside.rename(folder)
+            aside.parent.rmdir()
+        raise
+    if aside is not None:
+        shutil.rmtree(aside.parent, ignore_errors=True)
+
+
+def _is_environment(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").is_file() and not folder.is_symlink()
+
+
+def _set_aside(folder: Path) -> Path:
+    """Move an environment into a new folder beside it, and return its path there."""
+    if folder.samefile(sys.prefix):
+        raise FileProblem(
+            "wheelfit runs from this virtual environment",
+            where=str(folder),
+            hint="name another path",
+        )
+    try:
+        place = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+        return folder.rename(place / folder.name)
+    except OSError as error:
+        raise _not_created(folder, error) from None
+
+
+def _create(folder: Path) -> bool:
+    """Create a folder unless it is there and empty, and return whether it is new."""
+    try:
         folder.mkdir(parents=True)
     except FileExistsError:
         if folder.is_dir() and not any(folder.iterdir()):
             return False
-        is_environment = (folder / "pyvenv.cfg").is_file()
+        is_environment = _is_environment(folder)
         raise FileProblem(
             "a virtual environment is there already"
             if is_environment
@@ -83,11 +118,15 @@ def create_empty_folder(folder: Path, *, clear: bool) -> bool:
             hint="--clear replaces it by an empty one" if is_environment else "name another path",
         ) from None
     except OSError as error:
-        raise FileProblem(
-            f"the virtual environment cannot be created: {error.strerror or error}",
-            where=str(error.filename or folder),
-        ) from None
+        raise _not_created(folder, error) from None
     return True
+
+
+def _not_created(folder: Path, error: OSError) -> FileProblem:
+    return FileProblem(
+        f"the virtual environment cannot be created: {error.strerror or error}",
+        where=str(error.filename or folder),
+    )
 
 
 def ignore_in_git(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ class VenvReport:
 
 
 def create_venv(request: VenvRequest, context: Context) -> VenvReport:
-    """Create an empty virtual environment.
+    """Create an empty virtual environment; if that fails, what was there is as it was.
 
     :param request: the place, and the Python.
     :param context: the surroundings.
@@ -55,8 +54,8 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     """
     from wheelfit.installation.environment import open_environment
     from wheelfit.installation.virtual_environments import (
-        create_empty_folder,
         create_virtual_environment,
+        empty_folder,
         ignore_in_git,
     )
 
@@ -64,14 +63,12 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     source = open_environment(
         request.python, environ=context.environ, may_be_own=True, tags=False
     ).interpreter
-    is_new = create_empty_folder(folder, clear=request.clear)
-    try:
-        create_virtual_environment(source, folder, context.environ)
+    executable = source.executable
+    with empty_folder(folder, clear=request.clear) as aside:
+        if aside is not None and executable.is_relative_to(folder):
+            executable = aside / executable.relative_to(folder)
+        create_virtual_environment(executable, folder, context.environ)
         ignore_in_git(folder)
         made = open_environment(str(folder), environ=context.environ, tags=False).interpreter
-    except BaseException:
-        if is_new:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
     version = ".".join(map(str, made.version))
     return VenvReport(str(folder), str(made.executable), version)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
+from wheelfit.installation.virtual_environments import empty_folder
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import FileProblem
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +72,47 @@ def test_what_is_there_stays(run: Runner, project: Path) -> None:
     (project / "other" / "mine").touch()
     assert "not a virtual" in run("venv", "other", "--clear", "--json", code=1).error["message"]
     assert (project / "other" / "mine").exists()
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_the_environment_in_use_is_cleared(
+    run: Runner,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_active: bool,  # noqa: FBT001
+) -> None:
+    """The Python of an environment that gives way, active or found, creates the new one."""
+    run("venv")
+    (project / ".venv" / "mark").touch()
+    if is_active:
+        monkeypatch.setenv("VIRTUAL_ENV", str(project / ".venv"))
+    run("venv", "--clear")
+    assert not (project / ".venv" / "mark").exists()
+    assert names(run) == []
+    assert [path.name for path in project.iterdir()] == [".venv"]
+
+
+def test_a_clearing_that_fails(
+    run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What should give way is back where it was if the new environment cannot be created."""
+    run("venv", "env")
+    (project / "env" / "mark").touch()
+    run("venv", tmp_path / "broken")
+    (site,) = (tmp_path / "broken").glob("**/site-packages")
+    (site / "no_venv.pth").write_text("import sys; sys.modules['venv'] = None\n")
+    monkeypatch.setenv("PATH", str(tmp_path))  # without virtualenv
+    words: list[str | Path] = ["venv", "env", "--clear", "--python", tmp_path / "broken", "--json"]
+    assert run(*words, code=6).error["code"] == "environment-unavailable"
+    assert (project / "env" / "mark").exists()
+    assert [path.name for path in project.iterdir()] == ["env"]
+
+
+def test_the_environment_of_wheelfit_stays() -> None:
+    """The environment that wheelfit runs from is not cleared."""
+    with pytest.raises(FileProblem, match="runs from"), empty_folder(Path(sys.prefix), clear=True):
+        raise AssertionError  # which would bring it back
+    assert Path(sys.executable).exists()
 
 
 def test_a_python_that_cannot(run: Runner, project: Path) -> None:

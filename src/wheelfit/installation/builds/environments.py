@@ -101,7 +101,7 @@ class IsolatedPlaces:
 
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""
-        create_virtual_environment(self._interpreter, folder, self._environ)
+        create_virtual_environment(self._interpreter.executable, folder, self._environ)
         return _Isolated(folder, self._candidates(), self._environ, self._request, self._given)
 
 

@@ -203,7 +203,7 @@ class PluginEnvironments:
         wheels: Mapping[NormalizedName, UnpackedWheel],
         files: Mapping[str, str],
     ) -> None:
-        create_virtual_environment(interpreter, stage, self._environ)
+        create_virtual_environment(interpreter.executable, stage, self._environ)
         environment = open_environment(str(stage), environ=self._environ)
         python = environment.interpreter.executable.relative_to(stage)
         # Scripts name the interpreter at the place where it will be.
