@@ -57,7 +57,11 @@ class Case:
 
     def as_json(self) -> dict[str, Any]:
         """Return what the oracle needs."""
-        return {"root": self.seen.root, "environ": dict(self.seen.environ), "clinfo": self.clinfo}
+        return {
+            "root": str(self.seen.root),
+            "environ": dict(self.seen.environ),
+            "clinfo": self.clinfo,
+        }
 
 
 def captured() -> list[Case]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,9 @@ class Boss:
     def text(self, *words: str | Path, code: int = 0) -> str:
         """Run a command and return what it prints."""
         command, *others = map(str, words)
-        status = main([command, "--no-cache-dir", "-i", self._index, *others])
+        is_named = {"--python", "--target", "--prefix"} & set(others)
+        place = ["--python", sys.executable] if command == "install" and not is_named else []
+        status = main([command, "--no-cache-dir", "-i", self._index, *place, *others])
         captured = self._capsys.readouterr()
         self.said = captured.err
         assert status == code, captured

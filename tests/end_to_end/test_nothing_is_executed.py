@@ -48,7 +48,12 @@ def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
         text=True,
         check=False,
         timeout=120,
-        env={**environ, "PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(CACHE)},
+        env={
+            **environ,
+            "PIP_CONFIG_FILE": os.devnull,
+            "WHEELFIT_CACHE_DIR": str(CACHE),
+            "VIRTUAL_ENV": str(Path(python).parent.parent),  # it is active
+        },
     )
     assert "Traceback" not in done.stderr
     assert code is None or done.returncode == code, done.stderr

@@ -35,13 +35,14 @@ def home(whole: Path, tmp_path: Path) -> Path:
 def run(
     home: Path, *words: str | Path, code: int = 0, environ: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the wheelfit of an environment."""
+    """Run the wheelfit of an environment, which is active."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "PYTHON", "UV_", "WHEELFIT_")) and name != "VIRTUAL_ENV"
     }
     kept |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(home.parent / "cache")}
+    kept["VIRTUAL_ENV"] = str(home)
     done = subprocess.run(
         [home / "bin" / "python", "-m", "wheelfit", *map(str, words)],
         capture_output=True,

@@ -401,7 +401,7 @@ class Booted(Surroundings):  # also where the kernel does not tell of its boot
 
 seen = Booted(library_folders=(sys.argv[1],), deadline=60)
 processes = RememberingProcesses(RealProcesses(), lambda: sys.argv[2], seen)
-found = Machine.over(replace(seen, processes=processes)).detect("nvidia")
+found = Machine(replace(seen, processes=processes)).detect("nvidia")
 print(found.features[0].values[0], found.features[2].values[0], found.status)
 """
 
