@@ -213,7 +213,7 @@ def changes(
 
 
 def matches(file: OwnedFile) -> bool:
-    """Say whether the content of a file is the recorded one; no if it cannot be read."""
+    """Return whether the content of a file is the recorded one; False if it cannot be read."""
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:
         return True

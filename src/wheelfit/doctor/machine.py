@@ -137,7 +137,7 @@ def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Fi
 
 
 def is_translated(surroundings: Surroundings) -> bool:
-    """Say whether the interpreter runs through Rosetta 2 on a Mac (P-106)."""
+    """Return whether the interpreter runs through Rosetta 2 on a Mac (P-106)."""
     if surroundings.system != "Darwin":
         return False
     name = sysctl.TRANSLATED
@@ -156,7 +156,7 @@ _LOOKED = (Status.SUPPORTED, Status.NOTHING)
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Hold what packages depend on."""
+    """The dependencies of packages."""
 
     looked: frozenset[str] = frozenset()
     """Namespaces of which it is known what they support, even if that is nothing."""
@@ -216,7 +216,7 @@ def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | No
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Say how one child process went."""
+    """The outcome of one child process."""
 
     name: str
     """What was asked, as ``nvidia-smi -q``."""

@@ -375,7 +375,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Hold one variable as it may be shown."""
+    """An environment variable as it may be shown."""
 
     name: str
     value: str
@@ -408,7 +408,7 @@ def _known(environ: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[Va
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Hold what a list of visible devices means (P-89)."""
+    """The meaning of a list of visible devices (P-89)."""
 
     seen: tuple[str, ...]
     """The devices that programs see, in the order in which they number them from 0."""
@@ -416,7 +416,7 @@ class Mask:
     """The first entry that names no device; neither it nor those after it are seen."""
 
     def words(self, name: str) -> str:
-        """Say what programs see."""
+        """Return which devices programs see, in words."""
         if not self.seen:
             return f"no {MASKS[name]}"
         return f"{MASKS[name]} {', '.join(self.seen)} only"

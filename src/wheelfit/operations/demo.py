@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Hold one kind of processor: what its variants are called and what runs where."""
+    """One kind of processor: the names of its variants, and what runs where."""
 
     namespace: str
     feature: str

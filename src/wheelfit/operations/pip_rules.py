@@ -64,6 +64,6 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
 
 
 def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> Surroundings:
-    """Say where pip's configuration is looked for."""
+    """Return where pip's configuration is looked for."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
     return Surroundings(environ, home(), sys.platform, prefixes)

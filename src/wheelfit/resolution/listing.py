@@ -84,7 +84,7 @@ class Wheel:
 
     @property
     def is_unbuilt(self) -> bool:
-        """Tell whether it stands for a source distribution, from which it can be built."""
+        """Return whether it stands for a source distribution, from which it can be built."""
         return self.file.origin is not None and not self.file.origin.is_built
 
 

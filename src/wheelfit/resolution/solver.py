@@ -349,7 +349,7 @@ class _Provider(BaseProvider[Package, Any]):
         return chosen
 
     def _tie(self, extra: Package) -> bool:
-        """Have said that an extra comes in the version of its project; return whether it was not.
+        """Tie an extra to the version of its project; return whether that was not done before.
 
         What an extra needs rules out one version after the other. Without this clause every older
         one would be tried beside the same version of the project.

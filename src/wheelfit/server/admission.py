@@ -143,7 +143,7 @@ class Reach:
         return cls(Admission.of(url, (one.host for one in named)), origin(url).port, ports)
 
     def __call__(self, url: str) -> bool:
-        """Tell whether a URL may be asked for.
+        """Return whether a URL may be asked for.
 
         :param url: without credentials.
         """

@@ -224,10 +224,10 @@ def moved(path: str) -> Answer:
 
 
 def missing(why: str = "there is no such page or file") -> Answer:
-    """Say that there is nothing."""
+    """Return an answer that there is nothing."""
     return Answer.text(404, why)
 
 
 def unacceptable() -> Answer:
-    """Say that a page cannot be had in any type that was named."""
+    """Return an answer that a page has none of the types that were named."""
     return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -95,7 +95,7 @@ class Linker:
         return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
     def links(self, wheel: UnpackedWheel) -> bool:
-        """Tell whether files of a wheel may be the same file in the other place."""
+        """Return whether two files of a wheel may be the same file at the target."""
         is_hard = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
         return is_hard and wheel.umask == self._umask
 

@@ -388,7 +388,7 @@ def _write(number: int, data: bytes) -> None:
 
 
 class _Apart:
-    """Let another thread do something with each of many pieces, in their order."""
+    """Process many pieces in another thread, in their order."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take

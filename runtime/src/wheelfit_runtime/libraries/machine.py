@@ -82,7 +82,7 @@ def refuse_unfit(family: Family, machine: Machine) -> None:
 
 
 def fits(filename: str, machine: Machine) -> bool:
-    """Say whether a wheel can be used for its libraries: of its tags only the platform counts."""
+    """Return whether libraries of a wheel can be used: of its tags only the platform counts."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
     return any(_platform_fits(one, machine) for one in platforms)
 

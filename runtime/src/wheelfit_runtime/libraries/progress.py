@@ -58,7 +58,7 @@ class Progress:
         self._write(f"wheelfit: {what}{amount}")
 
     def wait(self, title: str) -> None:
-        """Say that another process does what is wanted."""
+        """Report that another process is fetching the same."""
         self.tell(f"waiting for another process that fetches {title}")
 
     def _write(self, line: str) -> None:

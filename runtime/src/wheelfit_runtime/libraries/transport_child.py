@@ -240,7 +240,7 @@ def _passed_over(log: Path) -> list[str]:
 
 
 def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
-    """Say why an installer failed."""
+    """Return why an installer failed."""
     said = answer.errors.decode("utf-8", "replace").strip()
     note = _note(said.splitlines())
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:

@@ -97,5 +97,5 @@ def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
 
 
 def hides_all(mask: str) -> bool:
-    """Say whether a mask leaves a process no GPU: the first entry that names none ends it."""
+    """Return whether a mask leaves a process no GPU: the first entry that names none ends it."""
     return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

@@ -61,7 +61,7 @@ def import_whole(name: str) -> ModuleType:
 
 
 def is_deadlock(error: BaseException) -> bool:
-    """Say whether two threads waited for each other to import something, and one gave up."""
+    """Return whether two threads waited for each other to import something, and one gave up."""
     return type(error).__name__ == "_DeadlockError"  # importlib's own, and private
 
 

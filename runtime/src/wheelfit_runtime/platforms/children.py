@@ -270,7 +270,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def abandon(process: subprocess.Popen[bytes]) -> None:
-    """Let a thread collect a process whenever it goes; nobody waits for the thread."""
+    """Collect a process in a thread once it ends; nothing waits for the thread."""
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()
 
 

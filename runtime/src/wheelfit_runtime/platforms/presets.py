@@ -112,7 +112,7 @@ class _Nobody:
 
 
 def is_preset(text: str) -> bool:
-    """Say whether a text is made like the name of a preset, whether there is such a one or not."""
+    """Return whether a text has the form of a name of a preset, existing or not."""
     beginnings = {f.presets.name for f in families.accelerators() if f.presets is not None}
     return all(
         part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}

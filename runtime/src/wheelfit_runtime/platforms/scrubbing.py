@@ -137,5 +137,5 @@ def _zero(match: re.Match[str]) -> str:
 
 
 def concerns_detection(name: str) -> bool:
-    """Say whether a variable concerns detection; no other leaves the machine."""
+    """Return whether a variable concerns detection; no other leaves the machine."""
     return name.upper().startswith(_PREFIXES) and not _SECRET_NAME.search(name)

@@ -163,7 +163,7 @@ class Surroundings:
         return os.path.exists(self.path(name))  # follows links: a dangling one is no library
 
     def may_open(self, name: str) -> bool:
-        """Say whether this user may read and write a device; below a root nobody knows: yes."""
+        """Return whether this user may read and write a device; below another root always true."""
         return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
 
     def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:

@@ -209,7 +209,7 @@ def find_program() -> str | None:
 
 
 def changed_types(program: str, consumer: Path, before: Path, after: Path) -> str | None:
-    """Say how the types that a consumer uses differ between two versions of a library.
+    """Return how the types that a consumer uses differ between two versions of a library.
 
     :return: empty if they are alike, a sentence if not; None if that cannot be found out.
     """

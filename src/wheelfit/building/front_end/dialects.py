@@ -62,7 +62,7 @@ class Dialect:
         return {key: [str(one) for one in choice.properties], self.label: choice.label}
 
     def is_switched_on(self, said: Callable[..., object], settings: ConfigSettings) -> bool:
-        """Tell whether a project lets its backend listen."""
+        """Return whether a project enables variants in its build backend."""
         if not self.switch:
             return True
         return said(*self.switch) is True or settings.get(self.switch[-1]) == "true"

@@ -244,7 +244,7 @@ _LONGEST_PAUSE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Say what an index lists of the files that it was sent."""
+    """Return what an index lists of the files that it was sent."""
 
     missing: tuple[Outgoing, ...] = ()
     """What it does not list."""

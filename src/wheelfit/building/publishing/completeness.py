@@ -63,7 +63,7 @@ class Comparison:
 
 
 def compare(files: Sequence[Outgoing], listed: Mapping[str, File]) -> Comparison:
-    """Say what of some files is on an index already."""
+    """Return which of some files are on an index already."""
     new, there, findings = [], [], []
     for one in files:
         file = listed.get(one.filename)
@@ -190,7 +190,7 @@ def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterat
 
 
 def does(wheel: WheelFilename, job: Job) -> bool:
-    """Say whether a wheel is for Python and platform of a job."""
+    """Return whether a wheel is for Python and platform of a job."""
     return any(_for_python(tag, job.python) and _for_platform(tag, job) for tag in wheel.tags)
 
 

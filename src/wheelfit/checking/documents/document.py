@@ -409,7 +409,7 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
 
 
 def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Say whether a provider is one whose vocabulary is known."""
+    """Return whether the vocabulary of a provider is known."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

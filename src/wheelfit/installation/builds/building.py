@@ -380,7 +380,7 @@ class Building:
         return product is None or self._static(product) is not None
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Let source distributions of some projects be built.
+        """Allow builds of the source distributions of some projects.
 
         :param names: of the projects.
         """

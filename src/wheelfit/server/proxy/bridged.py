@@ -33,7 +33,7 @@ class BridgedUpstream(Upstream):
         self._files = self._bridged
 
     def wants_login(self, url: str) -> bool:
-        """Tell whether clients cannot fetch a URL themselves."""
+        """Return whether clients cannot fetch a URL themselves."""
         return url.startswith(BRIDGE) or super().wants_login(url)
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:

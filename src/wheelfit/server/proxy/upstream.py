@@ -237,7 +237,7 @@ class FolderUpstream(Upstream):
         return False
 
     def wants_login(self, url: str) -> bool:
-        """Tell whether clients cannot fetch a URL themselves."""
+        """Return whether clients cannot fetch a URL themselves."""
         return url.startswith("file:") or super().wants_login(url)
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002

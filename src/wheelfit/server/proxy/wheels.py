@@ -93,7 +93,7 @@ class RemoteOriginal:
         return part.data
 
     def forget(self) -> None:
-        """Let go of what was read: nobody will ask for it again."""
+        """Release what was read; it is not needed again."""
         with self._lock:
             self._parts.clear()
 

@@ -69,7 +69,7 @@ class Records:
         migrate(database)
 
     def close(self) -> None:
-        """Let go of the database; may be called more than once."""
+        """Close the connections to the database; may be called more than once."""
         self._database.close()
 
     # --- reading ---------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Records:
     # --- files -----------------------------------------------------------------------
 
     def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
-        """Say whether a file could be added now: as `add` does, without doing it."""
+        """Return whether `add` would add a file, and add nothing; False if it is there already."""
         with self._database.reading() as execute:
             return admit(execute, new, stage, by)
 

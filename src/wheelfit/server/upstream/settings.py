@@ -71,7 +71,7 @@ class MirrorSettings:
         return self.name or origin(self.url).host
 
     def admits(self, project: NormalizedName) -> bool:
-        """Tell whether a project may come from there."""
+        """Return whether a project may come from there."""
         allowed = not self.allow or fits(project, self.allow)
         return allowed and not fits(project, self.deny)
 

@@ -103,7 +103,7 @@ class Window:
 
 
 class Stream:
-    """Let a window look like a file, for a library that wants one."""
+    """A window as a file object, for a library that reads one."""
 
     def __init__(self, window: Window) -> None:
         self._window = window

@@ -381,7 +381,7 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
 
 def let_go_on(asked: int, number: bytes) -> None:
-    """Let the call be made about which the kernel asked."""
+    """Continue the system call about which the kernel asked."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
     with contextlib.suppress(OSError):  # whoever called was killed meanwhile

@@ -35,7 +35,7 @@ def trouble(answer: Answer, who: str, deadline: float) -> str:
 
 
 def failure(answer: Answer) -> str:
-    """Say in a clause how a tool failed; nothing if it answered."""
+    """Return how a tool failed, as a clause; empty if it answered."""
     match answer.ending:
         case Ending.LATE:
             return "did not answer in time"
@@ -50,7 +50,7 @@ def failure(answer: Answer) -> str:
 
 
 def is_broken(answer: Answer) -> bool:
-    """Say whether a tool failed as only what is broken fails, and not by saying no."""
+    """Return whether a tool is broken, other than answering no."""
     return answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
 
 

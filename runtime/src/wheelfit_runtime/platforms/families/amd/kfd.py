@@ -94,7 +94,7 @@ def read(surroundings: Surroundings) -> KfdFiles:
 
 
 def parse(files: KfdFiles) -> KfdTopology:
-    """Tell GPUs from processors, and what can be used from what cannot."""
+    """Return GPUs apart from processors, and what can be used apart from what cannot."""
     gpus = []
     evidence = []
     if files.module is not None:

@@ -157,7 +157,7 @@ def candidates(surroundings: Surroundings, files: IntelFiles) -> tuple[str, ...]
 
 
 def missing(files: IntelFiles) -> str:
-    """Say what is missing where nobody can be asked, one clause; empty when nothing is."""
+    """Return what is missing where no driver can be asked, in one clause; empty when nothing is."""
     bound, unbound = ", ".join(files.bound), ", ".join(files.unbound)
     if files.hidden_nodes:
         words = f"an Intel GPU is there (PCI {bound}), but not its device node "
