@@ -147,7 +147,8 @@ class Lack:
         """Say of which projects a source distribution could be built (F-92)."""
         names = list(dict.fromkeys(one for one, _ in self._unfit))
         options = [f"--allow-source {name}" for name in names if self._sources(name)]
-        return f"{' '.join(options)} builds from source, which runs code" if options else None
+        words = " ".join(options)
+        return f"wheelfit install {words} builds from source, which runs code" if options else None
 
     def _freeing(self) -> str | None:
         """Say which installed packages keep builds from being taken (P-56)."""
@@ -194,7 +195,8 @@ class Lack:
             return SourceOff(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
                 note="\n".join(self.details()),
-                hint=f"--allow-source {name} builds {sources[0]}, which runs code of its publisher",
+                hint=f"wheelfit install --allow-source {name} builds {sources[0]}, which runs code "
+                "of its publisher",
             )
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",

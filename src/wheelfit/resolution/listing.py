@@ -38,7 +38,8 @@ AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
 
 LOCAL_FILE = "the local file of this version is taken"
-NO_SOURCES = "building from source is off (--allow-source)"
+NO_SOURCES = "building from source is off here, where only wheels count"
+"""Why source distributions do not count for commands that cannot build, as ``lock``."""
 ONLY_BINARY = "--only-binary leaves it out"
 NO_TAG = "none of its tags fits"
 ALL = ":all:"
