@@ -87,14 +87,18 @@ def _is_environment(folder: Path) -> bool:
     return (folder / "pyvenv.cfg").is_file() and not folder.is_symlink()
 
 
-def _set_aside(folder: Path) -> Path:
-    """Move an environment into a new folder beside it, and return its path there."""
+def _check_not_own(folder: Path) -> None:
     if folder.samefile(sys.prefix):
         raise FileProblem(
             "wheelfit runs from this virtual environment",
             where=str(folder),
             hint="name another path",
         )
+
+
+def _set_aside(folder: Path) -> Path:
+    """Move an environment into a new folder beside it, and return its path there."""
+    _check_not_own(folder)
     try:
         place = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
         return folder.rename(place / folder.name)
@@ -109,6 +113,7 @@ def _create(folder: Path) -> bool:
     except FileExistsError:
         if folder.is_dir() and not any(folder.iterdir()):
             return False
+        _check_not_own(folder)
         is_environment = _is_environment(folder)
         raise FileProblem(
             "a virtual environment is there already"

@@ -108,8 +108,10 @@ def test_a_clearing_that_fails(
     assert [path.name for path in project.iterdir()] == ["env"]
 
 
-def test_the_environment_of_wheelfit_stays() -> None:
-    """The environment that wheelfit runs from is not cleared."""
+def test_the_environment_of_wheelfit_stays(run: Runner) -> None:
+    """The environment that wheelfit runs from is not cleared, and no hint says to clear it."""
+    error = run("venv", sys.prefix, "--json", code=1).error
+    assert error["hint"] == "name another path"
     with pytest.raises(FileProblem, match="runs from"), empty_folder(Path(sys.prefix), clear=True):
         raise AssertionError  # which would bring it back
     assert Path(sys.executable).exists()
