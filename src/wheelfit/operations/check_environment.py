@@ -2,85 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from shlex import quote
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Finding, Severity
 from wheelfit.core.agreements import binding
-from wheelfit.doctor.diagnoses import DIAGNOSES
 from wheelfit.doctor.environment import about_contents, read_environment
 from wheelfit.installation.fit import judge
 from wheelfit.operations.environments import open_environment_of, tell_interruption
+from wheelfit.operations.findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
+    from wheelfit.checking.findings import Finding
     from wheelfit.checking.installed import Judged
-    from wheelfit.core.agreements import Agreement
     from wheelfit.operations.context import Context
+    from wheelfit.operations.findings import ExaminationRequest
     from wheelfit.operations.machine import ChosenMachine
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExaminationRequest(EnvironmentOptions, MachineOptions):
-    """The environment to examine, and the machine that its packages must fit."""
-
-    allow_mixed: tuple[str, ...] = ()
-    agreement_table: tuple[Agreement, ...] = ()
-
-
-def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
-    """Return the findings that are faults.
-
-    :param strict: whether warnings are faults too.
-    """
-    counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    return tuple(one for one in findings if one.severity in counted)
-
-
-def summary_json(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return how many findings there are of each severity."""
-    return {
-        f"{severity}s": sum(one.severity is severity for one in findings) for severity in Severity
-    }
-
-
-def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[str, object]:
-    """Return a finding as plain data.
-
-    :param finding: of `wheelfit.doctor`.
-    :param scrub: takes out what identifies the machine; default: nothing.
-    """
-    return {
-        "severity": finding.severity.value,
-        "area": DIAGNOSES[finding.code].value,
-        "code": finding.code,
-        "rule": finding.rule or None,
-        "where": scrub(finding.where),
-        "message": scrub(finding.message),
-        "remedy": scrub(finding.remedy),
-    }
-
-
-def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> Iterator[Finding]:
-    """Add the requested environment and machine to the commands in remedies.
-
-    :param request: the environment and the machine.
-    """
-    given = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
-    place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
-    host = f" --for {quote(request.host)}" if request.host else ""
-    for finding in findings:
-        remedy = re.sub(
-            r"\bwheelfit (install|uninstall)(?= )",
-            lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
-            finding.remedy,
-        )
-        yield replace(finding, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

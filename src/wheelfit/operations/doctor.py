@@ -13,8 +13,8 @@ from wheelfit.checking.findings import Count, Place, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
-from wheelfit.operations.check_environment import ExaminationRequest, remedies_for
 from wheelfit.operations.diagnosis import Diagnosis
+from wheelfit.operations.findings import ExaminationRequest, remedies_for
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
