@@ -71,9 +71,9 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
     """
     told = answer.ending is Ending.EXITED and answer.code in (0, level_zero_child.NOT_LASTING)
     report = _report(answer.output) if told else None
+    seen = child_answers.evidence(answer, f"{QUESTION} child process")
     if report is None:
         problem = child_answers.trouble(answer, _WHO, deadline)
-        seen = child_answers.evidence(answer, f"{QUESTION} child process")
         return IntelDriver(problem=problem, broken=True, evidence=seen)
     problem, broken = _problem(report)
     if files.unlisted and not broken:
@@ -82,7 +82,7 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
         gpus=report.gpus,
         problem=problem,
         broken=broken,
-        evidence=report.calls,
+        evidence=report.calls or (seen if broken else ()),
         warnings=report.warnings,
     )
 
