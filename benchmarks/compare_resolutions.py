@@ -1,13 +1,15 @@
 """Resolve requirement sets with wheelfit, pip and uv, and print where they differ.
 
-    python benchmarks/compare_resolutions.py                     every set for this Python
+    python benchmarks/compare_resolutions.py                     every set
     python benchmarks/compare_resolutions.py own-docopt pandas   those whose name begins so
     python benchmarks/compare_resolutions.py --tools DIR         pip and uv of an environment
+    python benchmarks/compare_resolutions.py --rows FILE         keep rows; go on after a stop
 
 The sets stand in `requirement_sets.json`, and so does a reason for each difference that is meant.
 All tools may build metadata of source distributions, as pip and uv always do; so run it where
-code of these packages may run. What wheelfit would refuse to build unasked has a mark. The command
-ends with 1 if a difference has no reason.
+code of these packages may run. What wheelfit would refuse to build unasked has a mark. A set for
+another Python needs its interpreter on PATH (`python3.9`). The command ends with 1 if a
+difference has no reason.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +31,8 @@ from packaging.utils import canonicalize_name
 
 SETS = Path(__file__).with_name("requirement_sets.json")
 TOOLS = ("wheelfit", "pip", "uv")
-_DEADLINE = 300
+DEADLINE = 300
+"""Seconds that a tool may take for a set."""
 
 
 @dataclass(frozen=True)
@@ -39,61 +44,89 @@ class Answer:
     seconds: float = 0.0
     needs_consent: bool = False
     """Whether wheelfit builds nothing of it unasked."""
+    refusal: str = ""
+    """Why there are no versions: wheelfit's error code, or one word for the others."""
 
 
-def ask(tool: str, words: list[str], tools: Path, folder: Path) -> Answer:
-    """Return the answer of a tool.
+def resolve_with_wheelfit(words: list[str], python: str, folder: Path) -> Answer:
+    """Return the answer of wheelfit, which may build if it asks for consent."""
+    command = [sys.executable, "-m", "wheelfit", "install", "--dry-run", "--json"]
+    command += ["--python", python, "--target", str(folder / "target"), *words]
+    report = _read_json(_run(command))
+    needs_consent = _error_code(report) == "source-off"
+    if needs_consent:
+        report = _read_json(_run([*command, "--allow-source", "always"]))
+    versions = {package["name"]: package["version"] for package in report.get("install", [])}
+    return Answer(versions, 0.0, needs_consent, _error_code(report))
 
-    :param tool: its name.
-    :param words: the requirements.
-    :param tools: the folder of pip and uv.
-    :param folder: an empty one, for targets.
-    """
-    began = time.monotonic()
-    if tool == "wheelfit":
-        command = [sys.executable, "-m", "wheelfit", "install", "--dry-run", "--json"]
-        command += ["--target", str(folder / "target"), *words]
-        said = _run(command)
-        is_refused = '"source-off"' in said
-        if is_refused:
-            said = _run([*command, "--allow-source", "always"])
-        found = json.loads(said).get("install", []) if said.startswith("{") else []
-        versions = {one["name"]: one["version"] for one in found}
-        return Answer(versions, time.monotonic() - began, is_refused)
-    if tool == "pip":
-        said = _run(
-            [
-                *(str(tools / "pip"), "install", "--dry-run", "--quiet", "--ignore-installed"),
-                *("--report", "-", *words),
-            ]
-        )
-        report: dict[str, Any] = json.loads(said) if said.startswith("{") else {"install": []}
-        pairs = [(one["metadata"]["name"], one["metadata"]["version"]) for one in report["install"]]
-    else:
-        wanted = folder / "wanted.in"
-        texts = [word for word in words if not word.startswith("-")]
-        wanted.write_text("\n".join(texts) + "\n")
-        options = ["--prerelease", "allow"] if "--pre" in words else []
-        said = _run([str(tools / "uv"), "pip", "compile", "--no-header", *options, str(wanted)])
-        pairs = re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", said)
-    versions = {canonicalize_name(name): version for name, version in pairs}
-    return Answer(versions, time.monotonic() - began)
+
+def _error_code(report: dict[str, Any]) -> str:
+    return str(report.get("error", {}).get("code", ""))
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    return dict(json.loads(text)) if text.startswith("{") else {"error": {"code": "no answer"}}
+
+
+def resolve_with_pip(pip: Path, words: list[str], python: str) -> Answer:
+    """Return the answer of pip, run by its own interpreter for another one if need be."""
+    command = [str(pip), "--python", python, "install", "--dry-run", "--quiet"]
+    command += ["--ignore-installed", "--report", "-", *words]
+    text = _run(command)
+    if not text.startswith("{"):
+        return Answer(refusal="refused" if text != "timeout" else text)
+    chosen = [package["metadata"] for package in json.loads(text)["install"]]
+    return Answer({canonicalize_name(data["name"]): data["version"] for data in chosen})
+
+
+def resolve_with_uv(uv: Path, words: list[str], python: str, folder: Path) -> Answer:
+    """Return the answer of uv."""
+    wanted = folder / "wanted.in"
+    wanted.write_text("\n".join(word for word in words if not word.startswith("-")) + "\n")
+    options = ["--prerelease", "allow"] if "--pre" in words else []
+    command = [str(uv), "pip", "compile", "--no-header", "--python", python, *options]
+    text = _run([*command, str(wanted)])
+    pairs = re.findall(r"(?m)^([A-Za-z0-9._-]+)(?:==| @ )(\S+)", text)
+    if not pairs:
+        return Answer(refusal="timeout" if text == "timeout" else "refused")
+    return Answer({canonicalize_name(name): version for name, version in pairs})
 
 
 def _run(command: list[str]) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_DEADLINE, check=False
+            command, capture_output=True, text=True, timeout=DEADLINE, check=False
         )
     except subprocess.TimeoutExpired:
-        return ""
+        return "timeout"
     return done.stdout
+
+
+def resolve(tool: str, words: list[str], python: str, tools: Path) -> Answer:
+    """Return the answer of a tool and the seconds it took.
+
+    :param tool: its name.
+    :param words: the requirements.
+    :param python: the interpreter to resolve for.
+    :param tools: the folder of pip and uv.
+    """
+    with tempfile.TemporaryDirectory(prefix="wheelfit-sets-") as name:
+        folder = Path(name)
+        began = time.monotonic()
+        if tool == "wheelfit":
+            answer = resolve_with_wheelfit(words, python, folder)
+        elif tool == "pip":
+            answer = resolve_with_pip(tools / "pip", words, python)
+        else:
+            answer = resolve_with_uv(tools / "uv", words, python, folder)
+        seconds = time.monotonic() - began
+    return Answer(answer.versions, seconds, answer.needs_consent, answer.refusal)
 
 
 def difference(ours: Answer, theirs: Answer) -> str:
     """Return how two answers differ, in a few words; empty where they do not."""
     if bool(ours.versions) != bool(theirs.versions):
-        return "only we refuse" if theirs.versions else "only they refuse"
+        return f"we: {ours.refusal}" if theirs.versions else f"they: {theirs.refusal}"
     return ", ".join(
         f"{name} {ours.versions.get(name, '-')} / {theirs.versions.get(name, '-')}"
         for name in sorted(ours.versions.keys() | theirs.versions.keys())
@@ -101,39 +134,69 @@ def difference(ours: Answer, theirs: Answer) -> str:
     )
 
 
+def compare(words: list[str], python: str, tools: Path) -> dict[str, Any]:
+    """Return the row of a set: packages, consent, seconds by tool, differences by tool."""
+    answers = {tool: resolve(tool, words, python, tools) for tool in TOOLS}
+    ours = answers["wheelfit"]
+    return {
+        "packages": len(ours.versions) or ours.refusal,
+        "consent": ours.needs_consent,
+        "seconds": {tool: round(answers[tool].seconds, 1) for tool in TOOLS},
+        "differences": {tool: difference(ours, answers[tool]) for tool in TOOLS[1:]},
+    }
+
+
+def print_table(rows: dict[str, Any], reasons: dict[str, str]) -> int:
+    """Print the rows and what they come to; return how many differences have no reason."""
+    print("| set | packages | consent | s | pip: s | uv: s | pip differs | uv differs | reason |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, row in rows.items():
+        seconds = " | ".join(f"{row['seconds'][tool]:.1f}" for tool in TOOLS)
+        differs = " | ".join(row["differences"][tool] for tool in TOOLS[1:])
+        consent = "asks" if row["consent"] else ""
+        reason = reasons.get(name, "")
+        print(f"| {name} | {row['packages']} | {consent} | {seconds} | {differs} | {reason} |")
+    print()
+    for tool in TOOLS[1:]:
+        same = sum(not row["differences"][tool] for row in rows.values())
+        ratios = [row["seconds"]["wheelfit"] / row["seconds"][tool] for row in rows.values()]
+        print(f"same as {tool}: {same} of {len(rows)}, ", end="")
+        print(f"median ratio of seconds to {tool}: {statistics.median(ratios):.1f}")
+    unexplained = [
+        name
+        for name, row in rows.items()
+        if any(row["differences"].values()) and name not in reasons
+    ]
+    print(f"differences without a reason: {', '.join(unexplained) or 'none'}")
+    return len(unexplained)
+
+
 def main() -> int:
     """Print the table; return 1 if a difference has no reason."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help="sets whose name begins so")
     parser.add_argument("--tools", type=Path, help="the bin folder of an environment with both")
+    parser.add_argument("--rows", type=Path, help="a JSON file of rows to add to")
     arguments = parser.parse_args()
     known = json.loads(SETS.read_text())
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    unexplained = 0
+    kept = arguments.rows and arguments.rows.exists()
+    rows: dict[str, Any] = json.loads(arguments.rows.read_text()) if kept else {}
     with tempfile.TemporaryDirectory(prefix="wheelfit-sets-") as folder:
-        tools = arguments.tools or install_tools(Path(folder) / "tools")
-        print("| set | consent | s | pip: s | uv: s | differs from pip | from uv | reason |")
-        print("|---|---|---|---|---|---|---|---|", flush=True)
-        for one in known["sets"]:
-            name = one["name"]
+        tools = (arguments.tools or install_tools(Path(folder) / "tools")).absolute()
+        for entry in known["sets"]:
+            name, version = entry["name"], entry["python"]
             is_asked = not arguments.names or any(name.startswith(n) for n in arguments.names)
-            if one["python"] != python or not is_asked:
+            if name in rows or not is_asked:
                 continue
-            answers = {}
-            for tool in TOOLS:
-                place = Path(tempfile.mkdtemp(dir=folder))
-                answers[tool] = ask(tool, one["arguments"], tools.absolute(), place)
-            ours = answers["wheelfit"]
-            differs = [difference(ours, answers[tool]) for tool in TOOLS[1:]]
-            reason = known["reasons"].get(name, "")
-            unexplained += any(differs) and not reason
-            seconds = " | ".join(f"{answers[tool].seconds:.1f}" for tool in TOOLS)
-            consent = "asks" if ours.needs_consent else ""
-            print(
-                f"| {name} | {consent} | {seconds} | {' | '.join(differs)} | {reason} |", flush=True
-            )
-    print(f"differences without a reason: {unexplained}")
-    return 1 if unexplained else 0
+            python = shutil.which(f"python{version}")
+            if python is None:
+                print(f"{name}: no python{version} on PATH", file=sys.stderr)
+                continue
+            rows[name] = compare(entry["arguments"], python, tools)
+            print(name, json.dumps(rows[name]), file=sys.stderr, flush=True)
+            if arguments.rows:
+                arguments.rows.write_text(json.dumps(rows, indent=1))
+    return 1 if print_table(rows, known["reasons"]) else 0
 
 
 def install_tools(folder: Path) -> Path:

@@ -20,6 +20,15 @@ PROGRAMS = {
 }
 LARGE = {"jupyterlab"}
 """`test_large_lock` makes it real in every run."""
+SETS = {
+    entry["name"]: entry
+    for entry in json.loads(
+        (Path(__file__).parents[2] / "benchmarks" / "requirement_sets.json").read_text()
+    )["sets"]
+    if "imports" in entry
+}
+"""Requirement sets that are really installed, with what is imported then."""
+SMALL_SETS = ("own-requests-socks", "own-docopt")
 
 
 def run(*words: str | Path) -> str:
@@ -68,6 +77,32 @@ def test_a_package_installs_works_and_goes(
     assert json.loads(run(pip, "--python", python, "list", "--format", "json")) == []
     site = python.parent.parent / "lib"
     assert not [path for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in SMALL_SETS else [pytest.mark.corpora]) for n in SETS],
+)
+def test_a_set_installs_works_and_goes(
+    name: str, environment: Callable[[], Path], wheelfit: Callable[..., str], pip: Path
+) -> None:
+    """All of a set is there, imports and satisfies pip, and not a file is left afterwards."""
+    python = environment()
+    place = python.parent.parent
+    before = files_below(place)
+    consent = ("--allow-source", "always")
+    wheelfit("install", *consent, "--python", python, *SETS[name]["arguments"])
+    for module in SETS[name]["imports"]:
+        run(python, "-B", "-I", "-c", f"import {module}")
+    assert "No broken requirements found" in run(pip, "--python", python, "check")
+    listed = json.loads(wheelfit("list", "--json", "--python", python))["packages"]
+    wheelfit("uninstall", "--python", python, *(entry["name"] for entry in listed))
+    assert files_below(place) == before
+
+
+def files_below(place: Path) -> set[str]:
+    """Return the paths of all files in an environment, bytecode included."""
+    return {path.relative_to(place).as_posix() for path in place.rglob("*") if not path.is_dir()}
 
 
 def test_pip_and_wheelfit_agree_on_a_deep_tree(
