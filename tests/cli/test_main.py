@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from cli.running import Runner
 
-from wheelfit.cli.commands import COMMANDS, find_command, working_commands
+from wheelfit.cli.commands import COMMANDS, FIRST, find_command, working_commands
 from wheelfit.cli.main import main
+from wheelfit.cli.options.first_options import FIRST_OPTIONS
 from wheelfit_runtime import __version__
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -35,8 +36,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without arguments the commands are listed; each has a row in the module of its area."""
-    assert main([]) == 0
+    """With ``all`` every command is listed; each has a row in the module of its area."""
+    assert main(["--help", "all"]) == 0
     shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert shown == list(COMMANDS)
     areas = {path.stem for path in (REPOSITORY / "src/wheelfit/cli/commands").glob("[a-z]*.py")}
@@ -45,6 +46,37 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         name for area in areas for name in import_module(f"wheelfit.cli.commands.{area}").COMMANDS
     ]
     assert sorted(rows) == sorted(COMMANDS)
+
+
+def test_help_shows_ten_commands_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without arguments the ten commands that people use first are shown, in groups."""
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    shown = re.findall(r"^  ([\w-]+)  ", text, re.MULTILINE)
+    assert shown == [name for names in FIRST.values() for name in names]
+    assert len(shown) == 10
+    assert f"wheelfit --help all shows all {len(COMMANDS)} commands" in text
+
+
+@pytest.mark.parametrize("words", [["help", "all"], ["help", "index", "all"], ["help", "index"]])
+def test_help_is_a_command_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """``wheelfit help NAME`` is ``wheelfit NAME --help``."""
+    topic = [word for word in words[1:] if word != "all"]
+    assert main([*topic, "--help", *words[1 + len(topic) :]]) == 0
+    expected = capsys.readouterr().out
+    assert main(words) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_lists_of_commands_are_narrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every list of commands fits into 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    heads = [name.split() for top in COMMANDS for name, _ in find_command(top).heads(top)]
+    for words in ([], ["--help", "all"], *heads):
+        assert main(words) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_a_command_with_subcommands_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,12 +99,46 @@ def test_each_command_has_help(
     """``--help`` of a command says what it does within 80 columns, and ends well."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--help", "all"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: wheelfit {command} [OPTIONS]" in text
+    assert "--json" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", working_commands())
+def test_the_help_of_a_command_is_short(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command with many options shows ten of them at most, and says how to see all."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
         main([*command.split(), "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert f"usage: wheelfit {command}" in text
-    assert "--json" in text
+    number = sum(not option.is_positional for option in working_commands()[command].shown())
+    shown = re.findall(r"^  --?[a-zA-Z]", text, re.MULTILINE)
+    assert (command in FIRST_OPTIONS) == (number > 20)
+    if command in FIRST_OPTIONS:
+        assert len(shown) == len(FIRST_OPTIONS[command]) <= 10
+        assert text.endswith(f"`wheelfit {command} --help all` shows all {number + 1} options.\n")
+    else:
+        assert len(shown) == number + 1  # --help itself is one
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line has the words of a command, and the options that it cannot do without."""
+    for command in ("index convert", "uninstall", "lock"):
+        with pytest.raises(SystemExit):
+            main([*command.split(), "-h"])
+    usages = [line for line in capsys.readouterr().out.splitlines() if line.startswith("usage")]
+    assert usages == [
+        "usage: wheelfit index convert [OPTIONS] --to TARGET SOURCE",
+        "usage: wheelfit uninstall [OPTIONS] NAME [NAME ...]",
+        "usage: wheelfit lock [OPTIONS] [REQUIREMENT ...]",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +150,13 @@ def test_each_command_has_help(
         (["index", "token", "lst"], "no command 'index token lst'", "did you mean 'list'?"),
         (["help", "cache", "zzz"], "no command 'cache zzz'", "wheelfit cache --help lists"),
         (["install", "--indx-url", "x"], "arguments: --indx-url", "did you mean '--index-url'?"),
+        (["install", "--pyton=3", "x"], "arguments: --pyton=3", "did you mean '--python'?"),
+        (["uninstall", "--dryrun"], "arguments: --dryrun", "did you mean '--dry-run'?"),
+        (["index", "serve", "--prot=8", "x"], "arguments: --prot=8", "did you mean '--port'?"),
+        (["run", "--pyton", "3", "--", "pip"], "arguments: --pyton", "did you mean '--python'?"),
+        (["run", "uv", "--version"], "arguments: --version", "stand after --"),
+        (["--verion"], "no option '--verion'", "did you mean '--version'?"),
+        (["index", "--hlep"], "no option '--hlep'", "did you mean '--help'?"),
         (["index", "--what"], "no option '--what'", "wheelfit index --help lists the commands"),
         (["--what"], "no option '--what'", "wheelfit --help lists the commands"),
         (["list", "--what"], "unrecognized arguments: --what", "wheelfit list --help"),

@@ -137,9 +137,9 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
     "version": (["--version"], LITTLE, 12),
     "help": (["--help"], LITTLE, 12),
-    "help of install": (["install", "--help"], LITTLE, 31),
-    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 29),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 67),
+    "help of install": (["install", "--help"], LITTLE, 33),
+    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 30),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 68),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}", "--python", sys.executable],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},

@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from wheelfit.cli.commands import COMMANDS, find_command
+from wheelfit.cli.commands import COMMANDS, FIRST, find_command
 from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -95,7 +95,8 @@ def _print(text: str) -> None:
 
 def _dispatch(words: list[str]) -> int:
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        topic = words[1:-1] if words[-1] == "all" else words[1:]
+        words = [*topic, "--help", *words[1 + len(topic) :]]
     if words[:1] in (["-V"], ["--version"]):
         _print(f"wheelfit {__version__}\n")
         return 0
@@ -105,7 +106,10 @@ def _dispatch(words: list[str]) -> int:
     while summaries:
         word = words[len(names)] if len(words) > len(names) else "--help"
         if word in ("-h", "--help", "help"):
-            _print(_overview(names, command, summaries))
+            if names or words[len(names) + 1 :] == ["all"]:
+                _print(_overview(names, command, summaries))
+            else:
+                _print(_first_commands())
             return 0
         if word not in summaries:
             raise _unknown(names, word, summaries)
@@ -120,7 +124,8 @@ def _dispatch(words: list[str]) -> int:
 def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> UsageError:
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, n=1)
+    options = ["--help", *([] if names else ["--version"])]
+    close = get_close_matches(word, options if word.startswith("-") else known, n=1)
     program = " ".join(["wheelfit", *names])
     name = " ".join([*names, word])
     return UsageError(
@@ -137,12 +142,7 @@ def _run(name: str, command: Command, words: list[str]) -> int:
 
     parser = make_parser(name, command)
     own = set_aside(parser)
-    # It is put together anew for every parser that names none, and only help shows it.
-    if not any(word == "--help" or _is_short_help(word) for word in words):
-        parser.usage = parser.prog
-    # Options may stand between names, as with pip; not where ``--`` says that no more come.
-    parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
-    arguments = parse(words)
+    arguments = parser.parse_words(words)
     complete(parser, arguments, own, lambda: read_layers(arguments, os.environ))
     output = _output(arguments)
     run = cast("Callable[[Namespace, Output, Context], int]", command.run)
@@ -151,11 +151,6 @@ def _run(name: str, command: Command, words: list[str]) -> int:
         lambda: output,
         debug=arguments.debug,
     )
-
-
-def _is_short_help(word: str) -> bool:
-    """Tell whether a word may ask for help, alone or together with other letters."""
-    return word[:1] == "-" and word[1:2] != "-" and "h" in word
 
 
 def _check_working_folder() -> None:
@@ -195,14 +190,32 @@ def _lenient_output(words: Sequence[str]) -> Output:
     )
 
 
+def _first_commands() -> str:
+    """Return the help of the program: the commands that people use first."""
+    width = max(len(name) for names in FIRST.values() for name in names)
+    lines = ["usage: wheelfit COMMAND [OPTIONS]", "", "Install the build that fits the machine."]
+    for title, names in FIRST.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name][1]}" for name in names)]
+    lines += [
+        "",
+        f"wheelfit --help all shows all {len(COMMANDS)} commands.",
+        "wheelfit COMMAND --help shows the options of a command.",
+        "wheelfit --version shows the version.",
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[str, str]) -> str:
-    """Return the help of a command with subcommands, or of the whole program."""
+    """Return every subcommand of a command, or every command of the program."""
+    from wheelfit.cli.terminal import fill_paragraphs, terminal_width
+
     program = " ".join(["wheelfit", *names])
     width = max(map(len, summaries))
+    description = command.description if command else "Install the build that fits the machine."
     lines = [
         f"usage: {program} COMMAND [OPTIONS]",
         "",
-        command.description.strip() if command else "Install the build that fits the machine.",
+        fill_paragraphs(description.strip(), terminal_width() - 2),
         "",
         "Commands:",
         *(f"  {name:<{width}}  {summary}" for name, summary in summaries.items()),
@@ -210,10 +223,7 @@ def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[
         f"{program} COMMAND --help shows the options of a command.",
     ]
     if command is None:
-        lines += [
-            "wheelfit --version shows the version.",
-            "python -m wheelfit_runtime tells what running programs choose, and what they fetch.",
-        ]
+        lines.append("python -m wheelfit_runtime tells what running programs choose and fetch.")
     return "\n".join([*lines, ""])
 
 

@@ -83,8 +83,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 
 def test_the_command_line(copy: Copy) -> None:
     """``--help`` has it, and a wrong value is refused, in every command of the group."""
-    assert "--paint {red,blue}" in copy.wheelfit("install", "--help", COLUMNS="200")
-    assert "how walls are painted" in copy.wheelfit("probe", "--help", COLUMNS="200")
+    assert "--paint {red,blue}" in copy.wheelfit("install", "--help", "all", COLUMNS="200")
+    assert "how walls are painted" in copy.wheelfit("probe", "--help", "all", COLUMNS="200")
     assert "'green' is none of red, blue" in copy.wheelfit("install", "--paint", "green", "x")
     assert "--paint" not in copy.wheelfit("list", "--help")
 

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "install": ("packages", "install packages, each in the build that fits"),
     "lock": ("packages", "write a lock from which every machine takes its own wheels"),
-    "sync": (
-        "packages",
-        "make an environment equal to a lock, each package in the build that fits",
-    ),
+    "sync": ("packages", "make an environment equal to a lock, in the builds that fit"),
     "uninstall": ("packages", "remove packages"),
     "venv": ("packages", "create a virtual environment to install into"),
     "recover": ("packages", "put an environment right whose change was interrupted"),
@@ -24,36 +21,21 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "explain": ("packages", "show which wheel would be chosen, and why not the others"),
     "tree": ("packages", "show what needs what in a lock, for every machine or for one"),
     "bundle": ("packages", "make a folder from a lock that installs with no network"),
-    "export": ("packages", "write what a machine gets as requirements, SBOM or list of licences"),
-    "init": (
-        "projects",
-        "write the [variant] table of a project, and explain what may stand in it",
-    ),
-    "build": (
-        "projects",
-        "build the wheels of a project, as variants and plain, with any build backend",
-    ),
-    "matrix": (
-        "projects",
-        "show which wheels a release has, and write that for GitHub Actions and GitLab CI",
-    ),
+    "export": ("packages", "write what a machine gets: requirements, SBOM, list of licences"),
+    "init": ("projects", "write and explain the [variant] table of a project"),
+    "build": ("projects", "build the wheels of a project, as variants and plain"),
+    "matrix": ("projects", "show which wheels a release has, for people and for CI services"),
     "wheel": ("wheels", "make variant wheels of wheels that exist, and see what is in them"),
-    "abi": (
-        "projects",
-        "see which versions of a library something works with that was built for it",
-    ),
-    "check": ("wheels", "find everything that is wrong with wheels, index files and releases"),
-    "publish": ("indexes", "check a release as an index would, and publish all of it or nothing"),
+    "abi": ("projects", "see which versions of a library a build works with"),
+    "check": ("wheels", "find what is wrong with wheels, index files and releases"),
+    "publish": ("indexes", "check a release as an index would, and publish all or nothing"),
     "index": ("indexes", "publish wheels as an index, for every installer"),
-    "proxy": ("indexes", "serve an index from which any installer takes the variant that fits"),
+    "proxy": ("indexes", "serve an index from which any installer takes fitting variants"),
     "run": ("indexes", "run a command whose pip, uv or pdm gets the variants that fit"),
     "probe": ("machines", "show what this machine supports, and how that was found"),
     "host": ("machines", "list, show, compare and write descriptions of other machines"),
     "providers": ("machines", "see who says what is supported, and which plugins may be asked"),
-    "bridges": (
-        "machines",
-        "see which distributions can be presented as variants, and by what rule",
-    ),
+    "bridges": ("machines", "see which distributions can be presented as variants, and how"),
     "check-env": ("machines", "say which installed variants do not fit this machine any more"),
     "cache": ("tool", "see what is kept between two runs, and remove some of it"),
     "config": ("settings", "show which settings are in effect, and who set them"),
@@ -63,6 +45,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """The top-level commands in the order of ``--help``: the module of each beside this one, which has
 it in its own ``COMMANDS``, and one line about it."""
+
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "Install": ("install", "uninstall", "list", "venv"),
+    "Lock": ("lock", "sync"),
+    "Understand": ("explain", "probe", "doctor"),
+    "Other installers": ("run",),
+}
+"""The commands that people use first, by the headings of ``--help``."""
 
 
 def find_command(name: str) -> Command:

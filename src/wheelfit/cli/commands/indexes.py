@@ -139,7 +139,7 @@ published then unless --keep-going is given.
                     "generate_index.GenerateIndexRequest",
                     "indexes.show_generated_index",
                 ),
-                summary="make a static index of a folder of wheels, there or on an object store",
+                summary="make a static index of a folder of wheels",
             ),
             "check": Command(
                 """\
@@ -277,7 +277,7 @@ Only the server has the URLs of a stage: --at names it.
                 "Yank files of a live index: installers take them only if they are pinned.",
                 (FILES_OF_INDEX, YANK, PLACE, STORE),
                 Operation("live_index.yank", "live_index.YankRequest", "indexes.show_files"),
-                summary="keep installers from files of a live index, except where they are pinned",
+                summary="keep installers from files, except where they are pinned",
             ),
             "unyank": Command(
                 "Take back that files of a live index were yanked.",

@@ -137,7 +137,7 @@ renamed.
 """,
                 (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES),
                 Operation("repack.repack", "repack.RepackRequest", "wheels.show_rewrite"),
-                summary="edit name, version and dependencies of wheels, and make variants of them",
+                summary="edit name, version and dependencies of wheels",
             ),
             "show": Command(
                 """\

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter
-from typing import TYPE_CHECKING, Any, NoReturn
+from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from wheelfit.cli.options.values import Flag
+from wheelfit.cli.terminal import fill_paragraphs, terminal_width
 from wheelfit.errors import UsageError
 
 if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-    from collections.abc import Callable, Mapping, Sequence
+    from argparse import Namespace, _ActionsContainer
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.options.option import Option, OptionGroup
     from wheelfit.cli.options.values import Kind
@@ -39,9 +39,13 @@ class OptionParser(ArgumentParser):
             description=description,
             formatter_class=_Formatter,
             allow_abbrev=False,
-            add_help=add_help,
+            add_help=False,
         )
         self._name = name
+        self._words: Sequence[str] = ()
+        self.usage = " ".join([self.prog, "[OPTIONS]", *_usage(groups)])
+        if add_help:
+            self.add_argument("-h", "--help", action=_Help, help=_HELP, metavar="all", nargs="?")
         shown = {
             option.destination
             for group in groups
@@ -84,31 +88,103 @@ class OptionParser(ArgumentParser):
                     alternatives[option.alternative] = exclusive
                 _add(alternatives[option.alternative], option)
 
-    def print_help(self, file: object = None) -> None:  # noqa: ARG002 - always the same
-        """Print the help."""
-        from wheelfit.cli.output import deliver
+    def format_short_help(self) -> str:
+        """Return the help with the options that people use first; all where there are few."""
+        from wheelfit.cli.options.first_options import FIRST_OPTIONS
 
-        if sys.stdout is not None:
-            deliver(sys.stdout, self.format_help())
-            deliver(sys.stdout, "")
+        names = FIRST_OPTIONS.get(self._name)
+        if names is None:
+            return self.format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, ())
+        formatter.add_text(self.description)
+        # Two names may be of one option.
+        first = dict.fromkeys(self._option_string_actions[name] for name in names)
+        words = [action for action in self._actions if not action.option_strings]
+        for title, actions in (("arguments", words), ("options people use first", first)):
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        number = sum(bool(action.option_strings) for action in self._actions)
+        formatter.add_text(f"`{self.prog} --help all` shows all {number} options.")
+        return formatter.format_help()
+
+    def parse_words(self, words: Sequence[str]) -> Namespace:
+        """Parse the words of a command line, and end after ``--help``.
+
+        :raises UsageError: they are wrong.
+        """
+        self._words = words
+        # Options may stand between names, as with pip; not where ``--`` says that no more come.
+        parse = self.parse_args if "--" in words else self.parse_intermixed_args
+        return parse(words)
 
     def error(self, message: str) -> NoReturn:
         """Raise the error that the arguments are wrong."""
         hint = f"wheelfit {self._name} --help lists the options"
+        if message.startswith("the following arguments are required"):
+            # What is missing may be the word that follows a mistyped option.
+            message = next(map("unrecognized arguments: {}".format, self._unknown()), message)
         if message.startswith("unrecognized arguments: "):
             hint = self._meant(message.split()[2]) or hint
         raise UsageError(message, hint=hint)
+
+    def _unknown(self) -> Iterator[str]:
+        """Yield the words before ``--`` that look like long options and are none."""
+        for word in self._words:
+            if word == "--":
+                return
+            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                yield word
 
     def _meant(self, word: str) -> str:
         """Return which option was likely meant, as a hint; empty if none is like the word."""
         from difflib import get_close_matches
 
+        name = word.partition("=")[0]
+        if (instead := _OF_PIP.get(name)) is not None:
+            return instead
+        # What `run` gets may be an option of the command that it runs.
+        cutoff = 0.8 if self._name == "run" else 0.6
+        close = get_close_matches(name, self._option_string_actions, n=1, cutoff=cutoff)
+        if close and word.startswith("-"):
+            return f"did you mean {close[0]!r}?"
         if self._name == "run":
             return "options of the command stand after --: wheelfit run -- uv --version"
-        if (instead := _OF_PIP.get(word.partition("=")[0])) is not None:
-            return instead
-        close = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
-        return f"did you mean {close[0]!r}?" if close and word.startswith("-") else ""
+        return ""
+
+
+class _Help(Action):
+    """The option that prints the help: its short form, or with the word ``all`` all of it."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,  # noqa: ARG002
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Print the help, and end."""
+        from wheelfit.cli.output import deliver
+
+        own = cast("OptionParser", parser)
+        if sys.stdout is not None:
+            deliver(sys.stdout, own.format_help() if values == "all" else own.format_short_help())
+            deliver(sys.stdout, "")
+        parser.exit()
+
+
+_HELP = "show the options that people use first, or all of them, and exit"
+
+
+def _usage(groups: Sequence[OptionGroup]) -> Iterator[str]:
+    """Yield what follows ``[OPTIONS]`` in the usage: options that are required, and words."""
+    forms = {"": "{}", "?": "[{}]", "*": "[{} ...]", "+": "{0} [{0} ...]"}
+    options = [option for group in groups for option in group.options]
+    yield from (f"{option.name} {option.metavar}" for option in options if option.is_required)
+    yield from (
+        forms[option.number].format(option.name) for option in options if option.is_positional
+    )
 
 
 _OF_PIP = {
@@ -167,30 +243,8 @@ class _Formatter(HelpFormatter):
     def __init__(self, prog: str) -> None:
         # One is made for every option that is added; the inherited way to find out the
         # width takes two milliseconds, for modules that nobody else needs.
-        super().__init__(prog, width=_columns() - 2)
+        super().__init__(prog, width=terminal_width() - 2)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
+    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - no indent
         """Break paragraphs anew to the width of the terminal; indented lines stay."""
-        from textwrap import fill
-
-        parts = (
-            part
-            if part.startswith(" ")
-            else fill(part, min(width, 100), initial_indent=indent, subsequent_indent=indent)
-            for part in text.split("\n\n")
-        )
-        return "\n\n".join(parts)
-
-
-_MOST_DIGITS = 6
-
-
-def _columns() -> int:
-    """Return the width of the terminal, as `shutil.get_terminal_size`."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and len(named) < _MOST_DIGITS and int(named):
-        return int(named)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):
-        return 80
+        return fill_paragraphs(text, width)

@@ -1,0 +1,43 @@
+"""The options that people use first, for the short help of commands that have many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INSTALL = "-r -e -U --dry-run --allow-source --python --index-url --for --variant --verbose"
+_CHECK = "--environment --full --binaries --strict --ignore --sarif --output --python --for --json"
+_TABLE = {
+    "install": _INSTALL,
+    "lock": "-r --project -o --python-version --platform --upgrade --check -i --for --variant",
+    "sync": "--extra --group --dry-run --inexact --refit --python --for --variant --offline -v",
+    "explain": "-r --with-deps --all --pre --python --index-url --for --variant --json --verbose",
+    "tree": "--here --invert --depth --extra --group --python --for --variant --json",
+    "bundle": "--output --for --all --update --verify --dry-run --extra --group --max-download",
+    "export": "--format --output --wheels --for --extra --group --python --variant --json",
+    "build": "--variant --all --property --plain --sdist --editable --output -C --python -v",
+    "wheel make": "--property --label --null --from-binary --project --output --dry-run --json",
+    "wheel repack": "--name --rename --set-version --remove-dependency --add-dependency --config "
+    "--property --label --output --dry-run",
+    "wheel show": "--metadata --dependencies --index-url --find-links --offline --json",
+    "wheel check": _CHECK,
+    "check": _CHECK,
+    "abi bounds": "--against --project --exports --label --newest --built-with -i -f --json",
+    "index check": "--project --full --profile --strict --ignore --sarif --output --json",
+    "index convert": "--to --rewrite-wheels --accept-losses --keep-going --replace --json",
+    "index serve": "--settings --host --port --public-url --database --storage --read --delete "
+    "--mirror --log",
+    "proxy": "--host --port --answer-to --full --python --index-url --for --variant --label -v",
+    "run": "--full --python --index-url --for --variant --prefer --require --label --offline -v",
+    "probe": "--output --record --replay --python --for --devices --no-plugins --json --verbose",
+    "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
+    "check-env": "--strict --python --target --for --devices --no-plugins --json --verbose",
+    "doctor": "--runtime --full --strict --only --ignore --repair --python --for --json --verbose",
+    "demo": "--index-url --find-links --offline --json --verbose",
+}
+FIRST_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(options.split()) for name, options in _TABLE.items()
+}
+"""At most ten for each command, in the order of its help."""
