@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -24,6 +25,10 @@ class Plan:
     """Distributions to remove, those that are replaced included."""
     keep: tuple[Installed, ...] = ()
     """Distributions that satisfy what was asked for as they are."""
+    reasons: Mapping[NormalizedName, str] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
+    """Why distributions go though nothing takes their place, as clauses; as far as there is one."""
 
     def __bool__(self) -> bool:
         return bool(self.install or self.remove)
@@ -45,7 +50,10 @@ class Plan:
                 }
                 for pin in self.install
             ],
-            "remove": [_installed(entry) for entry in self.remove],
+            "remove": [
+                {**_installed(entry), "because": self.reasons.get(entry.name)}
+                for entry in self.remove
+            ],
             "keep": [_installed(entry) for entry in self.keep],
         }
 
@@ -95,7 +103,8 @@ def plan(
         remove += [entry for entry in entries if not entry.outside]
     for name in sorted(resolution.leaving):
         remove += [entry for entry in present.get(name, ()) if not entry.outside]
-    return Plan(tuple(install), tuple(remove), tuple(sorted(keep, key=lambda entry: entry.name)))
+    keep.sort(key=lambda entry: entry.name)
+    return Plan(tuple(install), tuple(remove), tuple(keep), resolution.leaving)
 
 
 def plan_sync(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.installation.companions import Companions
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
@@ -89,23 +90,41 @@ def _decide(request: InstallRequest, opened: Opened, reporter: Reporter) -> Deci
     from wheelfit.resolution.resolver import resolve
 
     present = Present.of(opened)
+    companions = _companions(request, opened, present)
     resolution = with_consent(
-        lambda: resolve(_request(request, opened, present), opened.candidates),
+        lambda: resolve(_request(request, opened, present, companions), opened.candidates),
         opened.building,
         opened.candidates,
         reporter,
         may_ask=not (request.dry_run or request.no_input),
     )
     resolution = _as_requested_before(request, opened, present, resolution)
+    if not request.no_deps:
+        leaving = {**companions.unneeded(resolution), **resolution.leaving}
+        resolution = replace(resolution, leaving=leaving)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
     candidates = opened.candidates.within(resolution.context)
-    agreed = _agreed(request, opened, present, candidates)
+    agreed = _agreed(request, opened, present, candidates, companions)
     return decided(planned, resolution, present, opened, agreed)
 
 
-def _request(request: InstallRequest, opened: Opened, present: Present) -> Request:
+def _companions(request: InstallRequest, opened: Opened, present: Present) -> Companions:
+    """Return what is exchanged together with the builds whose exchange is asked for."""
     from packaging.utils import canonicalize_name
 
+    from wheelfit.installation.companions import Companions
+
+    start = set(map(canonicalize_name, opened.candidates.policy.preferences.labels))
+    if request.refit:
+        start |= present.misfits.keys()
+    if request.allow_variant_change:
+        start |= _named(opened) | _upgraded(request)
+    return Companions.of(start, present.installed, opened.candidates.target.environment)
+
+
+def _request(
+    request: InstallRequest, opened: Opened, present: Present, companions: Companions
+) -> Request:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
     from wheelfit.resolution.request import Asked, Request
@@ -113,11 +132,14 @@ def _request(request: InstallRequest, opened: Opened, present: Present) -> Reque
     wanted = opened.wanted
     there = by_name(present.installed)
     staying = {} if request.force_reinstall else there
-    upgrade_only = frozenset(canonicalize_name(name) for name in request.upgrade_package)
+    upgrade_only = _upgraded(request)
     again = upgrade_only | (_named(opened) if request.upgrade else frozenset())
     requirements = wanted.requirements
     if _is_only_refit(request, opened):
-        requirements = tuple(Asked(Requirement(name)) for name in present.misfits)
+        # What only they need is chosen with them, or goes.
+        exchanged = [name for name in present.misfits if name not in companions.followers]
+        requirements = tuple(Asked(Requirement(name)) for name in exchanged)
+    around = {name: entry for name, entry in there.items() if name not in companions.followers}
     return Request(
         requirements=requirements,
         wheels=opened.wheels(),
@@ -132,8 +154,11 @@ def _request(request: InstallRequest, opened: Opened, present: Present) -> Reque
         },
         preferred_builds=_held(request, opened, present),
         installed={name: entry.present() for name, entry in staying.items()},
-        around={name: entry.present() for name, entry in there.items()},
+        around={name: entry.present() for name, entry in around.items()},
         there={name: entry.version for name, entry in there.items()},
+        companions=companions.builds
+        if request.refit or request.allow_variant_change
+        else frozenset(),
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
         prereleases=opened.prereleases,
@@ -153,6 +178,13 @@ def _named(opened: Opened) -> frozenset[NormalizedName]:
     return frozenset(asked.requirement.name for asked in opened.wanted.requirements)
 
 
+def _upgraded(request: InstallRequest) -> frozenset[NormalizedName]:
+    """Return the projects to upgrade wherever they are needed."""
+    from packaging.utils import canonicalize_name
+
+    return frozenset(map(canonicalize_name, request.upgrade_package))
+
+
 def _is_only_refit(request: InstallRequest, opened: Opened) -> bool:
     wanted = opened.wanted
     return bool(request.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
@@ -161,14 +193,13 @@ def _is_only_refit(request: InstallRequest, opened: Opened) -> bool:
 def _as_requested_before(
     request: InstallRequest, opened: Opened, present: Present, resolution: Resolution
 ) -> Resolution:
-    """Let what is only exchanged be as much asked for as it was (PEP 376)."""
+    """Keep what the user once asked for marked as such, and nothing that is only exchanged."""
     from wheelfit.installation.installed import by_name
 
-    if not _is_only_refit(request, opened):
-        return resolution
-    there = by_name(present.installed)
+    before = {name for name, entry in by_name(present.installed).items() if entry.requested}
+    is_new = not _is_only_refit(request, opened)
     pins = [
-        replace(pin, requested=pin.name in there and there[pin.name].requested)
+        replace(pin, requested=pin.name in before or (pin.requested and is_new))
         for pin in resolution.pins
     ]
     return replace(resolution, pins=tuple(pins))
@@ -197,14 +228,20 @@ def _held(
 
 
 def _agreed(
-    request: InstallRequest, opened: Opened, present: Present, candidates: Candidates
+    request: InstallRequest,
+    opened: Opened,
+    present: Present,
+    candidates: Candidates,
+    companions: Companions,
 ) -> Callable[[VariantChange], bool]:
     """Return what tells whether the user asked for a change of variant.
 
-    In general, for the very package, or by naming it together with a wish that the installed
-    build does not meet.
+    In general, for the very package, by naming it together with a wish that the installed build
+    does not meet, or for what it belongs to.
     """
-    misfits = present.misfits if request.refit else {}
+    exchanged = companions.followers
+    if request.refit:
+        exchanged |= companions.builds | present.misfits.keys()
     named = _named(opened)
     labels = candidates.policy.preferences.labels
 
@@ -213,7 +250,7 @@ def _agreed(
         return (
             request.allow_variant_change
             or change.new.is_given
-            or name in misfits
+            or name in exchanged
             or name in labels
             or (name in named and (request.force_reinstall or _is_unwanted(change, candidates)))
         )

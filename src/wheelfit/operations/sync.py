@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.operations.changes import (
@@ -92,6 +92,7 @@ class _Ground(NamedTuple):
 
 def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
+    from wheelfit.installation.companions import Companions
     from wheelfit.installation.installed import by_name
     from wheelfit.installation.plan import plan_sync
     from wheelfit.installation.spared import spared
@@ -101,12 +102,17 @@ def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> 
     staying = None
     if not (request.refit or request.inexact):
         staying = spared(present.installed, ground.environment.interpreter.environment)
-    only = present.misfits.keys() & choosing.packages if request.refit else None
+    start = present.misfits if request.refit else ()
+    companions = Companions.of(start, present.installed, choosing.candidates.target.environment)
+    only = None
+    if request.refit:
+        # What only they need is chosen with them, or goes.
+        only = (present.misfits.keys() & choosing.packages) - companions.followers
 
     def takes_part(name: NormalizedName) -> bool:
         # What keeps its build, or stays beside the lock, has a say in what all agree on.
         if only is not None:
-            return name not in only
+            return name not in only | companions.followers
         if name in choosing.packages:
             return name in held
         return staying is None or name in staying
@@ -115,13 +121,14 @@ def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> 
     taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
     selection = choosing.select(installed=taking_part, only=only, preferred_builds=held)
     resolution = selection.resolution()
+    resolution = replace(resolution, leaving=companions.unneeded(resolution))
     planned = plan_sync(resolution, present.installed, spared=staying)
     labels = choosing.candidates.policy.preferences.labels
-    misfits = present.misfits if request.refit else {}
+    exchanged = present.misfits.keys() | companions.followers if request.refit else frozenset()
 
     def agreed(change: VariantChange) -> bool:
         name = change.old.name
-        return request.allow_variant_change or name in misfits or name in labels
+        return request.allow_variant_change or name in exchanged or name in labels
 
     return decided(planned, resolution, present, ground, agreed)
 

@@ -144,8 +144,8 @@ class _Clash:
 
 def _superseded(
     resolution: Resolution, around: Mapping[NormalizedName, Present], candidates: Candidates
-) -> frozenset[NormalizedName]:
-    """Return the members that leave because a family's name gets another one.
+) -> dict[NormalizedName, str]:
+    """Return the members that leave because a family's name gets another one, with the reason.
 
     Only what a selector brought, which is replaced itself.
 
@@ -154,15 +154,17 @@ def _superseded(
     :param candidates: by which it was resolved.
     """
     staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
-    found = set()
+    found = {}
     for pin in resolution.pins:
         family, old = candidates.bridge(pin.name), around.get(pin.name)
         if family is None or not family.exclusive or old is None or old.label is None:
             continue
         former = family.member_of(old.label, old.version)
-        if former is not None and former.distribution not in staying:
-            found.add(former.distribution)
-    return frozenset(found & around.keys())
+        if former is None or former.distribution in staying:
+            continue
+        if former.distribution in around:
+            found[former.distribution] = f"{old} was the build of {pin.name} that it brought"
+    return found
 
 
 def alone(
@@ -205,7 +207,7 @@ def _clashes(
     resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, Present]
 ) -> Iterator[_Clash]:
     there = {*around, *(pin.name for pin in resolution.pins)}
-    there -= _superseded(resolution, around, candidates)
+    there -= _superseded(resolution, around, candidates).keys()
     for pin in resolution.pins:
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:

@@ -248,6 +248,7 @@ def settle(
     installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
     may_turn: Collection[NormalizedName] = (),
+    companions: Collection[NormalizedName] = (),
     efforts: Sequence[Effort] = tuple(Effort),
 ) -> Settled[Found]:
     """Choose a set of builds that agree, and say what forced them.
@@ -266,12 +267,13 @@ def settle(
     :param installed: what is there.
     :param order: whose better build counts first; the others follow by name.
     :param may_turn: what may become a build for another value without being asked about.
+    :param companions: what is installed and is exchanged as readily as it stays.
     :param efforts: how far the caller can go, the least first.
     :raises NoConsistentSet: no value can be had.
     :raises WheelfitError: nothing can be chosen, whatever is agreed on.
     """
     chosen = _chosen(choose((), Effort.ANY_VERSION, None))
-    settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn)
+    settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn, companions)
     forced: dict[str, Forced] = {}
     if settling.is_needed:
         best = settling.best(efforts)
@@ -303,6 +305,7 @@ class _Settling(Generic[Found]):
     _installed: Mapping[NormalizedName, Present]
     _order: tuple[NormalizedName, ...]
     _may_turn: Collection[NormalizedName]
+    _companions: Collection[NormalizedName]
     _attempts: int = 0
     _effort: Effort = Effort.AS_NEW
     _found: list[Attempt[Found]] = field(default_factory=list)
@@ -441,7 +444,7 @@ class _Settling(Generic[Found]):
         names = []
         for name, present in self._installed.items():
             one = found.chosen.get(name)
-            if one is None or one.stays:
+            if one is None or one.stays or name in self._companions:
                 continue
             free = self._free.chosen.get(name)
             if (free is not None and free.stays) or self._turns(present, one):

@@ -135,6 +135,9 @@ class Request:
     there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
     """The versions of everything that is there, whether it stays or not; default: those
     that are installed."""
+    companions: frozenset[NormalizedName] = frozenset()
+    """Installed variants that become other builds as readily as what is asked for, to which they
+    belong; in another version if theirs has none."""
     upgrade: bool = False
     """Whether what is asked for is looked up even if what is installed would do."""
     upgrade_only: frozenset[NormalizedName] = frozenset()

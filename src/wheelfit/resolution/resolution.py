@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -10,6 +11,8 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.resolution.choice_context import ChoiceContext
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -139,8 +142,11 @@ class Resolution:
     """What is older than the newest release that was asked for, and why."""
     unmet: tuple[str, ...] = ()
     """Needs that are not met because of that, one sentence each."""
-    leaving: frozenset[NormalizedName] = frozenset()
-    """What is installed and must go, since something comes in its place by another name."""
+    leaving: Mapping[NormalizedName, str] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
+    """What is installed and must go though nothing of its name comes, with the reason as a clause.
+    """
     context: ChoiceContext = field(default=ChoiceContext(), repr=False)
     """The circumstances in which the wheels were chosen."""
 

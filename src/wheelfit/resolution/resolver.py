@@ -222,7 +222,8 @@ class _Resolving:
     def resolve(self) -> Resolution:
         named = tuple(dict.fromkeys(need.package.name for need in self._roots))
         self._check_hashes(named)
-        may_turn = {*named, *self._request.upgrade_only}
+        companions = self._request.companions
+        may_turn = {*named, *self._request.upgrade_only, *companions}
         try:
             settled = settle(
                 self._choose,
@@ -231,6 +232,7 @@ class _Resolving:
                 installed=self._request.around,
                 order=named,
                 may_turn=may_turn,
+                companions=companions,
             )
         except NoConsistentSet as error:
             lacking = {
@@ -324,7 +326,8 @@ class _Resolving:
             if candidates.objection(present.properties, is_installed=True) is None:
                 continue
             # What nobody asked about stays at its version; what is needed may have to change.
-            free = name in self._request.upgrade_only or name in freely
+            request = self._request
+            free = name in request.upgrade_only | request.companions or name in freely
             versions = VersionSet.full() if free else VersionSet.singleton(present.version)
             yield Need(Package(name), versions, f"{present}, which is installed", is_pin=not free)
 

@@ -92,7 +92,9 @@ def _show_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
             replaced += f", {'to be ' if dry_run else ''}built from {pin.file.origin.name}"
         output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
     for entry in old.values():
-        output.result(f"{'would remove' if dry_run else 'removed'} {entry}")
+        reason = planned.reasons.get(entry.name)
+        why = f": {reason}" if reason else ""
+        output.result(f"{'would remove' if dry_run else 'removed'} {entry}{why}")
     for entry in planned.keep:
         if output.verbosity > 0:
             output.result(f"kept {entry}")

@@ -1,0 +1,156 @@
+"""Which installed distributions belong together, and which nothing needs once those are exchanged.
+
+A build needs others: the libraries of its vendor, and whoever was built for it. If one of them is
+exchanged alone, the others hold it back, or are left behind.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.installation.installed import by_name
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.installation.installed import Installed
+    from wheelfit.resolution.resolution import Resolution
+
+    Names = frozenset[NormalizedName]
+
+_RECORD_REQUESTS = ("wheelfit", "pip", "uv")
+"""Installers that write REQUESTED; what another one installed may have been asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """Installed distributions that are exchanged together.
+
+    Needs are those of the installed builds. Nobody recorded the extras that were asked for, so
+    those of every extra keep what is needed, and never make it one of the companions.
+    """
+
+    installed: Mapping[NormalizedName, Installed]
+    needs: Mapping[NormalizedName, Names]
+    """What each one needs."""
+    needs_of_extras: Mapping[NormalizedName, Names]
+    """What each one needs with all its extras."""
+    builds: Names
+    """The variants that need each other."""
+    followers: Names
+    """What only those need, other variants among it, and the user did not ask for."""
+
+    @classmethod
+    def of(
+        cls,
+        start: Iterable[NormalizedName],
+        installed: Iterable[Installed],
+        environment: Mapping[str, str],
+    ) -> Companions:
+        """Find what belongs to some variants.
+
+        :param start: the variants that shall be exchanged.
+        :param installed: what is there; of one name, what is imported comes first.
+        :param environment: values of the marker variables.
+        """
+        there = by_name(installed)
+        start = {name for name in start if name in there and there[name].label is not None}
+        if not start:
+            return cls(there, {}, {}, frozenset(), frozenset())
+        read = {name: _needs(entry, environment) for name, entry in there.items()}
+        needs = {name: plain for name, (plain, _) in read.items()}
+        needs_of_extras = {name: extended for name, (_, extended) in read.items()}
+        builds = _connected(start, needs, {name for name in there if there[name].label})
+        followers = _followers(builds, there, needs, needs_of_extras)
+        return cls(there, needs, needs_of_extras, builds, followers)
+
+    def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
+        """Return the followers that nothing needs any more, each with the reason as a clause.
+
+        :param resolution: what takes the place of the builds.
+        """
+        coming = {pin.name for pin in resolution.pins}
+        result = coming | {kept.name for kept in resolution.kept}
+        gone = set(self.followers - result)
+        staying = self.needs_of_extras.keys() - coming
+        while needed := gone & _union(self.needs_of_extras, staying - gone):
+            gone -= needed
+        return {name: f"only {listed(self._needing(name))} needed it" for name in sorted(gone)}
+
+    def _needing(self, name: NormalizedName) -> list[str]:
+        return [str(self.installed[one]) for one, needs in self.needs.items() if name in needs]
+
+
+def _needs(entry: Installed, environment: Mapping[str, str]) -> tuple[Names, Names]:
+    """Return what an installed build needs: without extras, and with all of them."""
+    plain: set[NormalizedName] = set()
+    extended: set[NormalizedName] = set()
+    context = VariantContext(entry.label or "", entry.properties)
+    with suppress(WheelfitError):  # of what cannot be read no need is known
+        core = entry.metadata()
+        for requirement in core.requires:
+            with suppress(WheelfitError):
+                if requirement.applies(environment, "", context):
+                    plain.add(requirement.name)
+                if requirement.applies(environment, frozenset(core.provides_extra), context):
+                    extended.add(requirement.name)
+    return frozenset(plain), frozenset(plain | extended)
+
+
+def _connected(
+    start: Iterable[NormalizedName],
+    needs: Mapping[NormalizedName, Names],
+    variants: set[NormalizedName],
+) -> Names:
+    """Return the variants that are connected with some by needs, in either direction."""
+    found, pending = set[NormalizedName](), set(start)
+    while pending:
+        found |= pending
+        near = _union(needs, pending) | {name for name in needs if needs[name] & pending}
+        pending = (near & variants) - found
+    return frozenset(found)
+
+
+def _followers(
+    builds: Names,
+    there: Mapping[NormalizedName, Installed],
+    needs: Mapping[NormalizedName, Names],
+    needs_of_extras: Mapping[NormalizedName, Names],
+) -> Names:
+    found = {name for name in _reached(builds, needs) & there.keys() if _may_go(there[name])}
+    while True:
+        others = needs_of_extras.keys() - found - builds
+        # Nor in a circle, in which each is there for the other only.
+        staying = found & _union(needs_of_extras, others) | found - _reached(builds - found, needs)
+        if not staying:
+            return frozenset(found)
+        found -= staying
+
+
+def _may_go(entry: Installed) -> bool:
+    is_fixed = entry.requested or entry.editable or entry.outside or entry.legacy
+    return not is_fixed and entry.installer in _RECORD_REQUESTS
+
+
+def _reached(
+    start: Iterable[NormalizedName], needs: Mapping[NormalizedName, Names]
+) -> set[NormalizedName]:
+    """Return what some need, and what that needs."""
+    found, pending = set[NormalizedName](), set(start)
+    while pending:
+        pending = _union(needs, pending) - found
+        found |= pending
+    return found
+
+
+def _union(
+    needs: Mapping[NormalizedName, Names], names: Iterable[NormalizedName]
+) -> set[NormalizedName]:
+    return set[NormalizedName]().union(*(needs.get(name, ()) for name in names))
