@@ -21,6 +21,7 @@ from wheelfit_runtime.platforms.families.intel import level_zero, level_zero_chi
 from wheelfit_runtime.platforms.families.intel.files import IntelFiles
 from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
@@ -205,11 +206,21 @@ def test_without_an_interpreter_nobody_is_asked(
     assert "no child process" in detection.warnings[0]
 
 
+SCRIPT = (sys.executable, "-I", "-S", library_child.__file__, level_zero_child.__file__)
+
+
 def test_the_script_runs_alone(fake_level_zero: FakeLevelZero) -> None:
     """P-36, P-71: isolated, without site packages; one line on standard output."""
     environ = fake_level_zero.environ([A770], noise=1)
     library = fake_level_zero.folder / "libze_loader.so.1"
-    command = [sys.executable, "-I", "-S", level_zero_child.__file__, str(library)]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        level_zero_child.__file__,
+        str(library),
+    ]
     done = subprocess.run(command, env=environ, capture_output=True, check=True)
     assert done.stdout.count(b"\n") == 1
     (device,) = json.loads(done.stdout)["devices"]
@@ -220,9 +231,16 @@ def test_the_script_runs_alone(fake_level_zero: FakeLevelZero) -> None:
 def test_an_answer_without_devices_is_not_for_keeping(fake_level_zero: FakeLevelZero) -> None:
     """P-22: what may be otherwise in a minute ends with a status of its own."""
     library = fake_level_zero.folder / "libze_loader.so.1"
-    command = [sys.executable, "-I", "-S", level_zero_child.__file__, str(library)]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        level_zero_child.__file__,
+        str(library),
+    ]
     done = subprocess.run(command, env=fake_level_zero.environ(), capture_output=True, check=False)
-    assert done.returncode == level_zero_child.NOT_LASTING
+    assert done.returncode == library_child.NOT_LASTING
     assert json.loads(done.stdout)["devices"] == []
 
 

@@ -16,6 +16,7 @@ from wheelfit_runtime.platforms.families.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library
 from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -285,11 +286,21 @@ def test_garbage_is_data(output: bytes) -> None:
     assert driver.evidence[-1].value == "noise"
 
 
+SCRIPT = (sys.executable, "-I", "-S", library_child.__file__, nvidia_child.__file__)
+
+
 def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
     """P-71: isolated, without site packages; one line on standard output, nothing else."""
     environ = fake_driver.environ(devices=[H100], noise=1)
     library = fake_driver.folder / "libnvidia-ml.so.1"
-    command = [sys.executable, "-I", "-S", nvidia_child.__file__, f"nvml={library}"]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        nvidia_child.__file__,
+        f"nvml={library}",
+    ]
     done = subprocess.run(command, env=environ, capture_output=True, check=True)
     assert done.stdout.count(b"\n") == 1
     assert json.loads(done.stdout)["cuda_version"] == 12040
@@ -394,9 +405,9 @@ def test_code_for_a_jetson_comes_with_a_warning(root: Path, fake_libcuda: FakeDr
     [
         ({}, 0),
         ({"no_permission": "1"}, 0),
-        ({"lost": "1"}, nvidia_child.NOT_LASTING),
-        ({"nvml_init": 9}, nvidia_child.NOT_LASTING),
-        ({"nvml_init": 18, "cuda_init": 999}, nvidia_child.NOT_LASTING),
+        ({"lost": "1"}, library_child.NOT_LASTING),
+        ({"nvml_init": 9}, library_child.NOT_LASTING),
+        ({"nvml_init": 18, "cuda_init": 999}, library_child.NOT_LASTING),
         ({"no_libcuda": 1, "cuda_init": 999}, 0),
     ],
     ids=str,
@@ -407,7 +418,14 @@ def test_what_may_pass_is_not_remembered(
     """P-22: the script ends with another status where its answer may be another one soon."""
     environ = fake_driver.environ(devices=[H100, T4], **settings)
     libraries = [f"{kind}={fake_driver.folder}/{name}" for kind, name in LIBRARIES.items()]
-    command = [sys.executable, "-I", "-S", nvidia_child.__file__, *libraries]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        nvidia_child.__file__,
+        *libraries,
+    ]
     done = subprocess.run(command, env=environ, capture_output=True, check=False)
     assert done.returncode == code, done.stdout
 

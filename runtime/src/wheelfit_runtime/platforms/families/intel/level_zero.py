@@ -1,14 +1,8 @@
-"""Ask Level Zero in a child process, and understand whatever comes back (P-71, P-133).
-
-Nothing a driver does is an exception here: no loader, error codes, a crash, a hang
-and garbage are all data with evidence.
-"""
+"""Ask Level Zero in a child process, and understand whatever comes back (P-71, P-133)."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.platforms.children import Answer, Ending
@@ -16,13 +10,13 @@ from wheelfit_runtime.platforms.families.intel import level_zero_child, tables
 from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.families.intel.record import FAMILY
 from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
-from wheelfit_runtime.platforms.features import Evidence
-from wheelfit_runtime.platforms.probes import child_answers
+from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelfit_runtime.platforms.families.intel.files import IntelFiles
+    from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 QUESTION = "level zero"
@@ -52,15 +46,17 @@ def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
     There is no asking in this process, not even from a thread: Level Zero cannot be
     asked for devices without being initialised (P-72).
     """
-    script = Path(level_zero_child.__file__)
-    if surroundings.interpreter is None or not script.is_file():
-        return Answer(Ending.NOT_STARTED, errors=b"a frozen application has no interpreter")
-    return surroundings.ask(
+    answer = vendor_libraries.ask(
+        surroundings,
         QUESTION,
-        *(surroundings.interpreter, "-I", "-S", str(script), *libraries),
+        level_zero_child,
+        libraries,
         hidden="ZE_AFFINITY_MASK",
         version=tables.DATA_VERSION,
     )
+    if answer is None:
+        return Answer(Ending.NOT_STARTED, errors=b"a frozen application has no interpreter")
+    return answer
 
 
 def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDriver:
@@ -69,8 +65,7 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
     :param files: what the files said; that no GPU answers is a problem only where they
         tell of one.
     """
-    told = answer.ending is Ending.EXITED and answer.code in (0, level_zero_child.NOT_LASTING)
-    report = _report(answer.output) if told else None
+    report = vendor_libraries.read_report(answer, _report)
     seen = child_answers.evidence(answer, f"{QUESTION} child process")
     if report is None:
         problem = child_answers.trouble(answer, _WHO, deadline)
@@ -126,20 +121,15 @@ class _Report:
     warnings: tuple[str, ...]
 
 
-def _report(output: bytes) -> _Report | None:
-    """Parse the line of JSON; None when it is not what a child would write."""
-    try:
-        raw = json.loads(output)
-        gpus, warnings = _devices(raw["devices"])
-        return _Report(
-            calls=tuple(Evidence(str(what), str(outcome)) for what, outcome in raw["calls"]),
-            loaded=raw["loaded"] is not None,
-            init=None if raw["init"] is None else int(raw["init"]),
-            gpus=gpus,
-            warnings=warnings,
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None
+def _report(raw: Any) -> _Report:
+    gpus, warnings = _devices(raw["devices"])
+    return _Report(
+        calls=vendor_libraries.calls_of(raw),
+        loaded=raw["loaded"] is not None,
+        init=None if raw["init"] is None else int(raw["init"]),
+        gpus=gpus,
+        warnings=warnings,
+    )
 
 
 def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:

@@ -1,8 +1,4 @@
-"""Ask the driver's libraries in a child process, and understand whatever comes back.
-
-Nothing a driver does is an exception here: no library, error codes, a crash, a
-hang and garbage are all data with evidence (P-71).
-"""
+"""Ask the driver's libraries in a child process, and understand whatever comes back (P-71)."""
 
 from __future__ import annotations
 
@@ -12,18 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.children import Answer, Ending, run_in_thread
+from wheelfit_runtime.platforms.children import run_in_thread
 from wheelfit_runtime.platforms.families.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.families.nvidia import tables
 from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.features import Evidence
-from wheelfit_runtime.platforms.probes import child_answers
+from wheelfit_runtime.platforms.isolated.library_child import Conversation
+from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wheelfit_runtime.platforms.children import Answer
     from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
+    from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _WHO = "the NVIDIA driver"
@@ -95,26 +93,24 @@ def read(
     surroundings: Surroundings, libraries: Candidates, name: str = "nvidia libraries"
 ) -> Answer:
     """Ask, and return the raw answer."""
-    script = Path(nvidia_child.__file__)
-    if surroundings.interpreter is None or not script.is_file():
-
-        def ask(trace: Callable[[str], None]) -> bytes:
-            # Without initialising CUDA, which would break a later fork (P-72).
-            report = nvidia_child.observe(
-                libraries.nvml,
-                libraries.cuda,
-                initialise=False,
-                trace=lambda what: trace(f"calling {what}"),
-            )
-            return json.dumps(report).encode()
-
-        return run_in_thread(ask, surroundings.deadline)
-    return surroundings.ask(
+    answer = vendor_libraries.ask(
+        surroundings,
         name,
-        *(surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
+        nvidia_child,
+        libraries.arguments,
         hidden=MASK,
         version=tables.DATA_VERSION,
     )
+    if answer is not None:
+        return answer
+
+    def ask(trace: Callable[[str], None]) -> bytes:
+        # Without initialising CUDA, which would break a later fork (P-72).
+        conversation = Conversation(lambda what: trace(f"calling {what}"))
+        report = nvidia_child.observe(conversation, libraries.arguments, initialise=False)
+        return json.dumps(report).encode()
+
+    return run_in_thread(ask, surroundings.deadline)
 
 
 def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
@@ -123,8 +119,7 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
     :param files: what the files said; a libcuda without device counts only where
         they tell of a driver in the kernel.
     """
-    told = answer.ending is Ending.EXITED and answer.code in (0, nvidia_child.NOT_LASTING)
-    report = _report(answer.output) if told else None
+    report = vendor_libraries.read_report(answer, _report)
     if report is None:
         problem = child_answers.trouble(answer, _WHO, deadline)
         seen = child_answers.evidence(answer, "nvidia child process")
@@ -206,26 +201,21 @@ class _Report:
     warnings: tuple[str, ...]
 
 
-def _report(output: bytes) -> _Report | None:
-    """Parse the line of JSON; None when it is not what a child would write."""
-    try:
-        raw = json.loads(output)
-        gpus, warnings = _devices(raw["devices"])
-        version = raw["cuda_version"]
-        return _Report(
-            calls=tuple(Evidence(str(what), str(outcome)) for what, outcome in raw["calls"]),
-            nvml_loaded=raw["nvml"]["loaded"] is not None,
-            nvml_init=_code(raw["nvml"]["init"]),
-            cuda_loaded=raw["cuda"]["loaded"] is not None,
-            cuda_init=_code(raw["cuda"]["init"]),
-            driver_version=None if raw["driver_version"] is None else str(raw["driver_version"]),
-            # 1000 * major + 10 * minor; 0 is how libcuda says that no driver is there
-            cuda_version=Capability(version // 1000, version % 1000 // 10) if version else None,
-            gpus=gpus,
-            warnings=warnings,
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None
+def _report(raw: Any) -> _Report:
+    gpus, warnings = _devices(raw["devices"])
+    version = raw["cuda_version"]
+    return _Report(
+        calls=vendor_libraries.calls_of(raw),
+        nvml_loaded=raw["nvml"]["loaded"] is not None,
+        nvml_init=_code(raw["nvml"]["init"]),
+        cuda_loaded=raw["cuda"]["loaded"] is not None,
+        cuda_init=_code(raw["cuda"]["init"]),
+        driver_version=None if raw["driver_version"] is None else str(raw["driver_version"]),
+        # 1000 * major + 10 * minor; 0 is how libcuda says that no driver is there
+        cuda_version=Capability(version // 1000, version % 1000 // 10) if version else None,
+        gpus=gpus,
+        warnings=warnings,
+    )
 
 
 def _devices(raw: Any) -> tuple[tuple[NvidiaGpu, ...], tuple[str, ...]]:
