@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from cli.running import Runner, tree
 from end_to_end.test_contract import check
+from hostile.plugins import hostile
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, hostile, simple
+from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple
 from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

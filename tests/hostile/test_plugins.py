@@ -23,9 +23,10 @@ from pathlib import Path
 
 import pytest
 from hostile import asking, without
+from hostile.plugins import HOSTILE, hostile
 
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
-from wheelfit.testing.plugins import HOSTILE, fictional_hw, hostile
+from wheelfit.testing.plugins import fictional_hw
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.platforms.plugin_process import PluginReport, ask
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
+from resolution.graphs import Graph, needs
 
 from wheelfit.resolution.solver import Unsolvable, solve
-from wheelfit.testing.graphs import Graph, needs
 
 NAMES = ("a", "b", "c", "d")
 VERSIONS = (1, 2, 3)

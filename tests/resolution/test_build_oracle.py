@@ -9,10 +9,10 @@ from functools import cache
 
 import pytest
 from packaging.requirements import Requirement
+from resolution.graphs import Graph, needs
 
 from wheelfit.resolution.proof import tell
 from wheelfit.resolution.solver import Unsolvable, solve
-from wheelfit.testing.graphs import Graph, needs
 
 pytestmark = pytest.mark.integration
 

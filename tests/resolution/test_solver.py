@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from resolution.graphs import Graph, needs
 
 from wheelfit.resolution.proof import tell
 from wheelfit.resolution.solver import Unsolvable, solve
-from wheelfit.testing.graphs import Graph, needs
 
 
 def answer(graph: Graph, *roots: str, **options: Any) -> dict[str, str]:

@@ -8,9 +8,9 @@ import random
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from resolution.graphs import Graph, needs
 
 from wheelfit.resolution.solver import Unsolvable, solve
-from wheelfit.testing.graphs import Graph, needs
 
 pytestmark = pytest.mark.integration
 

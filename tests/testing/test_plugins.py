@@ -6,9 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hostile.plugins import HOSTILE, hostile
 
 from wheelfit.core.metadata import check_document
-from wheelfit.testing.plugins import HOSTILE, fictional_hw, fictional_tech, hostile, simple
+from wheelfit.testing.plugins import fictional_hw, fictional_tech, simple
 from wheelfit.testing.wheels import build_wheel, release_document
 
 

@@ -1,4 +1,4 @@
-"""Plugins of PEP 850 in wheels that are made on the spot: simple, fictional and hostile ones.
+"""Plugins of PEP 850 in wheels that are made on the spot: simple and fictional ones.
 
 >>> plugin = fictional_hw()
 >>> plugin.endpoint
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.testing import hostile_plugins
 from wheelfit.testing.wheels import build_wheel
 
 if TYPE_CHECKING:
@@ -23,17 +22,12 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Sequence[str]]
 
-__all__ = ["HOSTILE", "Plugin", "fictional_hw", "fictional_tech", "hostile", "simple"]
+__all__ = ["Plugin", "fictional_hw", "fictional_tech", "simple"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
-
-HOSTILE: Mapping[str, str] = {
-    name: plugin.__doc__ or "" for name, plugin in hostile_plugins.KINDS.items()
-}
-"""What each kind of hostile plugin does, by its name."""
 
 _SOURCE = '''\
 """A plugin made by wheelfit.testing."""
@@ -177,21 +171,3 @@ def fictional_hw(*, humor: bool = False) -> Plugin:
         name="provider-fictional-hw",
         class_name="FictionalHWPlugin",
     )
-
-
-def hostile(kind: str) -> Plugin:
-    """Make a plugin that means harm, or is as broken as plugins can be.
-
-    Its namespace is ``hostile``. Some look at the variable ``HOSTILE_PROVIDER_FORCE_TARGET``,
-    which reaches plugins as every override of a provider does.
-
-    :param kind: a key of ``HOSTILE``.
-    """
-    if kind not in HOSTILE:
-        raise ValueError(f"there is no hostile plugin {kind!r}; known are {', '.join(HOSTILE)}")
-    package = f"hostile_{kind}"
-    with open(hostile_plugins.__file__, encoding="utf-8") as file:  # noqa: PTH123 - paths are types here
-        files = {f"{package}.py": file.read()}
-    if kind == "starts_up":
-        files[f"{package}.pth"] = f"import {package}; {package}.at_start()\n"
-    return Plugin(package.replace("_", "-"), "1.0.0", "hostile", f"{package}:{kind}", files)

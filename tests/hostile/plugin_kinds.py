@@ -1,4 +1,4 @@
-"""Plugins that mean harm, or are as broken as can be; `wheelfit.testing.plugins` packs them.
+"""Plugins that mean harm, or are as broken as can be; `hostile.plugins` packs them.
 
 Each is named after what it does. Never import this to call one: what they do, they do to
 whatever process calls them. Those that try something forbidden answer with a feature for each
