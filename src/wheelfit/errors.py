@@ -108,10 +108,6 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 # --- 1: something given to wheelfit is wrong ---------------------------------
 
 

@@ -72,10 +72,6 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 class Fault(NamedTuple):
     """One thing that is wrong in a document.
 
@@ -187,7 +183,6 @@ class WheelfitError(Exception):
         base takes every code.
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
-    :param hint: what to do next.
     :param details: the same for programs, as plain data; only of codes with a `Row.details_key`.
     """
 
@@ -395,10 +390,7 @@ class Unreachable(NetworkError, code="unreachable"):
 
 
 class UnexpectedStatus(NetworkError, code="unexpected-status"):
-    """A server answered, but not with what was asked for.
-
-    :param status: the HTTP status.
-    """
+    """A server answered, but not with what was asked for."""
 
     def __init__(
         self,

@@ -85,7 +85,6 @@ def matches(value: str, version: Version) -> bool:
     >>> matches("2.8", Version("2.8.1rc1+cu128")), matches("2.8", Version("2.9"))
     (True, False)
 
-    :param value: a sound one.
     :param version: of the package that the feature names.
     """
     release = _release(value)
@@ -289,10 +288,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
 
 
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
-    """Say why a build is not met by what is there, without a final full stop.
-
-    :param values: of which one would do.
-    """
+    """Say why a build is not met by what is there, without a final full stop."""
     project = project_of(feature.name) or feature.name
     wanted = listed(recent_first(values) or list(values), "or")
     there = known.versions.get(canonicalize_name(feature.name))

@@ -111,8 +111,6 @@ def repeated_fields(data: bytes) -> tuple[str, ...]:
 
     >>> repeated_fields(b"Name: some\nVersion: 1\nversion: 2\n")
     ('Version',)
-
-    :param data: the bytes of ``METADATA``.
     """
     names = [name for name, _, _, _ in _headers(data)]
     return tuple(name for name in _ONCE if names.count(name.lower()) > 1)
@@ -121,7 +119,6 @@ def repeated_fields(data: bytes) -> tuple[str, ...]:
 def read_metadata(data: bytes, where: str) -> CoreMetadata:
     """Read the core metadata of a wheel.
 
-    :param data: the bytes of ``METADATA``.
     :raises InvalidWheel: there is no name, or no version that follows the rules.
     """
     fields: dict[str, list[str]] = {}
@@ -184,7 +181,6 @@ def without_variant_markers(
     without a variant marker keeps its bytes, the description included (B-42). Tools that
     do not know variant markers can read the result.
 
-    :param data: the bytes of ``METADATA``.
     :param filtered: as for `Marker.resolve_variants`.
     :param dropped: called with each dependency that goes, as it was written.
     :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
@@ -241,7 +237,6 @@ def resolved_requirement(
 def with_dependencies(data: bytes, requirements: Iterable[str]) -> bytes:
     """Replace all dependencies in core metadata; every other line keeps its bytes.
 
-    :param data: the bytes of ``METADATA``.
     :param requirements: what takes their place, in order, each on one line.
     """
     old: list[tuple[int, int]] = []
@@ -277,7 +272,6 @@ def edited(
     >>> edited(b"Name: a-cu12\nRequires-Dist: b\n\nText\n", name="a", added=["c"])
     b'Name: a\nRequires-Dist: b\nRequires-Dist: c\n\nText\n'
 
-    :param data: the bytes of ``METADATA``.
     :param name: the new name; None: it stays.
     :param version: the new version; None: it stays.
     :param is_kept: given a dependency as written, unfolded; says whether it stays.

@@ -144,8 +144,6 @@ def index_file_name(name: str, version: Version) -> str:
 
     >>> index_file_name("Foo-Bar", Version("1.0"))
     'foo_bar-1.0-variants.json'
-
-    :param name: name of the project, in any spelling.
     """
     return f"{canonicalize_name(name).replace('-', '_')}-{version}{_INDEX_SUFFIX}"
 

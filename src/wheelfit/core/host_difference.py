@@ -64,8 +64,6 @@ def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Dif
 
     The machines may be exchanged: then each difference is, too.
 
-    :param left: the first machine.
-    :param right: the second machine.
     :param base: the target in use; counts where a file says nothing.
     """
     found = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]

@@ -136,7 +136,6 @@ class HostFile:
         an empty one would claim that nothing is supported.
 
         :param target: interpreter and platform to write down; none: leave them out.
-        :param created_by: program and version.
         :param origin: what is described, as ``this machine``.
         :param scrub: takes out of a text what identifies the machine or its user; people
             share these files.
@@ -261,7 +260,6 @@ class HostDetector:
     ) -> Detection:
         """Return what the file says of a namespace.
 
-        :param namespace: as ``nvidia``.
         :param package: name in the provider's first requirement, for the filters.
         :param plugin_api: effective endpoint of the provider, for the filters.
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).

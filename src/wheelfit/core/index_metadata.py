@@ -173,9 +173,6 @@ def disagreement(
 ) -> str | None:
     """Compare a wheel's own document with what drove the selection (F-93).
 
-    :param wheel_document: read from the wheel.
-    :param index_document: read from the index.
-    :param label: of the wheel, from its file name.
     :return: how they differ, one sentence without a final full stop; None when they
         say the same about the label.
     """

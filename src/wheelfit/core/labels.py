@@ -54,10 +54,7 @@ def parse_label(text: str) -> Label:
 
 
 def writer_faults(label: Label) -> tuple[str, ...]:
-    """Return why a writer or an index refuses a label that readers accept (F-4).
-
-    :param label: a valid label.
-    """
+    """Return why a writer or an index refuses a label that readers accept (F-4)."""
     faults: list[str] = []
     if not label.strip("."):
         faults.append(f"the label {label[:_LONG]!r} consists of dots only")
@@ -67,10 +64,7 @@ def writer_faults(label: Label) -> tuple[str, ...]:
 
 
 def writer_warnings(label: Label) -> tuple[str, ...]:
-    """Return what a writer tells its user about a label that it writes (F-3).
-
-    :param label: a valid label.
-    """
+    """Return what a writer tells its user about a label that it writes (F-3)."""
     if len(label) > _LONG:
         return (f"the label {label!r} has {len(label)} characters; choose at most {_LONG} (F-3)",)
     return ()

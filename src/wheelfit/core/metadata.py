@@ -97,7 +97,6 @@ def examine_document(
 ) -> tuple[tuple[Fault, ...], VariantDocument | None]:
     """Return what `check_document` and `read_document` do, for less where nothing is wrong.
 
-    :param data: the bytes of the file.
     :return: every violation, and the document as a lenient reader sees it; None if it is of
         no use to anybody.
     """
@@ -130,7 +129,6 @@ def write_document(
 ) -> bytes:
     """Return the canonical bytes of a document: equal input gives equal bytes (F-29).
 
-    :param document: the model, read from any layout.
     :param layout: ``850``, or by name ``825``, which drops the providers (F-57).
     :param accept_losses: whether to write although something cannot be said in the
         layout (F-56); `losses` says what.
@@ -149,7 +147,6 @@ def to_mapping(
 ) -> dict[str, Any]:
     """Return a document as plain data, as for a lock file.
 
-    :param document: the model, read from any layout.
     :param layout: as for `write_document`.
     :param accept_losses: as for `write_document`.
     :raises InvalidDocument: it may not be written (F-132); says everything at once.
@@ -168,7 +165,6 @@ def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[st
     Writing PEP 825 needs no consent to the loss of the providers: who names that layout
     wants it (F-57). What it means is told all the same (F-39).
 
-    :param document: the model, read from any layout.
     :param layout: as for `write_document`.
     """
     lost = [

@@ -173,10 +173,7 @@ class _Entry:
         self._found: dict[tuple[str, ...], FeatureKey | None] = {}
 
     def key(self, wanted: tuple[str, ...]) -> FeatureKey | None:
-        """Return the key of the best value, or None when the feature is not met.
-
-        :param wanted: the values of which one would do.
-        """
+        """Return the key of the best value, or None when the feature is not met."""
         try:
             return self._found[wanted]
         except KeyError:
@@ -296,10 +293,7 @@ class Ranking:
         return tuple(self._properties[one] for one in key)
 
     def rank(self, label: Label, properties: PropertySet) -> RankedVariant | None:
-        """Return a variant with its keys, or None when it may not be chosen.
-
-        :param label: what it is called.
-        """
+        """Return a variant with its keys, or None when it may not be chosen."""
         key = self.key(properties)
         return None if key is None else RankedVariant(label, properties, key)
 

@@ -76,19 +76,13 @@ def missing(
 
 
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
-    """Say that one of several devices lacks what the others have (P-88).
-
-    :param wanted: values of which one would do.
-    """
+    """Say that one of several devices lacks what the others have (P-88)."""
     needs = _words(feature.namespace).wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
 
 
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
-    """Say what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``.
-
-    :param wanted: values of which one would do.
-    """
+    """Say what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
     return _words(feature.namespace).wish(feature, wanted)
 
 

@@ -78,7 +78,6 @@ class Property:
 def parse_namespace(text: str) -> str:
     """Read a namespace; blanks around it are ignored.
 
-    :param text: as ``nvidia``.
     :raises UserError: ``invalid-property``; the text breaks F-2.
     """
     (namespace,) = _parts(text, 1, "a namespace")

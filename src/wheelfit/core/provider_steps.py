@@ -60,7 +60,6 @@ class Detector(Protocol):
     ) -> Detection | None:
         """Return what is supported, or None when nothing is known of the namespace.
 
-        :param namespace: as ``nvidia``.
         :param package: normalised name of the plugin's package, when the document has one.
         :param plugin_api: effective endpoint of the plugin, when the document has one.
         """

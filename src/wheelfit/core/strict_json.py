@@ -55,8 +55,6 @@ _LONGEST_SHOWN = 60
 def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a JSON object (F-30).
 
-    :param data: the bytes of the document.
-    :param limits: how large it may be.
     :raises InvalidDocument: it breaks F-30; the faults say where, when that is known.
     """
     if len(data) > limits.size:
@@ -80,7 +78,6 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
 def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> None:
     """Check a document that was parsed elsewhere, as from TOML, against the limits (F-30).
 
-    :param limits: how large it may be.
     :raises InvalidDocument: it is deeper or has more entries than allowed.
     """
     _check_labels(document, limits)

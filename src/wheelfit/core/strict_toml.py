@@ -49,8 +49,6 @@ _LARGEST = 2**63
 def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
-    :param data: its bytes.
-    :param limits: how large it may be.
     :raises ValueError: it is too large, or no TOML; says why, and where when that is known.
     """
     if len(data) > limits.size:

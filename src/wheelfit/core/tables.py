@@ -86,10 +86,7 @@ class FirstFault:
 
 
 class Table:
-    """One table of a document.
-
-    :param report: receives the faults.
-    """
+    """One table of a document."""
 
     __slots__ = ("content", "report", "steps")
 
@@ -120,10 +117,7 @@ class Table:
         self.fault(f"must be {kind}, not {described(value)}", *steps)
 
     def only(self, *known: str) -> None:
-        """Report every key that is not known, with the nearest known key.
-
-        :param known: the keys that the table may have.
-        """
+        """Report every key that is not known, with the nearest known key."""
         for key, near in self.unknown(known):
             hint = f'did you mean "{near}"?' if near else f"known keys: {', '.join(known)}"
             self.fault("is an unknown key", key, hint=hint)
@@ -133,7 +127,6 @@ class Table:
     ) -> Iterator[tuple[str, str | None]]:
         """Yield the keys that are not known, each with the nearest known key or None.
 
-        :param known: the keys that the table may have.
         :param cutoff: the least similarity of the nearest key, from 0 to 1.
         """
         known = list(known)
@@ -169,10 +162,7 @@ class Table:
         return value or ""
 
     def flag(self, key: str, *, default: bool = False) -> bool:
-        """Return a boolean.
-
-        :param default: the value when the key is missing.
-        """
+        """Return a boolean."""
         value = self.content.get(key, default)
         if isinstance(value, bool):
             return value
@@ -180,10 +170,7 @@ class Table:
         return default
 
     def integer(self, key: str, *, least: int = 0) -> int:
-        """Return a whole number that must be there.
-
-        :param least: the smallest number that is allowed.
-        """
+        """Return a whole number that must be there."""
         value = self.content.get(key)
         if type(value) is int and value >= least:
             return value
@@ -272,8 +259,6 @@ def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table 
     """Return a table of a shared document, such as ``[tool.wheelfit.matrix]``; None without it.
 
     Tables above it that are none are other readers' faults.
-
-    :param report: receives the faults.
     """
     value: object = document
     for key in keys:

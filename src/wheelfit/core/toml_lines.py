@@ -22,7 +22,6 @@ def line_of(text: str, path: str) -> int | None:
     >>> line_of('[metadata]\nversion = "1"\n[[provider]]\nnamespace = "n"\n', "provider[0].x")
     3
 
-    :param text: the document, which is valid TOML.
     :param path: as errors write it, as ``provider[1].properties.sm_arch``.
     """
     lines = lines_of(text)
@@ -34,10 +33,7 @@ def line_of(text: str, path: str) -> int | None:
 
 
 def lines_of(text: str) -> Mapping[str, int]:
-    """Return the line of every table, key and element, by its path.
-
-    :param text: the document, which is valid TOML.
-    """
+    """Return the line of every table, key and element, by its path."""
     return {path_of(*steps): line for steps, line in _Walk(text).walk().items()}
 
 
@@ -46,8 +42,6 @@ def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
 
     >>> headers_of('a = [\n["b"]]\n[c."d.e"]\n[[f]]\n')
     ((3, ('c', 'd.e')), (4, ('f', 0)))
-
-    :param text: the document, which is valid TOML.
     """
     walk = _Walk(text)
     walk.walk()

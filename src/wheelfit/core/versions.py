@@ -33,7 +33,6 @@ def is_endless(text: str) -> bool:
 def parse_version(text: str) -> Version:
     """Read a version.
 
-    :param text: the version as written.
     :raises packaging.version.InvalidVersion: it is none.
     """
     if is_endless(text):

@@ -238,11 +238,7 @@ class Asked:
 
 
 class TimedProcesses:
-    """Pass questions on, and keep how long each took (it implements ``Processes``).
-
-    :param processes: who answers.
-    :param clock: returns seconds.
-    """
+    """Pass questions on, and keep how long each took (it implements ``Processes``)."""
 
     def __init__(
         self, processes: Processes, clock: Callable[[], float] = time.perf_counter

@@ -54,11 +54,8 @@ def unpack_archive(
 ) -> Path:
     """Unpack an archive and return the folder of the project.
 
-    :param path: the archive.
     :param folder: an empty folder.
     :param name: what the archive is called where it came from; it decides how it is read.
-    :param where: what errors name.
-    :param limits: how much it may be.
     :raises FileProblem: it cannot be read, or there is no room.
     :raises InvalidSource: it is not sound.
     """

@@ -73,11 +73,7 @@ class Children:
     ) -> None:
         """Run a program to its end.
 
-        :param words: program and arguments.
-        :param folder: where it runs.
         :param environ: its whole environment.
-        :param log: takes what it prints.
-        :param tick: called every moment.
         :raises subprocess.CalledProcessError: it failed.
         """
         with log.open("ab") as output:
@@ -122,11 +118,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 class Backend:
     """Call the hooks of one project.
 
-    :param project: its folder.
-    :param name: what people call it.
     :param environment: where the backend runs; needs what `requires` says.
     :param settings: what the user tells the backend.
-    :param log: takes what it prints.
     :param children: knows what runs.
     :param echo: told every line that it prints.
     :raises BuildFailed: the folder holds no project, or its ``[build-system]`` is wrong.
@@ -191,7 +184,6 @@ class Backend:
     def build(self, kind: Kind, folder: Path) -> Path:
         """Build it and return its path; nothing of it has been checked.
 
-        :param folder: where it shall lie.
         :raises BuildFailed: the backend failed, or gave nothing.
         """
         with self._explained(f"built as {_THING[kind]}"):

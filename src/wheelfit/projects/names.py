@@ -30,8 +30,6 @@ def release_of(name: str) -> tuple[NormalizedName, Version] | None:
 
     >>> release_of("Demo_Project-1.0.tar.gz")
     ('demo-project', <Version('1.0')>)
-
-    :param name: of an archive.
     """
     try:
         return parse_sdist_filename(name)

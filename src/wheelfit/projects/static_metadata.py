@@ -41,8 +41,6 @@ def is_project(folder: Path) -> bool:
 def core_metadata_of(data: bytes, where: str) -> CoreMetadata:
     """Read core metadata of a project.
 
-    :param data: its bytes.
-    :param where: the project, for errors.
     :raises InvalidSource: they cannot be understood.
     """
     try:
@@ -54,7 +52,6 @@ def core_metadata_of(data: bytes, where: str) -> CoreMetadata:
 def of_archive(folder: Path) -> tuple[bytes | None, bool]:
     """Return ``PKG-INFO`` of an unpacked source distribution, and whether it can be relied on.
 
-    :param folder: the project.
     :returns: None where there is none.
     """
     data = _read(folder / "PKG-INFO")
@@ -78,7 +75,6 @@ def is_reliable(data: bytes) -> bool:
 def of_project_file(folder: Path) -> bytes | None:
     """Return core metadata as ``pyproject.toml`` of a project has it.
 
-    :param folder: the project.
     :returns: None where only its backend would tell.
     """
     data = _read(folder / "pyproject.toml")
@@ -88,7 +84,6 @@ def of_project_file(folder: Path) -> bytes | None:
 def name_of(folder: Path) -> NormalizedName | None:
     """Return the name that ``pyproject.toml`` of a project has, which is never dynamic (PEP 621).
 
-    :param folder: the project.
     :returns: None where only its backend would tell.
     """
     try:

@@ -64,8 +64,6 @@ class RepositoryUrl:
 def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     """Read the URL of a repository.
 
-    :param text: as in a requirement.
-    :param where: what names it, for errors.
     :raises UserError: it cannot be read, or asks for what is not supported.
     """
     system, _, rest = text.partition("+")
@@ -119,7 +117,6 @@ def check_out(
 ) -> str:
     """Check out a revision with its submodules, and return the id of its commit.
 
-    :param wanted: which.
     :param folder: an empty folder.
     :param environ: the environment of the process; git's own configuration counts.
     :param offline: ask no server, not for submodules either.

@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Image", "elf_file", "fat_binary", "macho_file", "pe_file", "universal_file"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _PAGE = 0x1000
 _SEGMENTS = 2  # everything, and the dynamic section
@@ -67,8 +61,6 @@ def elf_file(
     """Return a 64-bit ELF file.
 
     :param machine: 62 is x86-64, 183 is AArch64.
-    :param soname: what it calls itself.
-    :param needed: the libraries it loads.
     :param runpath: where it looks for them.
     :param versions: by library: the versions it wants, as ``GLIBC_2.17``.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
@@ -201,7 +193,6 @@ def pe_file(
     """Return a PE file for 64 bits.
 
     :param machine: 0x8664 is x86-64, 0xAA64 is ARM64.
-    :param needed: the libraries it loads.
     :param sections: others, by the first eight letters of their names.
     """
     address = 0x1000
@@ -239,8 +230,6 @@ def macho_file(
     """Return a Mach-O file for 64 bits.
 
     :param machine: 0x0100000C is ARM64, 0x01000007 is x86-64.
-    :param name: what it calls itself.
-    :param needed: the libraries it loads.
     :param minimum: the oldest macOS that it is made for.
     """
     commands = [_library(0xC, one) for one in needed]

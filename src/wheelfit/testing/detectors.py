@@ -9,21 +9,13 @@ from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["FixedDetector", "supported"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def supported(
     namespace: str, features: Mapping[str, Sequence[str]], *, source: str = "told by a test"
 ) -> Detection:
     """Return a detection from features with their values, most preferred first.
 
-    :param namespace: as ``nvidia``.
     :param features: empty: nothing of the namespace is supported.
-    :param source: who says so.
     """
     configs = tuple(FeatureConfig(name, tuple(values)) for name, values in features.items())
     status = Status.SUPPORTED if any(config.values for config in configs) else Status.NOTHING

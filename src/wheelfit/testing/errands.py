@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Errand", "carry_out", "write_slowly"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 @dataclass(frozen=True, slots=True)
 class Errand:
@@ -71,10 +65,7 @@ def carry_out(errand: Errand) -> Mapping[str, object]:
 
 
 def write_slowly(path: Path) -> None:
-    """Write a file that is there for long before it has its name, and goes if that is interrupted.
-
-    :param path: of the file.
-    """
+    """Write a file that takes its name late, and is removed if that is interrupted."""
     part = path.with_suffix(".part")
     try:
         part.touch()

@@ -20,24 +20,6 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.file_system import AnyPath
 
-__all__ = [
-    "Changing",
-    "Full",
-    "IgnoringCase",
-    "Killed",
-    "Killing",
-    "Layered",
-    "LikeWindows",
-    "ReadOnly",
-    "WithoutExchange",
-    "WithoutLinks",
-    "WithoutOwners",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def _refuse(number: int, path: AnyPath) -> NoReturn:
     raise OSError(number, os.strerror(number), os.fspath(path))

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-__all__ = ["Faults", "Recorded", "RecordingIndex"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _V = TypeVar("_V")
 _PIECE = 1 << 10
 

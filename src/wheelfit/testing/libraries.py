@@ -13,12 +13,6 @@ from wheelfit.testing.wheels import build_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["build_cuda_wheels", "compile_library"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _TAG = "py3-none-manylinux2014_{machine}.manylinux_2_17_{machine}"
 _LICENCE = "You may use this library in tests.\n"
@@ -27,7 +21,6 @@ _LICENCE = "You may use this library in tests.\n"
 def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
     """Return a shared library.
 
-    :param soname: what it calls itself.
     :param source: in C.
     :param needed: SONAMEs of libraries that it wants; they need not exist.
     :raises FileNotFoundError: there is no C compiler.

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Sequence[str]]
 
-__all__ = ["Plugin", "fictional_hw", "fictional_tech", "simple"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SOURCE = '''\
 """A plugin made by wheelfit.testing."""
@@ -86,10 +80,7 @@ class Plugin:
         return build_wheel(folder, self.name, self.version, files=self.files, entry_points=points)
 
     def put(self, site_packages: Path) -> None:
-        """Write the files without any installation, for who only asks it.
-
-        :param site_packages: of an environment.
-        """
+        """Write the files without any installation, for who only asks it."""
         for path, content in self.files.items():
             (site_packages / path).parent.mkdir(parents=True, exist_ok=True)
             (site_packages / path).write_text(content, encoding="utf-8")
@@ -110,12 +101,10 @@ def simple(
     >>> simple("gpu", {"arch": ["90", "80"]}).endpoint
     'gpu_provider.plugin:Plugin'
 
-    :param namespace: that it is for.
     :param supported: feature to values, most preferred first.
     :param valid: the same of everything that is valid; default: what is supported.
     :param multi_value: features of which a wheel may list several values.
     :param name: of the distribution; default: ``{namespace}-provider``.
-    :param version: of the distribution.
     :param class_name: of the class in its module ``plugin``.
     """
     name = name or f"{namespace}-provider".replace("_", "-")

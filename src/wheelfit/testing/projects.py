@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["commit_all", "write_archive", "write_project", "write_sdist"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _TIME = 1_767_225_600
 _BACKEND = """
@@ -103,9 +97,6 @@ def write_project(
     """Write a project and return its folder.
 
     :param folder: where; made if it does not exist.
-    :param name: of the project.
-    :param version: of the project.
-    :param dependencies: what it needs.
     :param requires: what building needs, as ``[build-system]`` says.
     :param needs: what the backend says that building needs besides.
     :param dynamic: whether only the backend tells version and dependencies.
@@ -141,7 +132,6 @@ def write_project(
 def write_archive(path: Path, files: Mapping[str, bytes | str | tarfile.TarInfo]) -> Path:
     """Write a ``.tar.gz`` and return its path.
 
-    :param path: the archive.
     :param files: name to content; or a member as it is, without content.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,10 +152,8 @@ def write_sdist(
 ) -> Path:
     """Pack a project as a source distribution and return its path.
 
-    :param folder: where to put it.
     :param project: as `write_project` wrote it.
     :param name: as its file name has it.
-    :param version: likewise.
     :param pkg_info: its ``PKG-INFO``; default: one that leaves the dependencies to the backend.
     """
     stem = f"{name.replace('-', '_')}-{version}"

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit_runtime.errors import WheelfitError
 
-__all__ = ["FakeRepository"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 @dataclass(slots=True)
 class _Content:
@@ -68,11 +62,7 @@ class FakeRepository:
     # --- telling it what there is ---------------------------------------------------
 
     def add_project(self, name: str, *, notes: Iterable[str] = ()) -> None:
-        """Add a project without files.
-
-        :param name: its name.
-        :param notes: what the page says of it.
-        """
+        """Add a project without files."""
         self._files.setdefault(canonicalize_name(name), [])
         self._notes[canonicalize_name(name)] = tuple(notes)
 
@@ -94,15 +84,9 @@ class FakeRepository:
         """Add a wheel.
 
         :param filename: its name; need not be a good one.
-        :param requires: ``Requires-Dist`` of its METADATA.
-        :param extras: ``Provides-Extra`` of its METADATA.
-        :param requires_python: of its listing entry.
-        :param metadata_requires_python: of its METADATA.
         :param yanked: why it was yanked; None: it was not.
-        :param document: its ``variant.json``.
         :param metadata: METADATA as a whole, instead of one made from the above.
         :param project: on whose page it is listed; default: as its name says.
-        :param hashes: promised digests.
         :param data: the wheel itself; default: a few bytes that are none.
         """
         name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Request
 
 
-__all__ = ["StaticSite"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
 _ELSEWHERE = re.compile(rb'href="https?://[^"#?]*/([^"/#?]+\.whl)[^"]*"')
 
@@ -38,7 +31,6 @@ class StaticSite:
 
     ``index.html`` stands for its folder, as with any static host.
 
-    :param tree: the folder.
     :param stubs: a folder for wheels that are made up. Links to wheels on other hosts
         are then turned into links to this one, without their hashes. A wheel that is
         asked for and not there is made: a tiny one, with the properties that the index

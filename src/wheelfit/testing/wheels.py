@@ -32,22 +32,6 @@ if TYPE_CHECKING:
     Properties = Mapping[str, Mapping[str, Sequence[str]]]
 
 
-__all__ = [
-    "SCHEMA",
-    "add_member",
-    "build_large_wheel",
-    "build_wheel",
-    "release_document",
-    "single_label_document",
-    "stub_wheels_for",
-    "unpack_wheel",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
 """The ``$schema`` of documents made here (F-35)."""
 
@@ -88,14 +72,11 @@ def build_wheel(
         the entry of ``label`` (F-24); bytes are taken as they are, right or wrong.
         With a label and no document the wheel is invalid (F-27).
     :param requires: values of ``Requires-Dist``, unchecked.
-    :param requires_python: value of ``Requires-Python``.
-    :param provides_extra: values of ``Provides-Extra``.
     :param files: path to content; default is a package with a ``__version__``.
     :param tag: compressed tag set, as ``cp312.cp313-none-any``.
     :param build: build tag, as ``7``.
     :param entry_points: group to name to object reference.
     :param metadata_extra: further headers of METADATA.
-    :param description: body of METADATA.
     :param executables: paths among ``files`` with the executable bit.
     """
     stem = f"{canonicalize_name(name).replace('-', '_')}-{Version(version)}"
@@ -145,9 +126,6 @@ def add_member(
 ) -> None:
     """Add a member with a fixed date and mode.
 
-    :param archive: open for writing.
-    :param name: path inside the archive.
-    :param content: its bytes.
     :param executable: give it mode 0755 instead of 0644.
     :param method: of compression, as `zipfile` numbers them.
     """
@@ -162,7 +140,6 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
 
     The file ``{name}/zeros.bin`` is stored, not packed, so the wheel is as large as it.
 
-    :param folder: where to put it.
     :param name: as for `build_wheel`.
     :param version: as for `build_wheel`.
     :param size: bytes of the file.
@@ -246,7 +223,6 @@ def release_document(
 def single_label_document(document: Mapping[str, object], label: str) -> dict[str, object]:
     """Reduce the document of a release to one label, as ``variant.json`` has it (F-24).
 
-    :param document: as JSON.
     :param label: a label of it; one that is missing gives an entry without properties.
     """
     variants = document.get("variants", {})
@@ -264,8 +240,6 @@ def stub_wheels_for(
 ) -> tuple[Path, ...]:
     """Make a tiny wheel for each file name, for pages whose wheels are not at hand.
 
-    :param folder: where to put them.
-    :param filenames: names of wheels, with or without a label.
     :param document: of the release; variant wheels get the entry of their label.
     :param requires: values of ``Requires-Dist`` of every wheel.
     :param requires_python: value of ``Requires-Python`` of every wheel.
@@ -297,7 +271,6 @@ def stub_wheels_for(
 def unpack_wheel(path: Path) -> UnpackedWheel:
     """Unpack a wheel beside itself.
 
-    :param path: the wheel.
     :raises InvalidWheel: it is not sound.
     """
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

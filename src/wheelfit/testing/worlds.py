@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import GivenWheel, Present
     from wheelfit.resolution.resolution import Resolution
 
-__all__ = ["NVIDIA", "World", "asked", "linux_target"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1"],
@@ -38,11 +32,7 @@ NVIDIA = {
 
 
 def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Target:
-    """Return an x86-64 Linux with one CPython.
-
-    :param python: its full version.
-    :param name: how to call it in messages.
-    """
+    """Return an x86-64 Linux with one CPython."""
     short = ".".join(python.split(".")[:2])
     cpython = f"cp{short.replace('.', '')}"
     return Target.of(

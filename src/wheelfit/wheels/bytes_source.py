@@ -29,7 +29,6 @@ class ByteSource(Protocol):
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return bytes; wait until they are there.
 
-        :param start: position of the first one.
         :return: all of them, fewer only where the file ends.
         :raises OSError: the medium failed.
         :raises WheelfitError: whatever brings the bytes gave up.

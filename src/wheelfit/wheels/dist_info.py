@@ -27,7 +27,6 @@ def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None
     """Refuse a file of dist-info that is too large to be understood.
 
     :param name: path inside the wheel, of any file.
-    :param size: its bytes.
     :param dist_info: the folder, without a slash.
     :raises InvalidWheel: it is.
     """

@@ -47,7 +47,6 @@ def is_interpreter_name(name: str) -> bool:
 def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
     """Read the two groups of scripts; the last of several equal names counts.
 
-    :param text: content of ``entry_points.txt``.
     :raises InvalidWheel: a name is no plain file name or shadows the interpreter, or a value
         does not name a function of a module.
     """

@@ -308,7 +308,6 @@ def new_member(
 ) -> tuple[Member, bytes]:
     """Describe a member that is written, and pack its content.
 
-    :param content: its bytes.
     :param method: `STORED` or `DEFLATED`.
     :param moment: time and date, as `dos_time` gives them.
     :return: where it will lie is left open.

@@ -26,7 +26,6 @@ class SharedSync:
         """Have everything synced that was written until now.
 
         :param sync: does it; gives False where that cannot be done.
-        :return: whether it was done.
         :raises OSError: something could not be written. The system may tell that once only, so
             everybody who waited is told.
         """

@@ -172,7 +172,6 @@ def start_writing(number: int, start: int, length: int) -> None:
     happens.
 
     :param start: position of the part.
-    :param length: its bytes.
     """
     call = _sync_file_range() if sys.platform == "linux" else None
     if call is not None:

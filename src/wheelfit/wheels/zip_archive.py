@@ -233,7 +233,6 @@ class ZipArchive:
     def data_start(self, member: Member) -> int:
         """Return where the packed data of a member begins, its local header checked.
 
-        :param member: one of `members`.
         :raises InvalidWheel: the local header contradicts the central directory, or
             something that belongs to no member follows the data.
         """
@@ -243,7 +242,6 @@ class ZipArchive:
     def _begin(self, member: Member, length: int) -> tuple[int, bytes]:
         """Check what surrounds the data of a member.
 
-        :param member: one of `members`.
         :param length: how many bytes to read from its local header on, if it has as many.
         :return: where the data begins, and the bytes that were read.
         """
@@ -265,7 +263,6 @@ class ZipArchive:
     def read_bytes(self, start: int, length: int) -> bytes:
         """Return bytes of the archive as they are.
 
-        :param start: position of the first one.
         :raises InvalidWheel: the archive ends before.
         """
         data = self._source.read_at(start, length)
@@ -292,7 +289,6 @@ class ZipArchive:
 
         The kernel copies where it can; on some file systems that moves no byte at all.
 
-        :param start: position of the first one.
         :param target: a file without a buffer.
         :param begin_writing: whether the disk shall begin with what is there already, for
             somebody will wait for all of it in the end.

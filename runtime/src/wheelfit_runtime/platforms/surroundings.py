@@ -149,7 +149,6 @@ class Surroundings:
         """Ask a child process, without the variables that hide devices from it (P-89).
 
         :param name: what the question is called.
-        :param arguments: program and arguments.
         :param hidden: regular expression of those variables.
         :param version: of the knowledge the question comes from.
         """

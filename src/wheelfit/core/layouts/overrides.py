@@ -23,7 +23,6 @@ def order_static(
     """Return a static provider with the prefixes of its document applied (F-49).
 
     :param provider: with features and values in document order.
-    :param prefixes: what the document wants first.
     :param findings: takes the note that no order was given (F-50).
     """
     by_name = {feature.name: feature for feature in provider.features}
@@ -46,7 +45,6 @@ def kept_overrides(
     """Return the prefixes that only the answer of a plugin can be ordered by (F-49).
 
     :param providers: of the document; static ones were ordered on reading.
-    :param prefixes: what the document wants first.
     """
     features = {
         namespace: names

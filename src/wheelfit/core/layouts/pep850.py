@@ -50,7 +50,6 @@ def unknown_keys(
 ) -> None:
     """Note keys of the document and of its priorities that no rule knows (F-20, F-21).
 
-    :param known: keys it may have.
     :param fault: whether a strict reader minds.
     :param known_priorities: keys that ``default-priorities`` may have.
     """

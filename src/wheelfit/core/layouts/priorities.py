@@ -30,7 +30,6 @@ def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return the known items, those of the prefix before the others (F-49).
 
     :param first: the prefix; items that are not known are left out.
-    :param known: the items in their own order.
     """
     known = tuple(known)
     present = frozenset(known)

@@ -40,7 +40,6 @@ class SchemaName:
 def parse_schema(text: str) -> SchemaName | None:
     """Read a ``$schema`` (F-40).
 
-    :param text: the URL, as written.
     :return: its parts; None when it is no URL with a version.
     """
     url = _URL.fullmatch(text)

@@ -395,7 +395,6 @@ class Records:
 
         :param keep: called before the token is valid, if it is the first, to write its secret
             down. If it raises, no token is stored.
-        :return: whether it was stored.
         """
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):

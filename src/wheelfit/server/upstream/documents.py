@@ -60,10 +60,7 @@ def documents_of(files: Iterable[File]) -> dict[str, File]:
 def make_document(
     document: File, files: Iterable[File], reader: Files, note: Callable[[str], None]
 ) -> bytes:
-    """Make a document from the wheels; empty if there can be none.
-
-    :param note: told why there can be none.
-    """
+    """Make a document from the wheels; empty if there can be none."""
     wanted = parse_index_file_name(document.filename)
     by_label: dict[Label, File] = {}
     for file in files:

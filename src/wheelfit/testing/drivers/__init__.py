@@ -15,19 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "FakeDriver",
-    "FakeLevelZero",
-    "add_nvidia_gpu",
-    "compile_fake_driver",
-    "compile_fake_level_zero",
-    "find_compiler",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _SOURCES = Path(__file__).parent
 _LIBRARIES = {"libnvidia-ml.so.1": "nvml.c", "libcuda.so.1": "cuda.c"}
@@ -51,8 +38,6 @@ class FakeDriver:
         """Return the environment that makes the driver show a machine.
 
         :param devices: capability and name of each, as ``9.0 NVIDIA H100``.
-        :param cuda: CUDA version of the driver.
-        :param driver: release of the driver.
         :param settings: other variables of ``fake_driver.h``, without their prefix
             and in lower case, as ``nvml_init=18``.
         """
@@ -91,10 +76,8 @@ def add_nvidia_gpu(
 ) -> Path:
     """Put a GPU that NVIDIA's driver serves below the root of a machine, and return the root.
 
-    :param number: its place among the GPUs.
     :param model: as ``Tesla T4``.
     :param device: its PCI device id, as 0x1eb8; None: there is no file that tells.
-    :param excluded: whether the driver excludes it.
     """
     address = f"0000_{number + 1:02x}_00.0"  # as captured machines spell it
     files = {

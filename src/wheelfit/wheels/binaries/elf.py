@@ -61,7 +61,6 @@ class Section:
 def read_elf(window: Window, member: str) -> Binary:
     """Return what an ELF file is.
 
-    :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     :raises NeedsExtra: the library is not installed.
     """

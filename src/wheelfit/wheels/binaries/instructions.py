@@ -102,7 +102,6 @@ def counted_binaries(
 ) -> Binaries:
     """Return what the binaries of a wheel are, with their instructions.
 
-    :param is_wanted: whether a member is looked at.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: a library for that is not installed.
     :raises FileProblem: there is no room for what is unpacked.

@@ -55,7 +55,6 @@ class _Found:
 def read_macho(window: Window, member: str) -> Binary | None:
     """Return what a Mach-O file is; None if it is none, but a class of Java.
 
-    :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     """
     magic = window.read(0, 4)

@@ -97,7 +97,6 @@ def require_readers() -> None:
 def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     """Return how a library was compiled, as far as it tells; None if it is no ELF file.
 
-    :param name: how it is called.
     :raises NeedsExtra: a library to read it is not installed.
     """
     binary = read_binary(file, name)

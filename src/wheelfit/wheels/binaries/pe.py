@@ -60,7 +60,6 @@ _EXECUTABLE = 0x20000000
 def read_pe(window: Window, member: str) -> Binary | None:
     """Return what a PE file is; None if it is none, but a text or an older program for DOS.
 
-    :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     """
     try:

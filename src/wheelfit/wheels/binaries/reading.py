@@ -67,7 +67,6 @@ def unpacked_binaries(
     """Yield what may be a binary, with its content, which is gone with the next one.
 
     :param advance: told of the bytes of members as they are done.
-    :param is_wanted: whether a member is unpacked.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room.
     """
@@ -127,7 +126,6 @@ def _kind(first: bytes, name: str) -> Format | None:
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
     """Return what a file is; None if it is no binary.
 
-    :param name: how it is called.
     :raises NeedsExtra: it is an ELF file, and the library for them is not installed.
     """
     window = Window(file, FACTS)

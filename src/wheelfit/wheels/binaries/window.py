@@ -56,7 +56,6 @@ class Window:
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file.
 
-        :param start: position of the first.
         :raises Unreadable: they lie outside, or more was looked at than anything needs.
         """
         if start < 0 or length < 0 or start + length > self.size:
@@ -66,7 +65,6 @@ class Window:
     def read_some(self, start: int, length: int) -> bytes:
         """Return bytes of the file, or as many of them as there are.
 
-        :param start: position of the first.
         :param length: how many at most.
         :raises Unreadable: more was looked at than anything needs.
         """
@@ -82,7 +80,6 @@ class Window:
         """Return numbers of the file.
 
         :param form: as for `struct`, integers only.
-        :param start: position of the first.
         :raises Unreadable: they lie outside.
         """
         return struct.unpack(form, self.read(start, struct.calcsize(form)))
