@@ -183,6 +183,7 @@ class WheelfitError(Exception):
         base takes every code.
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
+    :param hint: what to do next.
     :param details: the same for programs, as plain data; only of codes with a `Row.details_key`.
     """
 
