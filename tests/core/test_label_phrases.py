@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.core.label_phrases import needs_in_words
 from wheelfit.core.metadata import read_document
+from wheelfit.core.phrases import needs_in_words
 from wheelfit.core.properties import PropertySet
 from wheelfit.testing.wheels import release_document
 

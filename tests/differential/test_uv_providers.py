@@ -19,8 +19,7 @@ from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
-from wheelfit_runtime.platforms.baseline import Baseline
-from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.discovery import Baseline, Machine
 from wheelfit_runtime.platforms.families.aarch64.tables import VERSIONS
 from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from wheelfit_runtime.platforms.baseline import Baseline
+from wheelfit_runtime.platforms.discovery import Baseline
 from wheelfit_runtime.platforms.features import FeatureConfig, Status
 
 

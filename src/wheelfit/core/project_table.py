@@ -17,7 +17,7 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import writer_warnings
 from wheelfit.core.layouts import detect, entries, priorities, schema, variants
 from wheelfit.core.layouts.findings import Findings
-from wheelfit.core.layouts.overrides import order_static
+from wheelfit.core.layouts.priorities import order_static
 from wheelfit.core.metadata import writing_faults
 from wheelfit.core.plugin_answer import vocabulary_faults
 from wheelfit.core.properties import Feature

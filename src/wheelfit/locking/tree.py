@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.label_phrases import needs_in_words
+from wheelfit.core.phrases import needs_in_words
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:

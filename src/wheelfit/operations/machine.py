@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import MachineOptions
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
-    from wheelfit_runtime.platforms.baseline import Baseline
+    from wheelfit_runtime.platforms.discovery import Baseline
 
 
 _Request = TypeVar("_Request", bound="MachineOptions")
@@ -228,7 +228,7 @@ def _choose(
     # What only another machine needs takes as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
-    from wheelfit_runtime.platforms.baseline import Baseline
+    from wheelfit_runtime.platforms.discovery import Baseline
 
     host = open_host(request.host, context.environ, rocm_same_major=same_major)
     file = host.file

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.label_phrases import needs_in_words
+from wheelfit.core.phrases import needs_in_words
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.core.target import TagPreference

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.layouts import entries, priorities, schema, variants
 from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.layouts.march import add_abi_dependency
-from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
+from wheelfit.core.layouts.priorities import kept_overrides, order_static
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
 from wheelfit.core.providers import (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
 from wheelfit.core.layouts.layout import Parts
-from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
+from wheelfit.core.layouts.priorities import kept_overrides, order_static
 from wheelfit.core.providers import StaticProvider
 
 if TYPE_CHECKING:

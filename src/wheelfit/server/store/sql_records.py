@@ -23,17 +23,15 @@ from wheelfit.server.store.records import (
     refusal,
 )
 from wheelfit.server.store.release_documents import (
+    admit,
     disagreements,
     documents_of,
-    renew,
-    wheels_of,
-)
-from wheelfit.server.store.sql_admission import (
-    admit,
     folded_name,
     owners_of,
+    renew,
     source_faults,
     spelling_faults,
+    wheels_of,
 )
 
 if TYPE_CHECKING:
