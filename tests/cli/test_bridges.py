@@ -21,6 +21,8 @@ from wheelfit.testing.wheels import build_wheel
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0-sm90"
 V100 = "cuda-13.0-sm70"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""Presets take their Python from this interpreter."""
 
 
 @pytest.fixture(scope="module")
@@ -304,7 +306,7 @@ def test_locked_for_every_machine(
 ) -> None:
     """F-120: one lock, made without looking at a machine, gives each its own member."""
     lock = tmp_path / "pylock.toml"
-    options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
     bridges.run("lock", "xgboost", "cupy<14", "--bridge", "xgboost", "-o", lock, *options)
     target = ["--target", str(bridges.folder), "--for", machine]
     bridges.run("sync", lock, *target)
@@ -315,7 +317,7 @@ def test_locked_for_every_machine(
 def test_a_lock_serves_every_machine(bridges: Bridges, tmp_path: Path) -> None:
     """F-120: a lock has a release that is there for machines without GPU too."""
     lock = tmp_path / "pylock.toml"
-    options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
     bridges.run("lock", "magika", "-o", lock, *options)
     for machine, wanted in ((CPU, "onnxruntime"), (CUDA_12, "onnxruntime_gpu")):
         folder = tmp_path / machine
@@ -484,7 +486,7 @@ class TestOfALock:
     def lock(self, bridges: Bridges, tmp_path: Path) -> Path:
         """Return a lock of a family."""
         lock = tmp_path / "pylock.toml"
-        options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+        options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
         bridges.run("lock", "xgboost", "--bridge", "xgboost", "-o", lock, *options)
         return lock
 

@@ -95,6 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     build_wheel(folder / "index", "needed", "1.0")
     with LoopbackServer(FreshPages(folder / "index")) as server:
         url = f"{server.origin}/simple/"
+        modules(folder, "install", "-i", url, "--target", folder / "installed", "plain")
         modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "plain")
         modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "varied")
     return folder, url
@@ -141,7 +142,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 30),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 68),
     "satisfied": (
-        ["install", "--dry-run", "packaging", "-i", "{url}", "--python", sys.executable],
+        ["install", "--dry-run", "plain", "-i", "{url}", "--target", "{folder}/installed"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
         189,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,14 @@ def path(tmp_path: Path) -> Path:
         dependency_groups=["dev"],
     )
     place = tmp_path / "pylock.toml"
-    place.write_bytes(write_lock(lock))
+    # Presets take their Python from this interpreter.
+    place.write_bytes(write_lock(lock).replace(b"cp311", interpreter_name().encode()))
     return place
+
+
+def interpreter_name() -> str:
+    """Return the Python tag of this interpreter."""
+    return f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 
 def of(*packages: object, **more: object) -> bytes:
