@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.check import CheckReport, CheckRequest, check
     from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.dependencies import (
+        AddRequest,
+        DependencyReport,
+        RemoveRequest,
+        add,
+        remove,
+    )
     from wheelfit.operations.explain import (
         ExplainReport,
         ExplainRequest,
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 __all__ = [
+    "AddRequest",
     "BuildReport",
     "BuildRequest",
     "BundleReport",
@@ -43,6 +51,7 @@ __all__ = [
     "CheckReport",
     "CheckRequest",
     "Context",
+    "DependencyReport",
     "ExplainReport",
     "ExplainRequest",
     "ExportReport",
@@ -54,6 +63,7 @@ __all__ = [
     "MakeVariantRequest",
     "ProbeReport",
     "ProbeRequest",
+    "RemoveRequest",
     "Reporter",
     "ResolveRequest",
     "RewriteReport",
@@ -63,6 +73,7 @@ __all__ = [
     "UninstallRequest",
     "WheelfitError",
     "__version__",
+    "add",
     "build",
     "bundle",
     "check",
@@ -73,6 +84,7 @@ __all__ = [
     "make_variant",
     "probe",
     "read_variants_json",
+    "remove",
     "resolve",
     "select",
     "sync",
@@ -80,6 +92,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AddRequest": "wheelfit.operations.dependencies",
     "BuildReport": "wheelfit.operations.build",
     "BuildRequest": "wheelfit.operations.build_request",
     "BundleReport": "wheelfit.operations.bundle",
@@ -88,6 +101,7 @@ _HOMES = {
     "CheckReport": "wheelfit.operations.check",
     "CheckRequest": "wheelfit.operations.check",
     "Context": "wheelfit.operations.context",
+    "DependencyReport": "wheelfit.operations.dependencies",
     "ExplainReport": "wheelfit.operations.explain",
     "ExplainRequest": "wheelfit.operations.explain",
     "ExportReport": "wheelfit.operations.export",
@@ -99,6 +113,7 @@ _HOMES = {
     "MakeVariantRequest": "wheelfit.operations.wheels",
     "ProbeReport": "wheelfit.operations.probe",
     "ProbeRequest": "wheelfit.operations.probe",
+    "RemoveRequest": "wheelfit.operations.dependencies",
     "Reporter": "wheelfit.operations.context",
     "ResolveRequest": "wheelfit.operations.explain",
     "RewriteReport": "wheelfit.operations.rewriting",
@@ -108,6 +123,7 @@ _HOMES = {
     "UninstallRequest": "wheelfit.operations.uninstall",
     "WheelfitError": "wheelfit_runtime.errors",
     "__version__": "wheelfit_runtime",
+    "add": "wheelfit.operations.dependencies",
     "build": "wheelfit.operations.build",
     "bundle": "wheelfit.operations.bundle",
     "check": "wheelfit.operations.check",
@@ -118,6 +134,7 @@ _HOMES = {
     "make_variant": "wheelfit.operations.wheels",
     "probe": "wheelfit.operations.probe",
     "read_variants_json": "wheelfit.operations.select",
+    "remove": "wheelfit.operations.dependencies",
     "resolve": "wheelfit.operations.explain",
     "select": "wheelfit.operations.select",
     "sync": "wheelfit.operations.sync",

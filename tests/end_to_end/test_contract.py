@@ -34,6 +34,8 @@ COMMANDS = [
     "install",
     "lock",
     "sync",
+    "add",
+    "remove",
     "probe",
     "host",
     "list",
@@ -248,6 +250,25 @@ class TestLocks:
         said = run("export", lock, *words).object
         check("export", said)
         assert all(Path(one["file"]).is_file() for one in said["targets"])
+
+
+class TestDependencies:
+    """What ``add`` and ``remove`` print."""
+
+    def test_added_and_removed(
+        self, sources: list[str], run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The objects of the lock and of the environment stand inside."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "pyproject.toml").write_text('[project]\nname = "demo"\nversion = "1"\n')
+        words = [*sources, "--target", "packages"]
+        report = run("add", *words, "plain").object
+        check("add", report)
+        assert [one["name"] for one in report["sync"]["install"]] == ["plain"]
+        report = run("remove", *words, "--dry-run", "plain").object
+        check("remove", report)
+        assert report["lock"]["locks"][0]["changes"][0]["after"] == []
+        assert report["sync"] is None
 
 
 class TestExplain:

@@ -99,7 +99,7 @@ _UserCode: TypeAlias = Literal[
     "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
     "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
     "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
-    "build-failed", "lost-optimisation", "upload-refused", "needs-extra",
+    "build-failed", "lost-optimisation", "upload-refused", "needs-extra", "not-a-dependency",
 ]  # fmt: skip
 _NoFitCode: TypeAlias = Literal[
     "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core import strict_toml
 from wheelfit.core.project_table import read_project_table
-from wheelfit.core.toml_lines import headers_of
+from wheelfit.core.toml_lines import blocks_of
 from wheelfit.errors import NeedsExtra
 from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.patterns import pattern
@@ -219,23 +219,6 @@ def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
     return error
 
 
-def _blocks(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
-    """Return first line, line after the content, and name of every table that has a header.
-
-    Comments and empty lines before the next header are not content: they are about that.
-    """
-    lines = text.split("\n")
-    headers = headers_of(text)
-    ends = [*(line - 1 for line, _ in headers[1:]), len(lines)][: len(headers)]
-    found = []
-    for (line, steps), end in zip(headers, ends, strict=True):
-        last = end
-        while last > line and (not lines[last - 1].strip() or lines[last - 1].lstrip()[0] == "#"):
-            last -= 1
-        found.append((line - 1, last, steps))
-    return found
-
-
 def _behind_remarks(lines: Sequence[str], end: int) -> int:
     """Return the line behind comments that belong to what stands above them, not below."""
     last = end
@@ -249,7 +232,7 @@ def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
     """Take out a table and all tables inside it, with what this module wrote above them."""
     lines = text.split("\n")
     is_last = False
-    for first, end, steps in reversed(_blocks(text)):
+    for first, end, steps in reversed(blocks_of(text)):
         if steps[: len(path)] == tuple(path):
             start = first
             if start and lines[start - 1] == f"# {remarks.get(str(steps[-1]), '')}":
@@ -266,7 +249,7 @@ def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
 
 def _put_in(text: str, path: Sequence[str], new: str) -> str:
     """Put a table behind the last of its kind."""
-    blocks = _blocks(text)
+    blocks = blocks_of(text)
     for kind in (tuple(path[:2]), *((_PROVIDERS, _PRIORITIES) if path[1] == "variants" else
                                     (_PRIORITIES,)), (_ROOT,)):  # fmt: skip
         ends = [end for _, end, steps in blocks if steps[: len(kind)] == kind]

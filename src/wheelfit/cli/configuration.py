@@ -120,10 +120,14 @@ def project_file(arguments: Namespace) -> Path | None:
     """Return the ``pyproject.toml`` whose project a command works on, if it does on any.
 
     It is the one of ``--project``, else that of the current folder if nothing else is named, or
-    the one beside the lock; folders above are not looked at.
+    the one beside the lock. Folders above are looked at by the commands that edit a project.
 
     :param arguments: of a command.
     """
+    if getattr(arguments, "edits_project", False):
+        from wheelfit.operations.projects import nearest_project
+
+        return nearest_project(arguments.project)
     if hasattr(arguments, "project"):
         if arguments.project is None and (arguments.requirements or arguments.requirement):
             return None

@@ -1,4 +1,4 @@
-"""Say on which line of a TOML document a place is, for errors.
+"""Say where something stands in a TOML document: on which line, for errors, and where, for edits.
 
 The parser of the standard library forgets lines. The text has been parsed before: this only
 walks over it, and looks at nothing but brackets, strings and keys.
@@ -48,6 +48,42 @@ def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
     return tuple(walk.headers)
 
 
+def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
+    r"""Return first line, line after the content, and name of every table that has a header.
+
+    Lines count from 0. Comments and empty lines before the next header are no content: they are
+    about that.
+
+    >>> blocks_of('[a]\nb = 1\n\n# about c\n[c]\n')
+    [(0, 2, ('a',)), (4, 5, ('c',))]
+
+    :param text: the document, which is valid TOML.
+    """
+    lines = text.split("\n")
+    headers = headers_of(text)
+    ends = [*(line - 1 for line, _ in headers[1:]), len(lines)][: len(headers)]
+    found = []
+    for (line, steps), end in zip(headers, ends, strict=True):
+        last = end
+        while last > line and (not lines[last - 1].strip() or lines[last - 1].lstrip()[0] == "#"):
+            last -= 1
+        found.append((line - 1, last, steps))
+    return found
+
+
+def values_of(text: str) -> Mapping[tuple[str | int, ...], tuple[int, int]]:
+    r"""Return the first index of every value and element, and that after its last.
+
+    >>> values_of('a = [\n"b"]\n')
+    {('a',): (4, 10), ('a', 0): (6, 9)}
+
+    :param text: the document, which is valid TOML.
+    """
+    walk = _Walk(text)
+    walk.walk()
+    return dict(sorted(walk.values.items(), key=lambda one: one[1]))
+
+
 _Steps = tuple[str | int, ...]
 # Nothing is tried twice: quantifiers are possessive.
 _TOKEN = re.compile(
@@ -66,16 +102,19 @@ class _Walk:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str, int]] = []
+        self._starts: list[int] = []
         line = 1
         for found in _TOKEN.finditer(text):
             kind, token = found.lastgroup or "", found[0]
             if kind != "comment":
                 self._tokens.append((kind, token, line))
+                self._starts.append(found.start())
             line += token.count("\n")
         self._at = 0
         self._lines: dict[_Steps, int] = {}
         self._counts: dict[_Steps, int] = {}
         self.headers: list[tuple[int, _Steps]] = []
+        self.values: dict[_Steps, tuple[int, int]] = {}
 
     def walk(self) -> Mapping[_Steps, int]:
         table: _Steps = ()
@@ -152,6 +191,14 @@ class _Walk:
         return True
 
     def _value(self, steps: _Steps) -> None:
+        first = self._at
+        self._pass_value(steps)
+        if first < self._at <= len(self._tokens):
+            last = self._at - 1
+            end = self._starts[last] + len(self._tokens[last][1])
+            self.values[steps] = self._starts[first], end
+
+    def _pass_value(self, steps: _Steps) -> None:
         if self._is_sign("["):
             self._at += 1
             self._elements(steps)

@@ -46,6 +46,22 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None
 
 
+def mode_of(path: Path) -> int:
+    """Return the permissions of a file that may be written.
+
+    :raises FileProblem: it is read-only; exchanging it would be possible, and against its owner's
+        will.
+    """
+    from stat import S_IMODE, S_IWUSR
+
+    mode = S_IMODE(path.stat().st_mode)
+    if not mode & S_IWUSR or not os.access(path, os.W_OK):
+        raise FileProblem(
+            "the file is read-only", where=str(path), hint="nothing was written; make it writable"
+        )
+    return mode
+
+
 @contextmanager
 def new_folder(name: str) -> Iterator[Path]:
     """Make a folder where there is none; if the block fails, what is new and empty goes again.

@@ -90,7 +90,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
 
     from wheelfit.building.table_editing import edited, read_pyproject
     from wheelfit.core.project_table import read_project_table
-    from wheelfit.operations.files import write_atomically
+    from wheelfit.operations.files import mode_of, write_atomically
 
     path, before = _read(request)
     where = str(path)
@@ -106,7 +106,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     if writes:
         if before.startswith(_BOM):
             context.reporter.note("the byte order mark goes: readers of TOML refuse it")
-        mode = _mode_of(path)
+        mode = mode_of(path)
         write_atomically(where, after)
         path.chmod(mode)
     variants = read_pyproject(after, where=where)[1].get("variant", {}).get("variants")
@@ -368,22 +368,3 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             where=where,
             hint="wheelfit init --explain tells what may be said; nothing was written",
         )
-
-
-def _mode_of(path: Path) -> int:
-    """Return the permissions of a file that may be written.
-
-    :raises FileProblem: it is read-only; exchanging it would be possible, and against its owner's
-        will.
-    """
-    import os
-    from stat import S_IMODE, S_IWUSR
-
-    from wheelfit_runtime.errors import FileProblem
-
-    mode = S_IMODE(path.stat().st_mode)
-    if not mode & S_IWUSR or not os.access(path, os.W_OK):
-        raise FileProblem(
-            "the file is read-only", where=str(path), hint="nothing was written; make it writable"
-        )
-    return mode

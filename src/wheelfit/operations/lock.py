@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
 
@@ -125,11 +126,19 @@ def lock(request: LockRequest, context: Context) -> LockReport:
     :raises LockOutdated: the lock is to be checked, and is not up to date.
     :raises WheelfitError: there is no solution, or something cannot be read or written.
     """
+    return lock_project(request, context, None)
+
+
+def lock_project(request: LockRequest, context: Context, project: ProjectFile | None) -> LockReport:
+    """Do the same for a project whose file may not be written yet.
+
+    :param project: the content of its file; None: as it is on the disk.
+    """
     from wheelfit.errors import LockOutdated
     from wheelfit.locking.document import write_lock
     from wheelfit.operations.files import write_atomically
 
-    locking = _Locking(request, context)
+    locking = _Locking(request, context, project)
     writes = not (request.check or request.dry_run)
     with locking.repository, context.reporter.steps("resolving") as step:
         known = locking.unchanged()
@@ -171,7 +180,7 @@ def labels_of(package: LockedPackage) -> Sequence[str]:
 class _Locking:
     """The requirements, the sources and the earlier lock; nothing is resolved yet."""
 
-    def __init__(self, request: LockRequest, context: Context) -> None:
+    def __init__(self, request: LockRequest, context: Context, project: ProjectFile | None) -> None:
         from wheelfit.core.provider_steps import ProviderPolicy
         from wheelfit.errors import UsageError
         from wheelfit.operations.pip_rules import read_rules
@@ -190,7 +199,7 @@ class _Locking:
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
         wanted = _wanted(request, context, rules)
-        self._roots = _roots(request, wanted, rules)
+        self._roots = _roots(request, wanted, rules, project)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
         self._policy = choice_policy(request, providers, self._roots.hashes)
@@ -478,11 +487,13 @@ def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Want
     return wanted
 
 
-def _roots(request: LockRequest, wanted: Wanted, rules: InstallRules) -> LockNeeds:
+def _roots(
+    request: LockRequest, wanted: Wanted, rules: InstallRules, file: ProjectFile | None
+) -> LockNeeds:
     """Return what the lock is made for: the requirements, and those of a project."""
     from wheelfit.locking.request import LockNeeds, Root
 
-    project = project_request(request) if works_on_project(request) else LockNeeds()
+    project = project_request(request, file) if works_on_project(request) else LockNeeds()
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
     named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
     return replace(

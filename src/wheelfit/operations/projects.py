@@ -81,10 +81,31 @@ def works_on_project(request: ProjectRequirements) -> bool:
     return request.project is not None or not (request.requirements or request.requirement)
 
 
-def project_request(request: ProjectOptions) -> LockNeeds:
+def nearest_project(name: str | None) -> Path:
+    """Return the ``pyproject.toml`` that is named, else that of this folder or the nearest above.
+
+    :param name: the file, or the folder of it; None: none is named.
+    :raises FileProblem: there is none.
+    """
+    if name is not None:
+        path = Path(name)
+        return path / _NAME if path.is_dir() else path
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / _NAME).is_file():
+            return Path(_NAME) if folder == here else folder / _NAME
+    raise FileProblem(
+        f"there is no {_NAME} in this folder or in one above",
+        where=str(here),
+        hint="write one with [project], name and version, or name another with --project",
+    )
+
+
+def project_request(request: ProjectOptions, project: ProjectFile | None = None) -> LockNeeds:
     """Return the part of a lock request that a project accounts for.
 
     :param request: the options about the project.
+    :param project: the content of its file; None: as it is on the disk.
     :raises FileProblem: its file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.
@@ -92,7 +113,7 @@ def project_request(request: ProjectOptions) -> LockNeeds:
     """
     from wheelfit.locking.request import LockNeeds, Root
 
-    project = open_project(request.project or _NAME)
+    project = project or open_project(request.project or _NAME)
     extras = _narrowed(project.extras, request.extra, request.no_extra, "extra")
     groups = _narrowed(project.groups, request.group, request.no_group, "dependency group")
     roots = [Root(asked.requirement, asked.where) for asked in project.dependencies]

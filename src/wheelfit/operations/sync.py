@@ -16,7 +16,7 @@ from wheelfit.operations.changes import (
 from wheelfit.operations.lock_files import FromLock, open_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -50,6 +50,16 @@ def sync(request: SyncRequest, context: Context) -> ChangeReport:
     :param context: the surroundings.
     :raises WheelfitError: something cannot be had, or may not be changed.
     """
+    return sync_without(request, context, None)
+
+
+def sync_without(
+    request: SyncRequest, context: Context, leaving: Collection[NormalizedName] | None
+) -> ChangeReport:
+    """Do the same, and of what the lock does not name remove some only.
+
+    :param leaving: what is removed; None: all of it, or nothing, as the request has it.
+    """
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.pip_rules import read_rules
@@ -64,7 +74,7 @@ def sync(request: SyncRequest, context: Context) -> ChangeReport:
         ground = _Ground(environment, machine, choosing.candidates, opened.repository)
 
         def decide_once() -> Decided:
-            found = _decide(request, ground, choosing)
+            found = _decide(request, ground, choosing, leaving)
             check_bounds(request, found, choosing.candidates, context.reporter)
             return found
 
@@ -90,7 +100,12 @@ class _Ground(NamedTuple):
     building: DeferredBuilding | None = None
 
 
-def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> Decided:
+def _decide(
+    request: SyncRequest,
+    ground: _Ground,
+    choosing: LockCandidates,
+    leaving: Collection[NormalizedName] | None,
+) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
     from wheelfit.installation.companions import Companions
     from wheelfit.installation.installed import by_name
@@ -102,6 +117,8 @@ def _decide(request: SyncRequest, ground: _Ground, choosing: LockCandidates) -> 
     staying = None
     if not (request.refit or request.inexact):
         staying = spared(present.installed, ground.environment.interpreter.environment)
+        if leaving is not None:
+            staying |= {one.name for one in present.installed if one.name not in leaving}
     start = present.misfits if request.refit else ()
     companions = Companions.of(start, present.installed, choosing.candidates.target.environment)
     only = None

@@ -14,6 +14,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "install": ("packages", "install packages, each in the build that fits"),
     "lock": ("packages", "write a lock from which every machine takes its own wheels"),
     "sync": ("packages", "make an environment equal to a lock, in the builds that fit"),
+    "add": ("dependencies", "add dependencies to a project, lock it and install them"),
+    "remove": ("dependencies", "remove dependencies from a project and its environment"),
     "uninstall": ("packages", "remove packages"),
     "venv": ("packages", "create a virtual environment to install into"),
     "recover": ("packages", "put an environment right whose change was interrupted"),

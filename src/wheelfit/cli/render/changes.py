@@ -32,6 +32,11 @@ _PLAIN = "plain"
 def show_change(report: ChangeReport, output: Output) -> None:
     """Print what was done to an environment, or would be."""
     output.result_json(report.to_json())
+    tell_change(report, output)
+
+
+def tell_change(report: ChangeReport, output: Output) -> None:
+    """Print the same, without the object of ``--json``."""
     decided = report.decided
     planned, resolution = decided.planned, decided.resolution
     for warning in (*report.warnings, *map(str, report.broken)):

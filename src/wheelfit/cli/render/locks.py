@@ -18,6 +18,11 @@ def show_lock(report: LockReport, output: Output) -> None:
     """Print what changed in the locks, and where they are."""
     if output.json:  # a large lock takes a while
         output.result_json(report.to_json())
+    tell_lock(report, output)
+
+
+def tell_lock(report: LockReport, output: Output) -> None:
+    """Print the same, without the object of ``--json``."""
     for note in report.notes:
         output.warn(note)
     for text in dict.fromkeys(text for one in report.locks for text in one.unmet):

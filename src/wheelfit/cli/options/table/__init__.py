@@ -14,6 +14,7 @@ AREAS = (
     "variants",
     "installing",
     "locking",
+    "dependencies",
     "building",
     "wheels",
     "checking",

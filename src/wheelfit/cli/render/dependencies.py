@@ -1,0 +1,38 @@
+"""Changes of the dependencies of a project, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.render.changes import tell_change
+from wheelfit.cli.render.locks import tell_lock
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.dependencies import DependencyReport
+
+
+def show_dependencies(report: DependencyReport, output: Output) -> None:
+    """Print what was edited, locked and installed, or would be."""
+    output.result_json(report.to_json())
+    for change in report.changes:
+        output.result(_line(change.before, change.after, report))
+    if report.dry_run:
+        for line in report.diff:
+            output.result(line)
+    if report.lock is not None:
+        tell_lock(report.lock, output)
+    if report.environment is not None:
+        tell_change(report.environment, output)
+
+
+def _line(before: str | None, after: str | None, report: DependencyReport) -> str:
+    would = "would " if report.dry_run else ""
+    place = f"{report.place} in {report.project}"
+    if after is None:
+        return f"{would}{'remove' if would else 'removed'} {before} from {place}"
+    if before is None:
+        return f"{would}{'add' if would else 'added'} {after} to {place}"
+    if before == after:
+        return f"{after} is already in {place}"
+    return f"{would}{'replace' if would else 'replaced'} {before} by {after} in {place}"

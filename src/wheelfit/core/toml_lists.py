@@ -1,0 +1,178 @@
+"""Lists of texts in a TOML document, changed as text: comments, order and style stay.
+
+Nothing is parsed again here; a caller does that, and sees whether the document says what it should.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from wheelfit.core.toml_lines import blocks_of, headers_of, values_of
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    _Span = tuple[int, int]
+
+_BARE = pattern(r"[A-Za-z0-9_-]+")
+
+
+def insert(text: str, path: tuple[str, ...], place: int, value: str) -> str:
+    r"""Return a document with one more element in a list.
+
+    >>> insert('a = [\n  "b",  # why\n]\n', ("a",), 1, "c")
+    'a = [\n  "b",  # why\n  "c",\n]\n'
+
+    :param path: the keys of the list, which is there.
+    :param place: index of the element that comes behind the new one; that of none: the end.
+    """
+    start, stop, elements = _spans(text, path)
+    new = _quoted(value, [text[first:end] for first, end in elements])
+    if not elements:
+        return _first(text, start, stop, new)
+    if place == len(elements):
+        return _last(text, stop, elements, new)
+    return _before(text, start, elements, place, new)
+
+
+def replace(text: str, path: tuple[str, ...], place: int, value: str) -> str:
+    """Return a document with another element in the place of one."""
+    first, end = _spans(text, path)[2][place]
+    return text[:first] + _quoted(value, [text[first:end]]) + text[end:]
+
+
+def remove(text: str, path: tuple[str, ...], place: int) -> str:
+    r"""Return a document without an element of a list.
+
+    With it go its comma, its line if it had one of its own, and a comment on that line.
+
+    >>> remove('a = [\n  # all\n  "b",  # why\n  "c",\n]\n', ("a",), 0)
+    'a = [\n  # all\n  "c",\n]\n'
+    """
+    start, stop, elements = _spans(text, path)
+    first, end = elements[place]
+    comma = _comma(text[end : stop - 1])
+    behind = end if comma is None else end + comma + 1
+    rest = text[behind : stop - 1].partition("\n")[0]
+    has_line = _stands_first(text, first) and "\n" in text[behind : stop - 1]
+    if has_line and (not rest.strip() or rest.lstrip().startswith("#")):
+        cut = text.rindex("\n", 0, first), behind + len(rest)
+    elif comma is None and place:
+        cut = elements[place - 1][1], end
+    else:
+        cut = first, behind + len(rest) - len(rest.lstrip(" "))
+    inside = text[start + 1 : cut[0]] + text[cut[1] : stop - 1]
+    if not inside.strip():
+        cut, inside = (start + 1, stop - 1), ""
+    return text[: cut[0]] + text[cut[1] :]
+
+
+def create(text: str, path: tuple[str, ...], value: str, *, behind: str) -> str:
+    r"""Return a document with a new list of one element, in its table, which may be new too.
+
+    >>> create('[a]\nb = 1\n', ("a", "c"), "d", behind="a")
+    '[a]\nb = 1\nc = [\n    "d",\n]\n'
+
+    :param path: the keys of the list, which is not there.
+    :param behind: the table behind which, and behind those inside it, a new one goes.
+    """
+    table, key = path[:-1], _key(path[-1])
+    element = _quoted(value, ())
+    new = f"{key} = [\n    {element},\n]"
+    values, headers = values_of(text), headers_of(text)
+    siblings = [span for steps, span in values.items() if steps[:-1] == table]
+    if any(steps == table for _, steps in headers):
+        return _behind(text, [end for _, end, steps in blocks_of(text) if steps == table], new)
+    if table in values:  # in braces, on one line
+        head = text[: values[table][1] - 1].rstrip()
+        comma = " " if head.endswith("{") else ", "
+        return f"{head}{comma}{key} = [{element}] {text[values[table][1] - 1 :]}"
+    if siblings:  # keys with dots
+        line = text.count("\n", 0, max(end for _, end in siblings)) + 1
+        above = [steps for at, steps in headers if at <= line]
+        prefix = ".".join(map(_key, table[len(above[-1]) if above else 0 :]))
+        return _behind(text, [line], f"{prefix}.{new}")
+    ends = [end for _, end, steps in blocks_of(text) if steps[0] == behind]
+    return _behind(text, ends, f"\n[{'.'.join(map(_key, table))}]\n{new}")
+
+
+def _behind(text: str, ends: Sequence[int], new: str) -> str:
+    """Put lines behind the last of several lines; behind everything if there is none."""
+    lines = text.rstrip("\n").split("\n") if text.strip() else []
+    end = min(ends[-1], len(lines)) if ends else len(lines)
+    lines[end:end] = new.split("\n") if lines else new.lstrip().split("\n")
+    return "\n".join(lines) + (text[len(text.rstrip("\n")) :] or "\n")
+
+
+def _spans(text: str, path: tuple[str, ...]) -> tuple[int, int, Sequence[_Span]]:
+    """Return where a list begins and ends, and each of its elements."""
+    values = values_of(text)
+    return *values[path], [values[steps] for steps in values if steps[:-1] == path]
+
+
+def _first(text: str, start: int, stop: int, new: str) -> str:
+    """Put an element into an empty list, which may have comments."""
+    inside = text[start + 1 : stop - 1].rstrip()
+    indent = _indent(text, start)
+    return f"{text[:start]}[{inside}\n{indent}    {new},\n{indent}]{text[stop:]}"
+
+
+def _last(text: str, stop: int, elements: Sequence[_Span], new: str) -> str:
+    first, end = elements[-1]
+    tail = text[end : stop - 1]
+    comma = _comma(tail)
+    if "\n" in tail:
+        closing = "" if comma is None else ","
+        text = f"{text[:end]},{text[end:]}" if comma is None else text
+        line = text.index("\n", end)
+        return f"{text[:line]}\n{_indent(text, first)}{new}{closing}{text[line:]}"
+    has_lines = len(elements) > 1 and _stands_first(text, first)
+    between = f"\n{_indent(text, first)}" if has_lines else " "
+    if comma is None:
+        return f"{text[:end]},{between}{new}{text[end:]}"
+    behind = end + comma + 1
+    return f"{text[:behind]}{between}{new},{text[behind:]}"
+
+
+def _before(text: str, start: int, elements: Sequence[_Span], place: int, new: str) -> str:
+    first = elements[place][0]
+    if not _stands_first(text, first):
+        return f"{text[:first]}{new}, {text[first:]}"
+    # Comments above an element are about it, so the new one comes before them.
+    line = text.index("\n", elements[place - 1][1] if place else start + 1)
+    return f"{text[:line]}\n{_indent(text, first)}{new},{text[line:]}"
+
+
+def _comma(tail: str) -> int | None:
+    """Return the index of the comma in what follows an element; None if there is none."""
+    index = 0
+    while 0 <= index < len(tail):
+        if tail[index] == ",":
+            return index
+        index = tail.find("\n", index) if tail[index] == "#" else index + 1
+    return None
+
+
+def _stands_first(text: str, index: int) -> bool:
+    """Return whether there are only blanks before an element on its line."""
+    return not text[text.rfind("\n", 0, index) + 1 : index].strip()
+
+
+def _indent(text: str, index: int) -> str:
+    """Return the blanks at the beginning of a line."""
+    line = text[text.rfind("\n", 0, index) + 1 : index]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _quoted(text: str, neighbours: Sequence[str]) -> str:
+    """Return a text as a string of TOML, with the quotes of its neighbours where they do."""
+    is_literal = bool(neighbours) and all(one.startswith("'") for one in neighbours)
+    if "'" not in text and (is_literal or '"' in text):
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(text: str) -> str:
+    return text if _BARE.fullmatch(text) else json.dumps(text)

@@ -1,0 +1,378 @@
+"""Lists of requirements in a ``pyproject.toml``, changed as text: all else of it stays.
+
+After every change the text is parsed and compared with what it should say. So whatever form an
+author has chosen, the change is exactly what was asked for, or there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core import strict_toml, toml_lists
+from wheelfit.core.requirements import marker_start, parse_requirement
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument, UserError
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+
+_HEAD = pattern(
+    r"\s*+(?P<name>[A-Za-z0-9][\w.-]*+)\s*+(?:\[(?P<extras>[^\]]*+)\])?+\s*+(?P<rest>.*+)"
+)
+_EXTRAS = ("project", "optional-dependencies")
+_GROUPS = ("dependency-groups",)
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyList:
+    """A list of requirements of a project: its own, that of an extra, or that of a group."""
+
+    kind: Literal["project", "extra", "group"] = "project"
+    name: str = ""
+    """The extra or group, in any spelling; empty for the project's own list."""
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name}" if self.name else "the dependencies of the project"
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The keys of the table that has it."""
+        return {"project": ("project",), "extra": _EXTRAS, "group": _GROUPS}[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class ListChange:
+    """The change of one requirement in a list."""
+
+    name: NormalizedName
+    before: str | None
+    """The requirement that was there; None: it is new."""
+    after: str | None
+    """The requirement that is there now; None: it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectText:
+    """The text of a ``pyproject.toml``."""
+
+    text: str
+    """With the line endings of Unix."""
+    where: str
+    """The file, for errors."""
+    has_crlf: bool = False
+    """Whether its lines end as on Windows."""
+
+    @classmethod
+    def of(cls, data: bytes, where: str) -> ProjectText:
+        """Read the bytes of a file.
+
+        :raises FileProblem: it is no TOML.
+        """
+        try:
+            strict_toml.load(data)
+        except ValueError as error:
+            raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None
+        text = data.decode()
+        has_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
+        return cls(text.replace("\r\n", "\n") if has_crlf else text, where, has_crlf)
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        return (self.text.replace("\n", "\r\n") if self.has_crlf else self.text).encode()
+
+    def lists(self) -> Mapping[DependencyList, Sequence[object]]:
+        """Return every list with its elements, names as they are written."""
+        data = tomllib.loads(self.text)
+        own = _table(data, "project")
+        found: dict[DependencyList, Sequence[object]] = {}
+        if isinstance(own.get("dependencies"), list):
+            found[DependencyList()] = own["dependencies"]
+        for kind, table in (
+            ("extra", _table(own, "optional-dependencies")),
+            ("group", _table(data, "dependency-groups")),
+        ):
+            for name, items in table.items():
+                if isinstance(items, list):
+                    found[DependencyList(kind, name)] = items  # type: ignore[arg-type]
+        return found
+
+    def find(self, wanted: DependencyList) -> DependencyList | None:
+        """Return a list with its name as it is written; None if there is none."""
+        for one in self.lists():
+            if one.kind == wanted.kind and _same_name(one.name, wanted.name):
+                return one
+        return None
+
+    def names(self, wanted: DependencyList) -> Sequence[NormalizedName]:
+        """Return the names of the projects that a list has requirements on."""
+        there = self.find(wanted)
+        items = () if there is None else self.lists()[there]
+        return [one.name for one in map(_parsed, items) if one is not None]
+
+    def places_of(self, name: NormalizedName) -> Sequence[DependencyList]:
+        """Return the lists that have a requirement on a project."""
+        return [one for one in self.lists() if name in self.names(one)]
+
+
+def with_requirement(
+    project: ProjectText, wanted: DependencyList, text: str
+) -> tuple[ProjectText, ListChange]:
+    """Return a project with a requirement in a list, which is made if there is none.
+
+    A requirement on the same project with the same marker gives way, as does the only one if the
+    new one has no marker: its spelling, marker and extras stay, and its versions if none are named.
+
+    :param wanted: the list.
+    :param text: the requirement.
+    :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
+        leaves the list to a build backend.
+    :raises InvalidRequirement: the text is no requirement.
+    :raises UserError: several requirements could be meant.
+    """
+    new = parse_requirement(text, allow_variant_markers=False)
+    _check_list(project, wanted)
+    there = project.find(wanted)
+    if there is None:
+        changed = _with_list(project, wanted, text.strip())
+        return changed, ListChange(new.name, None, text.strip())
+    items = project.lists()[there]
+    place = _place_of(items, new, there, project.where)
+    if place is None:
+        place = _place_for(items, new.name)
+        changed = _inserted(project, there, place, text.strip())
+        return changed, ListChange(new.name, None, text.strip())
+    before = str(items[place])
+    after = _merged(before, text)
+    return _replaced(project, there, place, after), ListChange(new.name, before, after)
+
+
+def without_requirement(
+    project: ProjectText, wanted: DependencyList, name: NormalizedName
+) -> tuple[ProjectText, Sequence[ListChange]]:
+    """Return a project without any requirement on another in a list.
+
+    :param wanted: the list.
+    :param name: the other project.
+    :return: without changes if the list does not have it.
+    :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed.
+    """
+    there = project.find(wanted)
+    changes: list[ListChange] = []
+    while there is not None:
+        items = project.lists()[there]
+        place = next(_named(items, name), None)
+        if place is None:
+            break
+        changes.append(ListChange(name, str(items[place]), None))
+        project = _removed(project, there, place)
+    return project, changes
+
+
+# --- which requirement is meant ----------------------------------------------------------------
+
+
+def _check_list(project: ProjectText, wanted: DependencyList) -> None:
+    """Refuse to make a list that belongs to a build backend, or to a table that is missing."""
+    own = tomllib.loads(project.text).get("project")
+    if wanted.kind == "group":
+        return
+    key = "optional-dependencies" if wanted.kind == "extra" else "dependencies"
+    if not isinstance(own, dict):
+        raise _fault(
+            project,
+            "project",
+            "is missing",
+            "write it with a name and a version, or use a group: --group NAME",
+        )
+    dynamic = own.get("dynamic", [])
+    if isinstance(dynamic, list) and key in dynamic:
+        raise _fault(
+            project,
+            "project.dynamic",
+            f"{key} are dynamic: the build backend sets them",
+            "change them where the backend takes them from, or move them to [project]",
+        )
+
+
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _same_name(one: str, other: str) -> bool:
+    return canonicalize_name(one) == canonicalize_name(other)
+
+
+def _parsed(item: object) -> Requirement | None:
+    if not isinstance(item, str):
+        return None  # another group
+    try:
+        return parse_requirement(item, allow_variant_markers=False)
+    except InvalidRequirement:
+        return None
+
+
+def _named(items: Sequence[object], name: NormalizedName) -> Iterator[int]:
+    """Yield the places of the requirements on a project."""
+    for place, item in enumerate(items):
+        requirement = _parsed(item)
+        if requirement is not None and requirement.name == name:
+            yield place
+
+
+def _place_of(
+    items: Sequence[object], new: Requirement, which: DependencyList, where: str
+) -> int | None:
+    """Return the place of the requirement that gives way; None: the new one is added."""
+    same = list(_named(items, new.name))
+    alike = [place for place in same if _marker(items[place]) == _text(new.marker)]
+    found = alike if alike or new.marker is not None else same
+    if len(found) > 1:
+        raise UserError(
+            f"several requirements on {new.name} are in {which}",
+            where=where,
+            note="\n".join(str(items[place]) for place in found),
+            hint="give the one that is meant with its marker, or remove them first",
+        )
+    return found[0] if found else None
+
+
+def _marker(item: object) -> str:
+    requirement = _parsed(item)
+    return "" if requirement is None else _text(requirement.marker)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _place_for(items: Sequence[object], name: NormalizedName) -> int:
+    """Return where a new requirement goes: in its place of a sorted list, else at the end."""
+    names = [None if (one := _parsed(item)) is None else one.name for item in items]
+    known = [one for one in names if one is not None]
+    if len(known) < len(names) or len(known) < _SORTED or known != sorted(known):
+        return len(items)
+    return sum(one <= name for one in known)
+
+
+_SORTED = 2
+"""So many requirements in the order of the alphabet are no accident."""
+
+
+def _merged(before: str, text: str) -> str:
+    """Return a requirement that takes the place of another, with what it leaves open."""
+    old, new = _parts(before), _parts(text)
+    extras = dict.fromkeys((*old.extras, *new.extras))
+    return str(
+        _Parts(old.name, tuple(extras), new.versions or old.versions, new.marker or old.marker)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of a requirement as they are written."""
+
+    name: str
+    extras: tuple[str, ...]
+    versions: str
+    """The specifier, or ``@ URL``."""
+    marker: str
+
+    def __str__(self) -> str:
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        is_url = self.versions.startswith("@")
+        versions = f" {self.versions}" if is_url else self.versions
+        marker = f"{' ' * is_url}; {self.marker}" if self.marker else ""
+        return f"{self.name}{extras}{versions}{marker}"
+
+
+def _parts(text: str) -> _Parts:
+    start = marker_start(text)
+    found = _HEAD.fullmatch(text if start is None else text[:start])
+    if found is None:
+        raise InvalidRequirement("it is no requirement", source=text)
+    extras = tuple(one.strip() for one in (found["extras"] or "").split(",") if one.strip())
+    marker = "" if start is None else text[start + 1 :].strip()
+    return _Parts(found["name"], extras, found["rest"].strip(), marker)
+
+
+# --- changes of the text -----------------------------------------------------------------------
+
+
+def _inserted(
+    project: ProjectText, which: DependencyList, place: int, requirement: str
+) -> ProjectText:
+    items = [*project.lists()[which]]
+    items.insert(place, requirement)
+    text = toml_lists.insert(project.text, _path(which), place, requirement)
+    return _checked(project, text, which, items)
+
+
+def _replaced(
+    project: ProjectText, which: DependencyList, place: int, requirement: str
+) -> ProjectText:
+    items = [*project.lists()[which]]
+    if items[place] == requirement:
+        return project
+    items[place] = requirement
+    text = toml_lists.replace(project.text, _path(which), place, requirement)
+    return _checked(project, text, which, items)
+
+
+def _removed(project: ProjectText, which: DependencyList, place: int) -> ProjectText:
+    items = [*project.lists()[which]]
+    del items[place]
+    text = toml_lists.remove(project.text, _path(which), place)
+    return _checked(project, text, which, items)
+
+
+def _with_list(project: ProjectText, wanted: DependencyList, requirement: str) -> ProjectText:
+    text = toml_lists.create(project.text, _path(wanted), requirement, behind="project")
+    return _checked(project, text, wanted, [requirement])
+
+
+def _path(which: DependencyList) -> tuple[str, ...]:
+    return *which.table, which.name or "dependencies"
+
+
+def _checked(
+    project: ProjectText, text: str, which: DependencyList, items: Sequence[object]
+) -> ProjectText:
+    """Return the changed project if it says what it should, and nothing else."""
+    wanted = deepcopy(tomllib.loads(project.text))
+    *above, key = _path(which)
+    table = wanted
+    for step in above:
+        table = table.setdefault(step, {})
+    table[key] = list(items)
+    try:
+        is_right = tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        is_right = False
+    if not is_right:
+        raise _fault(
+            project,
+            path_of(*_path(which)),
+            "it is written in a form that is not changed without changing more",
+            f"change it by hand to {json.dumps(list(items))}; nothing was written",
+        )
+    return replace(project, text=text)
+
+
+def _fault(project: ProjectText, path: str, message: str, hint: str) -> InvalidDocument:
+    return InvalidDocument(
+        [Fault(path, message)], code="invalid-project", where=project.where, hint=hint
+    )

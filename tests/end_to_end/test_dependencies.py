@@ -1,0 +1,335 @@
+"""``wheelfit add`` and ``wheelfit remove``: a project, its lock and its environment, together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+PROJECT = """\
+[project]
+name = "demo"
+version = "1"
+requires-python = ">=3.11"
+# what it needs
+dependencies = ["lib"]  # any
+
+[tool.wheelfit]
+platform = ["linux-x86_64"]
+python-version = ["3.11"]
+"""
+
+
+class Desk:
+    """Work on a project with a virtual environment and an index."""
+
+    def __init__(self, run: Runner, folder: Path, python: Path, index: RecordingIndex) -> None:
+        self._run = run
+        self.folder = folder
+        self.python = python
+        self.index = index
+        self.file = folder / "pyproject.toml"
+        self.lock = folder / "pylock.toml"
+        self.file.write_text(PROJECT)
+
+    def run(self, command: str, *words: str | Path, code: int = 0) -> Said:
+        """Run a command on the project and the environment."""
+        where: list[str | Path] = [] if "--frozen" in words else ["--python", self.python]
+        return self._run(command, "-i", self.index.url, *where, *words, code=code)
+
+    def installed(self) -> dict[str, str]:
+        """Return what the environment has."""
+        said = self._run("list", "--python", self.python, "--json")
+        return {one["name"]: one["version"] for one in said.object["packages"]}
+
+    def state(self) -> tuple[bytes, bytes | None, dict[str, str]]:
+        """Return the bytes of both files, and what is installed."""
+        lock = self.lock.read_bytes() if self.lock.exists() else None
+        return self.file.read_bytes(), lock, self.installed()
+
+
+@pytest.fixture
+def desk(
+    environment: Callable[[], Path],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare_environment: None,
+) -> Iterator[Desk]:
+    """Stand in a project that needs a library, with an index that has more."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    place = tmp_path / "index"
+    for version in ("1.0", "2.0"):
+        build_wheel(place, "lib", version)
+    build_wheel(place, "app", "1.5", requires=("lib<2", "part"))
+    build_wheel(place, "app", "2.0rc1")
+    build_wheel(place, "part", "3.0+local")
+    build_wheel(place, "tool", "4.0")
+    with RecordingIndex(place) as index:
+        yield Desk(Runner(capsys), folder, environment(), index)
+
+
+def test_add_and_remove(desk: Desk) -> None:
+    """A bare name gets the locked version as its lower bound; what nothing needs any more goes."""
+    said = desk.run("add", "app")
+    assert desk.file.read_text() == PROJECT.replace('["lib"]', '["lib", "app>=1.5"]')
+    assert desk.installed() == {"app": "1.5", "lib": "1.0", "part": "3.0+local"}
+    assert "added app>=1.5 to the dependencies of the project" in said.out
+    assert "is up to date" in desk.run("lock", "--check").out
+    said = desk.run("remove", "APP")
+    assert desk.file.read_text() == PROJECT
+    assert desk.installed() == {"lib": "1.0"}
+    assert "removed app>=1.5 from the dependencies" in said.out
+
+
+def test_groups_and_extras(desk: Desk) -> None:
+    """A group or an extra is made, locked, and installed beside what is there."""
+    desk.run("add", "--dev", "tool")
+    desk.run("add", "--extra", "more", "part")
+    assert desk.file.read_text().endswith(
+        """python-version = ["3.11"]
+"""
+    )
+    assert '[dependency-groups]\ndev = [\n    "tool>=4.0",\n]\n' in desk.file.read_text()
+    assert '[project.optional-dependencies]\nmore = [\n    "part>=3.0",\n]' in desk.file.read_text()
+    assert desk.installed() == {"lib": "2.0", "tool": "4.0", "part": "3.0+local"}
+    desk.run("remove", "--group", "dev", "tool")
+    assert desk.installed() == {"lib": "2.0", "part": "3.0+local"}
+
+
+def test_another_specifier(desk: Desk) -> None:
+    """What is there already gets the versions that are named now, and the environment too."""
+    desk.run("add", "lib>=2")
+    assert desk.installed() == {"lib": "2.0"}
+    said = desk.run("add", "lib<2")
+    assert "replaced lib>=2 by lib<2" in said.out
+    assert desk.installed() == {"lib": "1.0"}
+    assert "lib<2 is already in" in desk.run("add", "lib").out
+
+
+def test_raw_and_prereleases(desk: Desk) -> None:
+    """``--raw`` adds no bound; a pre-release is taken where ``--pre`` says so."""
+    desk.run("add", "--raw", "--no-sync", "part")
+    desk.run("add", "--pre", "--no-sync", "app")
+    assert '["app>=2.0rc1", "lib", "part"]' in desk.file.read_text()
+    assert desk.installed() == {}
+
+
+def test_dry_run(desk: Desk) -> None:
+    """A dry run shows the difference of the file and of the lock, and writes nothing."""
+    before = desk.state()
+    said = desk.run("add", "--dry-run", "app")
+    assert '+dependencies = ["lib", "app>=1.5"]  # any' in said.out
+    assert "+ app 1.5" in said.out
+    assert "would lock 3 packages" in said.out
+    assert desk.state() == before
+
+
+def test_json(desk: Desk) -> None:
+    """The report has the change of the file, the lock and the environment."""
+    report = desk.run("add", "app", "--json").object
+    assert report["changes"] == [{"name": "app", "before": None, "after": "app>=1.5"}]
+    assert report["list"] == {"kind": "project", "name": None}
+    assert report["lock"]["locks"][0]["written"] is True
+    assert {one["name"] for one in report["sync"]["install"]} == {"app", "lib", "part"}
+
+
+def test_frozen(desk: Desk) -> None:
+    """``--frozen`` edits the file, asks no index and needs no environment."""
+    desk.run("add", "--frozen", "nosuch")
+    assert '["lib", "nosuch"]' in desk.file.read_text()
+    assert not desk.lock.exists()
+    assert desk.index.requests == []
+
+
+def test_below_the_project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder below it the nearest project is edited, with its lock and its settings."""
+    below = desk.folder / "src" / "demo"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    desk.run("add", "app")
+    assert "app>=1.5" in desk.file.read_text()
+    assert "platform = [" in desk.file.read_text()
+    assert desk.lock.read_text().count("sys_platform") <= 1
+
+
+def test_a_project_elsewhere(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``--project`` the environment is that of the project, never that of this folder."""
+    for folder in (tmp_path / "elsewhere", desk.folder):
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True
+        )
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run = desk._run
+    run("add", "-i", desk.index.url, "--project", desk.folder, "app")
+    listed = run("list", "--python", desk.folder / ".venv", "--json").object["packages"]
+    assert {one["name"] for one in listed} == {"app", "lib", "part"}
+    assert (
+        run("list", "--python", tmp_path / "elsewhere" / ".venv", "--json").object["packages"] == []
+    )
+
+
+@pytest.mark.parametrize("has_lock", [False, True])
+def test_no_solution(desk: Desk, *, has_lock: bool) -> None:
+    """Where nothing can be resolved, nothing is touched."""
+    if has_lock:
+        desk.run("add", "--no-sync", "tool")
+    before, times = desk.state(), desk.file.stat().st_mtime_ns
+    assert desk.run("add", "app", "lib>=2", "--json", code=3).error["code"] == "no-solution"
+    assert desk.run("add", "nosuch", "--json", code=3).error["code"] == "project-not-found"
+    assert (desk.state(), desk.file.stat().st_mtime_ns) == (before, times)
+
+
+@pytest.mark.parametrize("has_lock", [False, True])
+def test_undone_where_a_download_fails(desk: Desk, *, has_lock: bool) -> None:
+    """If a wheel cannot be had, file and lock are as they were, byte for byte."""
+    if has_lock:
+        desk.run("add", "tool")
+    desk.file.chmod(0o640)
+    before = desk.state()
+    desk.index.faults.status["app-1.5-py3-none-any.whl"] = 404
+    desk.run("add", "app", code=5)
+    assert desk.state() == before
+    assert desk.file.stat().st_mode & 0o777 == 0o640
+    desk.index.faults.status.clear()
+    desk.run("add", "app")
+    assert "app" in desk.installed()
+    assert desk.file.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_undone_when_interrupted(desk: Desk) -> None:
+    """Ctrl-C while wheels are fetched leaves everything as it was."""
+    desk.run("add", "tool")
+    before = desk.state()
+    desk.index.faults.delay["part-3.0+local-py3-none-any.whl"] = 60
+    words = ["add", "-i", desk.index.url, "--python", desk.python, "app"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "wheelfit", *map(str, words)],
+        cwd=desk.folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        _wait_for(desk.file, b"app>=1.5")
+        process.send_signal(signal.SIGINT)
+        assert b"interrupted" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert desk.state() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_edited_meanwhile(desk: Desk) -> None:
+    """What another program wrote into the file meanwhile is not overwritten by undoing."""
+    desk.index.faults.delay["part-3.0+local-py3-none-any.whl"] = 60
+    words = ["add", "-i", desk.index.url, "--python", desk.python, "app"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "wheelfit", *map(str, words)],
+        cwd=desk.folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        _wait_for(desk.file, b"app>=1.5")
+        desk.file.write_text("# mine")
+        process.send_signal(signal.SIGINT)
+        assert b"changed by another program" in process.communicate(timeout=60)[1]
+    assert desk.file.read_text() == "# mine"
+    assert not desk.lock.exists()
+
+
+def _wait_for(file: Path, content: bytes) -> None:
+    deadline = time.monotonic() + 60
+    while content not in file.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("tool",), "it is in the group dev: give --group dev"),
+        (("--dev", "lib"), "it is in the dependencies of the project"),
+        (("libb",), "did you mean 'lib'?"),
+        (("--extra", "none", "lib"), "it is in the dependencies of the project"),
+        (("zzzzz",), "there are: lib"),
+    ],
+)
+def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str) -> None:
+    """The error names the list that has it, or what is like it."""
+    desk.run("add", "--frozen", "--dev", "tool")
+    before = desk.state()
+    error = desk.run("remove", *words, "--json", code=1).error
+    assert error["code"] == "not-a-dependency"
+    assert hint in error["hint"]
+    assert desk.state() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code", "reference", "part"),
+    [
+        ("[project\n", ("app",), 1, "file-problem", "not TOML"),
+        ("[tool.poetry]\n", ("app",), 1, "invalid-project", "project: is missing"),
+        (
+            '[project]\nname = "x"\ndynamic = ["version", "dependencies"]\n',
+            ("app",),
+            1,
+            "invalid-project",
+            "dependencies are dynamic",
+        ),
+        (PROJECT, (), 2, "usage", "nothing was named to add"),
+        (PROJECT, ("app==",), 1, "invalid-requirement", "expected"),
+        (PROJECT, ("./app-1.5-py3-none-any.whl",), 2, "usage", "names no project"),
+        (PROJECT, ("--dev", "--extra", "x", "app"), 2, "usage", "name two lists"),
+        (PROJECT, ("--group", "a b", "app"), 2, "usage", "is not a valid name"),
+        (PROJECT, ("--lock", "lock.toml", "app"), 2, "usage", "a lock file cannot be called"),
+        (PROJECT, ("--project", "nowhere", "app"), 1, "file-problem", "cannot be read"),
+    ],
+)
+def test_wrong_input(
+    desk: Desk, text: str, words: tuple[str, ...], code: int, reference: str, part: str
+) -> None:
+    """Faults of the project and of the words are errors, and nothing is written."""
+    desk.file.write_text(text)
+    before = desk.state()
+    error = desk.run("add", *words, "--json", code=code).error
+    assert error["code"] == reference
+    assert part in json.dumps(error)
+    assert desk.state() == before
+
+
+def test_no_project(desk: Desk) -> None:
+    """Without a project in this folder or above there is nothing to edit."""
+    desk.file.unlink()
+    error = desk.run("add", "app", "--json", code=1).error
+    assert "no pyproject.toml in this folder or in one above" in error["message"]
+
+
+def test_read_only(desk: Desk) -> None:
+    """A read-only file is refused before anything is resolved."""
+    desk.file.chmod(0o444)
+    error = desk.run("add", "app", "--json", code=1).error
+    assert error["message"] == "the file is read-only"
+    assert desk.index.requests == []
+
+
+def test_no_environment(desk: Desk) -> None:
+    """Without an environment nothing is resolved."""
+    desk.python = Path(os.devnull)
+    desk.run("add", "app", code=1)
+    assert desk.index.requests == []
+    assert desk.file.read_text() == PROJECT
