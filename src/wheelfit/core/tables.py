@@ -169,16 +169,16 @@ class Table:
         self.must_be("true or false", value, key)
         return default
 
-    def integer(self, key: str, *, least: int = 0) -> int:
-        """Return a whole number that must be there."""
+    def integer(self, key: str) -> int:
+        """Return a whole number of at least 0 that must be there."""
         value = self.content.get(key)
-        if type(value) is int and value >= least:
+        if type(value) is int and value >= 0:
             return value
         if key in self.content:
-            self.must_be(f"a whole number of at least {least}", value, key)
+            self.must_be("a whole number of at least 0", value, key)
         else:
             self.fault("is missing", key)
-        return least
+        return 0
 
     def strings(self, key: str, *, single: bool = False) -> tuple[str, ...]:
         """Return a list of strings; an empty one when the key is missing.

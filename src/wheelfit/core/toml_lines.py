@@ -128,9 +128,8 @@ class _Walk:
                 self._at += 1  # never twice at one place
         return self._lines
 
-    def _peek(self, ahead: int = 0) -> tuple[str, str, int] | None:
-        place = self._at + ahead
-        return self._tokens[place] if place < len(self._tokens) else None
+    def _peek(self) -> tuple[str, str, int] | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def _is_sign(self, sign: str) -> bool:
         token = self._peek()

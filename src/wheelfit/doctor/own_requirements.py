@@ -24,7 +24,7 @@ from wheelfit_runtime.libraries.versions import (
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 OWN_NAME = "wheelfit"
 _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
@@ -74,10 +74,7 @@ class UnmetRequirement:
 
 
 def unmet_requirements(
-    changes: Mapping[str, ComingRelease | None] | None = None,
-    *,
-    search: Sequence[str] | None = None,
-    files: bool = False,
+    changes: Mapping[str, ComingRelease | None] | None = None, *, files: bool = False
 ) -> tuple[UnmetRequirement, ...]:
     """Return which requirements of wheelfit are not met, in the order in which they are found.
 
@@ -85,17 +82,16 @@ def unmet_requirements(
 
     :param changes: releases to assume in place of those installed, by normalised name; None: the
         package is removed.
-    :param search: folders to look for distributions in; default: ``sys.path``.
     :param files: whether to look for lost files too.
     """
-    return tuple(_unmet({} if changes is None else changes, search, files=files))
+    return tuple(_unmet({} if changes is None else changes, files=files))
 
 
 def _unmet(
-    changes: Mapping[str, ComingRelease | None], search: Sequence[str] | None, *, files: bool
+    changes: Mapping[str, ComingRelease | None], *, files: bool
 ) -> Iterator[UnmetRequirement]:
     markers = marker_values()
-    releases = _Releases(changes, search)
+    releases = _Releases(changes)
     own = releases.release(OWN_NAME)
     if own is None:  # it runs from a source tree that is not installed, or is removed
         return
@@ -125,11 +121,8 @@ def _unmet(
 class _Releases:
     """The releases that Python finds, or will once something has changed."""
 
-    def __init__(
-        self, changes: Mapping[str, ComingRelease | None], search: Sequence[str] | None
-    ) -> None:
+    def __init__(self, changes: Mapping[str, ComingRelease | None]) -> None:
         self._changes = changes
-        self._search = search
         self._found: dict[str, tuple[Distribution, ComingRelease] | None] = {}
 
     def release(self, name: str) -> ComingRelease | None:
@@ -141,7 +134,7 @@ class _Releases:
 
     def _installed(self, name: str) -> tuple[Distribution, ComingRelease] | None:
         if name not in self._found:
-            self._found[name] = _find(name, self._search)
+            self._found[name] = _find(name)
         return self._found[name]
 
     def lost(self, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
@@ -164,14 +157,11 @@ class _Releases:
                 return
 
 
-def _find(name: str, search: Sequence[str] | None) -> tuple[Distribution, ComingRelease] | None:
+def _find(name: str) -> tuple[Distribution, ComingRelease] | None:
     """Return the distribution that Python finds first; None if there is none with a version."""
     try:
-        if search is None:
-            found = distribution(name)
-        else:
-            found = next(iter(Distribution.discover(name=name, path=list(search))))
-    except (PackageNotFoundError, StopIteration, ValueError):
+        found = distribution(name)
+    except (PackageNotFoundError, ValueError):
         return None
     own = found.read_text("METADATA")
     text = own or found.read_text("PKG-INFO") or found.read_text("") or ""

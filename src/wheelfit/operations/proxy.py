@@ -216,7 +216,7 @@ class _Upstreams:
             return None
         if self._request.no_bridges:
             return Upstream(url, self._web(url, settings))
-        from wheelfit.server.proxy.bridged import BridgedUpstream
+        from wheelfit.server.proxy.upstream import BridgedUpstream
         from wheelfit.sources.bridges.shelf import Shelf
 
         return BridgedUpstream(url, self._web(url, settings), Shelf(self._request.bridge))

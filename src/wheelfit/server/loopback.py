@@ -115,8 +115,8 @@ class LoopbackIndex(LoopbackServer):
     True
     """
 
-    def __init__(self, folder: Path, *, port: int = 0) -> None:
-        super().__init__(Addressed(FolderIndex(folder)), port=port)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Addressed(FolderIndex(folder)))
 
     @property
     def url(self) -> str:

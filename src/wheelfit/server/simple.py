@@ -9,14 +9,9 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.server.messages import Answer, as_asked, missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
-from wheelfit.sources.memory import Memory
 from wheelfit.sources.repository import Elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from packaging.utils import NormalizedName
-
     from wheelfit.server.messages import Request
     from wheelfit.sources.repository import Index
 
@@ -27,8 +22,6 @@ _TYPES = {
     ".provenance": "application/vnd.pypi.integrity.v1+json",
 }
 _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept"}
-_ROOM = 32 << 20
-"""Bytes of written pages that are kept."""
 
 
 class SimpleIndex:
@@ -36,15 +29,10 @@ class SimpleIndex:
 
     ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Pages may be kept by clients
     but have to be asked for anew; their entity tags make that cheap.
-
-    :param room: bytes that written pages may take.
     """
 
-    def __init__(self, index: Index, *, room: int = _ROOM) -> None:
+    def __init__(self, index: Index) -> None:
         self._index = index
-        self._written: Memory[tuple[Hashable, bytes]] = Memory(
-            room, lambda written: len(written[1]) + 1024
-        )
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
@@ -78,26 +66,10 @@ class SimpleIndex:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return unacceptable()
-        content = self._page(normalised, media_type)
-        return (
-            missing()
-            if content is None
-            else page_answer(request, media_type, content, _PAGE_HEADERS)
-        )
-
-    def _page(self, name: NormalizedName, media_type: str) -> bytes | None:
-        # Before the page is made: at worst it is newer than its stamp, and made once more.
-        stamp = self._index.stamp(name)
-        written = self._written.peek((name, media_type))
-        if written is not None and stamp is not None and written[0] == stamp:
-            return written[1]
-        page = self._index.project(name)
+        page = self._index.project(normalised)
         if page is None:
-            return None
-        content = write_project(page, media_type)
-        if stamp is not None:
-            self._written.put((name, media_type), (stamp, content))
-        return content
+            return missing()
+        return page_answer(request, media_type, write_project(page, media_type), _PAGE_HEADERS)
 
     def _file(self, request: Request, name: str) -> Answer:
         content = self._index.content(name)

@@ -20,9 +20,8 @@ from wheelfit.core.target import Target
 from wheelfit.server.admission import Admission
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Proxy
-from wheelfit.server.proxy.bridged import BridgedUpstream
 from wheelfit.server.proxy.profiles import Profile
-from wheelfit.server.proxy.upstream import Upstream
+from wheelfit.server.proxy.upstream import BridgedUpstream, Upstream
 from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings

@@ -9,10 +9,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import parse_sdist_filename
-
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
-from wheelfit.checking.pages import Listed, sort_files
+from wheelfit.checking.pages import Listed, sdist_release, sort_files
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -20,20 +18,16 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
+    from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
-    from collections.abc import Mapping
-
-    from packaging.utils import NormalizedName
-
-    from wheelfit.sources.page import File
 
 _ATTESTATION = ".publish.attestation"
 """Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""
@@ -171,20 +165,11 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
 def _matters(name: str) -> bool:
     is_wheel = name.endswith(".whl")
-    return is_wheel or parse_index_file_name(name) is not None or _source(name) is not None
-
-
-def _source(name: str) -> Release | None:
-    if not name.endswith((".tar.gz", ".zip")):
-        return None
-    try:
-        return parse_sdist_filename(name)
-    except ValueError:  # also for numbers of thousands of digits
-        return None
+    return is_wheel or parse_index_file_name(name) is not None or sdist_release(name) is not None
 
 
 def _known(path: Path) -> tuple[Kind, Release, Label | None] | None:
-    if (source := _source(path.name)) is not None:
+    if (source := sdist_release(path.name)) is not None:
         return Kind.SOURCE, source, None
     try:
         name = parse_wheel_filename(path.name)
@@ -244,13 +229,8 @@ def index_files_of(
         if not documents:
             continue
         data = combined_index_file(documents)
-        name = index_file_name(*release)
-        if not any(_has(file, name, data) for file in listed.index_files):
+        same = (index_file_name(*release), hashlib.sha256(data).hexdigest())
+        there_already = ((file.filename, file.hashes.get("sha256")) for file in listed.index_files)
+        if same not in there_already:
             found[release] = data
     return found
-
-
-def _has(file: File, name: str, data: bytes) -> bool:
-    import hashlib  # noqa: PLC0415 - start-up
-
-    return file.filename == name and file.hashes.get("sha256") == hashlib.sha256(data).hexdigest()

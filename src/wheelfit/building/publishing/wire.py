@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     Fields = list[tuple[str, Any]]
 
+_ATTEMPTS = 4
+"""How often a server is asked that fails or cannot be reached."""
 _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
 _LONGEST = 500
@@ -72,7 +74,6 @@ class WireSender:
     :param url: the address for uploads, without credentials.
     :param login: what is shown there; None: nothing.
     :param context: whom to trust over TLS.
-    :param attempts: how often a server is asked that fails or cannot be reached.
     :param pause: waits for some seconds.
     :raises NeedsExtra: the library is not installed.
     """
@@ -83,7 +84,6 @@ class WireSender:
         login: Login | None,
         context: ssl.SSLContext | None = None,
         *,
-        attempts: int = 4,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
@@ -95,7 +95,6 @@ class WireSender:
         if context is not None:
             self._session.mount("https://", _adapter(context))
         self._url = url
-        self._attempts = attempts
         self._pause = pause
 
     def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
@@ -151,7 +150,7 @@ class WireSender:
         )
 
         failure: Exception = Unreachable("nothing was tried", where=redact(self._url))
-        for attempt in range(self._attempts):
+        for attempt in range(_ATTEMPTS):
             if attempt:
                 self._pause(2.0 ** (attempt - 1))
             rewind()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Literal, TextIO
 
 
@@ -27,16 +26,9 @@ _LONGEST = 2000
 class Log:
     """A log of events, written by a thread of its own: a slow disk makes nobody wait."""
 
-    def __init__(
-        self,
-        stream: TextIO,
-        form: Literal["json", "plain"],
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, stream: TextIO, form: Literal["json", "plain"]) -> None:
         self._stream = stream
         self._write = _in_json if form == "json" else _in_words
-        self._now = now
         self._waiting: deque[str] = deque(maxlen=_MOST)
         self._lost = 0
         self._is_over = False
@@ -52,7 +44,7 @@ class Log:
         said = {name: value for name, value in fields.items() if value is not None}
         if len(self._waiting) == _MOST:
             self._lost += 1
-        self._waiting.append(self._write(self._now(), event, said))
+        self._waiting.append(self._write(datetime.now(UTC), event, said))
         self._wake.set()
 
     def close(self) -> None:
@@ -69,7 +61,7 @@ class Log:
             while self._waiting:
                 lines.append(self._waiting.popleft())
             if self._lost:
-                lines.append(self._write(self._now(), "lines-lost", {"count": self._lost}))
+                lines.append(self._write(datetime.now(UTC), "lines-lost", {"count": self._lost}))
                 self._lost = 0
             if lines:
                 try:

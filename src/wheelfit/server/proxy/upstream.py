@@ -18,11 +18,12 @@ from urllib.parse import quote
 from wheelfit.server.dependency import upstream_of
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
+from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.directory import FileIndex
 from wheelfit.sources.memory import Memory
-from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
+from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
 from wheelfit.sources.reading import ReadsFiles
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.sources.bridges.shelf import Shelf
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
 
@@ -45,6 +47,7 @@ _MARK = VARIANTS_SUFFIX.encode()
 _WITHHELD = b"quarantined"
 _PLAIN = frozenset({"", "identity"})
 _MOST_IN_MEMORY = 64 << 20
+"""Bytes of pages; all of them are on disk too."""
 _MOST_WAITING = 24
 """Threads that may use one index at once, of the 64 of a server."""
 
@@ -74,12 +77,9 @@ class RawPage:
 
 
 class Upstream(ReadsFiles):
-    """One index: a `Repository` whose pages can also be had as they came.
+    """One index: a `Repository` whose pages can also be had as they came."""
 
-    :param most: bytes of pages that are kept in memory; all of them are on disk too.
-    """
-
-    def __init__(self, url: str, web: Web, *, most: int = _MOST_IN_MEMORY) -> None:
+    def __init__(self, url: str, web: Web) -> None:
         super().__init__(web.files)
         self.url = split_userinfo(url)[0].rstrip("/")
         """Without credentials and final slash."""
@@ -87,7 +87,7 @@ class Upstream(ReadsFiles):
         self.web = web
         self._pages: SharedPages[RawPage] = SharedPages(
             replace(web.pages, packed=True),
-            Memory(most, lambda page: len(page[1].body) + 1024),
+            Memory(_MOST_IN_MEMORY, lambda page: len(page[1].body) + 1024),
             asking=upstream_of(self.url, _MOST_WAITING).asked,
         )
         self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
@@ -259,3 +259,44 @@ class FolderUpstream(Upstream):
         """Return what a page says."""
         found = self._index.project(name)
         return found if found is not None else super().parsed(name, page)
+
+
+class BridgedUpstream(Upstream):
+    """An index in which the pages of families have their members.
+
+    Families of indexes are left alone: their members are in other places than this.
+    """
+
+    def __init__(self, url: str, web: Web, shelf: Shelf) -> None:
+        super().__init__(url, web)
+        self._shelf = shelf
+        self._plain = Upstream(url, web)
+        self._bridged = Bridged(self._plain, shelf)
+        self._files = self._bridged
+
+    def wants_login(self, url: str) -> bool:
+        """Return whether clients cannot fetch a URL themselves."""
+        return url.startswith(BRIDGE) or super().wants_login(url)
+
+    def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
+        """Return the page of a project; of a family one that says that it has variants."""
+        own = self._plain.raw(name, html=html)
+        family = self._shelf.of(name)
+        if family is None or family.is_of_indexes:
+            return own
+        page = self._bridged.project(name)
+        if page is None or page.bridge is None:
+            return own
+        # It is another page whenever that of a member is.
+        names = tuple(dict.fromkeys((name, *family.distributions)))
+        found = [raw for raw in map(self._plain.raw, names) if raw is not None]
+        digest = hashlib.sha256("\n".join(raw.digest for raw in found).encode()).hexdigest()
+        return replace(own or found[0], digest=digest, has_variants=True)
+
+    def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
+        """Return what a page says."""
+        if self._shelf.of(name) is not None:
+            found = self._bridged.project(name)
+            if found is not None and found.bridge is not None:
+                return found
+        return self._plain.parsed(name, page)

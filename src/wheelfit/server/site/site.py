@@ -96,7 +96,6 @@ class Site:
         index: Index,
         *,
         public_url: str | None = None,
-        title: str = "Package index",
         is_static: bool = False,
         patience: float = 1.0,
     ) -> None:
@@ -110,7 +109,7 @@ class Site:
         base = _NO_URL if public_url is None else f"{public_url.rstrip('/')}/simple/"
         self._simple_url = base
         self._common = {
-            "title": title,
+            "title": "Package index",
             "knows_url": public_url is not None,
             "preset_groups": preset_groups(),
             "pythons": PYTHON_NAMES,

@@ -48,6 +48,8 @@ _SLOWEST = 1024
 _PATIENT = 60.0
 _LONGEST_WAIT = 300.0
 """Seconds that a reader waits for the next bytes; the fetching thread gives up earlier."""
+_MOST = 16
+"""Files that are fetched at once."""
 _MOMENT = 0.02
 """Seconds that a reader waits in one go."""
 _DRAINED = 600.0
@@ -344,18 +346,13 @@ class Pull:
 class Pulls:
     """The pulls that are under way, each file once.
 
-    :param most: files that are fetched at once; whoever wants another one waits.
-    :param patience: seconds for which that one waits.
+    :param patience: seconds for which somebody waits while too many are fetched already.
     """
 
     def __init__(
-        self,
-        most: int = 16,
-        *,
-        patience: float = 15.0,
-        note: Callable[[str], None] = lambda _text: None,
+        self, *, patience: float = 15.0, note: Callable[[str], None] = lambda _text: None
     ) -> None:
-        self._free = threading.BoundedSemaphore(most)
+        self._free = threading.BoundedSemaphore(_MOST)
         self._patience = patience
         self._note = note
         self._running: dict[Hashable, Pull] = {}

@@ -38,20 +38,17 @@ _FIRST = 64
 _LONGEST_PTX = 1 << 20
 
 
-def binaries_of(
-    archive: WheelArchive, *, advance: Callable[[int], None] = lambda _: None
-) -> Binaries:
+def binaries_of(archive: WheelArchive) -> Binaries:
     """Return what the binaries of a wheel are (B-60).
 
     What a binary says of itself is not trusted: where it does not fit, its faults say so.
 
-    :param advance: told of the bytes of members as they are done.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: there are ELF files, and the library for them is not installed.
     :raises FileProblem: there is no room for what is unpacked.
     """
     found = []
-    for member, file in unpacked_binaries(archive, advance=advance):
+    for member, file in unpacked_binaries(archive):
         binary = read_binary(file, member.name)
         if binary is not None:
             found.append(binary)
@@ -59,14 +56,10 @@ def binaries_of(
 
 
 def unpacked_binaries(
-    archive: WheelArchive,
-    *,
-    advance: Callable[[int], None] = lambda _: None,
-    is_wanted: Callable[[Member], bool] = lambda _: True,
+    archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Iterator[tuple[Member, BinaryIO]]:
     """Yield what may be a binary, with its content, which is gone with the next one.
 
-    :param advance: told of the bytes of members as they are done.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room.
     """
@@ -76,7 +69,6 @@ def unpacked_binaries(
             if file is not None:
                 with file:
                     yield member, file
-        advance(member.compressed_size)
 
 
 def _is_text(name: str) -> bool:
