@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         resolve,
     )
     from wheelfit.operations.export import ExportReport, ExportRequest, export
+    from wheelfit.operations.freeze import FreezeReport, FreezeRequest, freeze
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.install import InstallRequest, install
     from wheelfit.operations.lock import LockReport, LockRequest, lock
@@ -56,6 +57,8 @@ __all__ = [
     "ExplainRequest",
     "ExportReport",
     "ExportRequest",
+    "FreezeReport",
+    "FreezeRequest",
     "Host",
     "InstallRequest",
     "LockReport",
@@ -79,6 +82,7 @@ __all__ = [
     "check",
     "explain",
     "export",
+    "freeze",
     "install",
     "lock",
     "make_variant",
@@ -106,6 +110,8 @@ _HOMES = {
     "ExplainRequest": "wheelfit.operations.explain",
     "ExportReport": "wheelfit.operations.export",
     "ExportRequest": "wheelfit.operations.export",
+    "FreezeReport": "wheelfit.operations.freeze",
+    "FreezeRequest": "wheelfit.operations.freeze",
     "Host": "wheelfit.operations.hosts",
     "InstallRequest": "wheelfit.operations.install",
     "LockReport": "wheelfit.operations.lock",
@@ -129,6 +135,7 @@ _HOMES = {
     "check": "wheelfit.operations.check",
     "explain": "wheelfit.operations.explain",
     "export": "wheelfit.operations.export",
+    "freeze": "wheelfit.operations.freeze",
     "install": "wheelfit.operations.install",
     "lock": "wheelfit.operations.lock",
     "make_variant": "wheelfit.operations.wheels",

@@ -39,6 +39,7 @@ COMMANDS = [
     "probe",
     "host",
     "list",
+    "freeze",
     "uninstall",
     "venv",
     "demo",
@@ -269,6 +270,14 @@ class TestDependencies:
         check("remove", report)
         assert report["lock"]["locks"][0]["changes"][0]["after"] == []
         assert report["sync"] is None
+
+
+def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
+    """What is installed as requirements."""
+    run("install", *sources, "--target", tmp_path / "frozen", "--label", "fast=mkl", "fast")
+    report = run("freeze", "--target", tmp_path / "frozen", "--json").object
+    check("freeze", report)
+    assert [one["label"] for one in report["packages"]] == ["mkl", None]
 
 
 class TestExplain:

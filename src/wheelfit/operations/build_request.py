@@ -87,7 +87,7 @@ def open_build_places(
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     machine = choose_machine(request, environment.target(), context)
-    policy = choice_policy(request, machine.policy, wanted.hashes)
+    policy = choice_policy(request, machine.policy, wanted.hashes, wanted.labels)
     settings = read_settings(request, environ, wanted.files, prefix=prefix)
     required = rules.require_hashes or wanted.requires_hashes
     by = rules.said_by("require-hashes") if rules.require_hashes else ""

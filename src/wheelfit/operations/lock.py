@@ -202,7 +202,7 @@ class _Locking:
         self._roots = _roots(request, wanted, rules, project)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
-        self._policy = choice_policy(request, providers, self._roots.hashes)
+        self._policy = choice_policy(request, providers, self._roots.hashes, wanted.labels)
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
         self.repository = open_indexes(request, self._settings, context, wanted.given_urls)

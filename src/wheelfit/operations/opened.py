@@ -114,7 +114,7 @@ def open_for_choice(
     machine = choose_machine(request, environment.target(), context)
     environment = environment.to_be_taken_to(machine.target)
     policy = replace(
-        choice_policy(request, machine.policy, wanted.hashes),
+        choice_policy(request, machine.policy, wanted.hashes, wanted.labels),
         sources=source_policy(request, wanted),
     )
     settings = read_settings(

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from wheelfit.resolution.listing import AllowedHashes
 
 
-def read_preferences(request: VariantOptions) -> Preferences:
+def read_preferences(
+    request: VariantOptions, of_files: Mapping[NormalizedName, Label] = MappingProxyType({})
+) -> Preferences:
     """Read the wishes about variants.
 
     :param request: the options about variants.
+    :param of_files: labels that requirements files name; those of the options count more.
     :raises UserError: ``invalid-property``; a wish is no property, feature or namespace.
     :raises UserError: ``invalid-label``; the text after ``=`` is no label.
     :raises UsageError: a label is given without a name, or two for one project.
@@ -48,6 +51,8 @@ def read_preferences(request: VariantOptions) -> Preferences:
         project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
         if labels.setdefault(project, wanted) != wanted:
             raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
+    for project, wanted in of_files.items():
+        labels.setdefault(project, wanted)
     wishes = Preferences(
         prefer=_wishes(request.prefer),
         require=_wishes(request.require),
@@ -71,12 +76,14 @@ def choice_policy(
     request: VariantOptions,
     providers: ProviderPolicy,
     hashes: Mapping[NormalizedName, AllowedHashes] = MappingProxyType({}),
+    labels: Mapping[NormalizedName, Label] = MappingProxyType({}),
 ) -> ChoicePolicy:
     """Return the policy by which wheels are chosen.
 
     :param request: the options about variants.
     :param providers: how providers are asked.
     :param hashes: allowed digests by project.
+    :param labels: labels that requirements files name, by project.
     :raises UserError: ``invalid-property``; ``--allow-mixed`` names no feature on which builds must
         agree.
     """
@@ -86,7 +93,7 @@ def choice_policy(
     mixed = [named(text, agreements) for text in request.allow_mixed]
     return ChoicePolicy(
         providers=providers,
-        preferences=read_preferences(request),
+        preferences=read_preferences(request, labels),
         metadata=_metadata_policy(request),
         hashes=hashes,
         agreements=agreements,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.requests import RequirementOptions
     from wheelfit.resolution.listing import AllowedHashes
@@ -57,6 +58,8 @@ class Wanted:
     """Projects to build, named as folders, archives or repositories."""
     has_hashes: bool = False
     """Whether any line promises a hash."""
+    labels: Mapping[NormalizedName, Label] = field(default_factory=dict)
+    """Labels of variants that lines of files name, by project."""
 
     @property
     def only_binary(self) -> tuple[str, ...]:
@@ -111,6 +114,7 @@ def read_wanted(
     ]
     requirements = [asked for asked in requirements if source_of(asked) is None]
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
+    labels: dict[NormalizedName, Label] = {}
     for line in lines:
         found = _requirement_or_file(line)
         if isinstance(found, GivenWheel):
@@ -120,14 +124,18 @@ def read_wanted(
             sources.append(found)
             continue
         requirements.append(found)
+        _note_label(line, found.requirement.name, labels)
         if line.hashes:
             hashes.setdefault(found.requirement.name, set()).update(line.hashes)
     constraints = [line for file in (*files, *limits) for line in file.constraints]
     constraints += request.constraints
+    limiting = tuple(Asked(_requirement(line), line.where) for line in constraints)
+    for line, limit in zip(constraints, limiting, strict=True):
+        _note_label(line, limit.requirement.name, labels)
     return Wanted(
         tuple(requirements),
         tuple(wheels),
-        tuple(Asked(_requirement(line), line.where) for line in constraints),
+        limiting,
         {name: frozenset(digests) for name, digests in hashes.items()},
         (*files, *limits, *replacing),
         overrides,
@@ -135,7 +143,18 @@ def read_wanted(
         tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
         any(line.hashes for line in lines),
+        labels,
     )
+
+
+def _note_label(
+    line: RequirementLine, name: NormalizedName, labels: dict[NormalizedName, Label]
+) -> None:
+    """Add the label that a line names to those of the projects."""
+    if line.label is not None and labels.setdefault(name, line.label) != line.label:
+        raise UserError(
+            f"two lines name the labels {labels[name]} and {line.label} of {name}", where=line.where
+        )
 
 
 def _overrides(

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
+from wheelfit.core.labels import parse_label
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from wheelfit.core.labels import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class RequirementLine:
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file will do."""
     editable: bool = False
     """Whether it is a project that shall be used where it lies (``-e``)."""
+    label: Label | None = None
+    """The label of the variant, from a comment ``# wheelfit: label LABEL``; None: any build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def option_lines(text: str, environ: Mapping[str, str]) -> Iterator[str]:
     :param text: of the file.
     :param environ: values of ``${VARIABLES}``.
     """
-    for _, line in _logical_lines(text):
+    for _, line, _ in _logical_lines(text):
         if line.startswith("-"):
             yield _expand(line, environ)
 
@@ -104,9 +109,9 @@ def _read(
     if len(above) > _DEEPEST:
         raise UserError("requirements files name each other too deeply", where=name)
     content = _Content()
-    for number, line in _logical_lines(read(name)):
+    for number, line, comment in _logical_lines(read(name)):
         where = f"{name}:{number}"
-        _read_line(_expand(line, environ), where, content, as_constraints=as_constraints)
+        _read_line(_expand(line, environ), where, content, comment, as_constraints=as_constraints)
         for nested, constraints in content.nested:
             inner = _read(
                 _beside(name, nested),
@@ -139,30 +144,42 @@ _COMMENT = pattern(r"(^|(?<!\s)\s++)#.*$")
 _VARIABLE = pattern(r"\$\{([A-Z0-9_]+)\}")
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join continued lines, drop comments, and number what is left by its first line."""
+_DIRECTIVE = pattern(r"#[ \t]*+wheelfit:[ \t]*+(.*)")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Join continued lines, part them from comments, and number them by their first line."""
     first, parts = 0, list[str]()
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         first = first or number
         if line.endswith("\\") and not _COMMENT.match(line):
             parts.append(line[:-1])
             continue
-        whole = _COMMENT.sub("", "".join([*parts, line])).strip()
+        whole, comment = _parted("".join([*parts, line]))
         if whole:
-            yield first, whole
+            yield first, whole, comment
         first, parts = 0, []
-    whole = _COMMENT.sub("", "".join(parts)).strip()
+    whole, comment = _parted("".join(parts))
     if whole:
-        yield first, whole
+        yield first, whole, comment
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """Return a line without its comment, and that."""
+    found = _COMMENT.search(line)
+    start = len(line) if found is None else found.start()
+    return line[:start].strip(), line[start:].strip()
 
 
 def _expand(line: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), line)
 
 
-def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool) -> None:
+def _read_line(
+    line: str, where: str, content: _Content, comment: str, *, as_constraints: bool
+) -> None:
     if not line.startswith("-"):
-        requirement = _requirement(line, where)
+        requirement = replace(_requirement(line, where), label=_label(comment, where))
         value = content.value
         content.value = (
             replace(value, constraints=(*value.constraints, requirement))
@@ -195,6 +212,25 @@ def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool
         only_binary=value.only_binary + tuple(options.only_binary),
         prefer_binary=value.prefer_binary or options.prefer_binary,
     )
+
+
+def _label(comment: str, where: str) -> Label | None:
+    """Return the label that a comment names."""
+    directive = _DIRECTIVE.match(comment)
+    if directive is None:
+        return None
+    word, _, text = directive[1].strip().partition(" ")
+    if word != "label":
+        raise UserError(
+            f"nothing is known of the comment {comment}",
+            where=where,
+            hint="a variant is named by: # wheelfit: label LABEL",
+        )
+    try:
+        return parse_label(text.strip())
+    except UserError as error:
+        error.where = where
+        raise
 
 
 def _requirement(line: str, where: str) -> RequirementLine:

@@ -16,6 +16,7 @@ from wheelfit.cli.options.table.environment import (
 )
 from wheelfit.cli.options.table.installing import (
     EXPLAIN,
+    FREEZE,
     INSTALLATION,
     LIST,
     PIP_HABITS,
@@ -173,6 +174,16 @@ depends on are broken or missing, as that change may have broken them.
         "Show what is installed in an environment, with the label of each variant.",
         (LIST, ENVIRONMENT),
         Operation("installed.list_installed", "installed.ListRequest", "changes.show_installed"),
+    ),
+    "freeze": Command(
+        """\
+Print what is installed as requirements, from which `wheelfit install -r` makes it again.
+
+The label of a variant stands in a comment that wheelfit reads and other installers skip. What came
+from a URL or a repository is named by it, with its hash or commit.
+""",
+        (FREEZE, ENVIRONMENT),
+        Operation("freeze.freeze", "freeze.FreezeRequest", "changes.show_frozen"),
     ),
     "explain": Command(
         """\

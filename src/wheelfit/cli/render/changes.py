@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.freeze import FreezeReport
     from wheelfit.operations.installed import InstalledReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
@@ -187,6 +188,15 @@ def show_installed(report: InstalledReport, output: Output) -> None:
     for entry in report.packages:
         for note in entry.notes:
             output.detail(f"{entry}: {note}")
+
+
+def show_frozen(report: FreezeReport, output: Output) -> None:
+    """Print the lines of a requirements file."""
+    output.result_json(report.to_json())
+    for one in report.packages:
+        output.result(one.line)
+    for broken in report.broken:
+        output.warn(f"{broken.path}: {broken.reason}")
 
 
 def _remark(entry: Installed) -> str:

@@ -71,6 +71,16 @@ RECOVER = OptionGroup(
 
 LIST = OptionGroup("", (Option("--variants", FLAG, "only packages installed as a variant"),))
 
+FREEZE = OptionGroup(
+    "",
+    (
+        Option("--all", FLAG, "also pip, and before Python 3.12 setuptools and wheel"),
+        Option("--local", FLAG, "without what lies outside of the environment", short="-l"),
+        Option("--exclude", ANY_TEXTS, "leave this package out", metavar="NAME"),
+        Option("--exclude-editable", FLAG, "leave out what points to a source tree"),
+    ),
+)
+
 EXPLAIN = OptionGroup(
     "",
     (

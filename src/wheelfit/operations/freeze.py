@@ -1,0 +1,134 @@
+"""The packages of an environment as requirements from which it can be made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.requests import EnvironmentOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.installation.installed import Broken, Installed
+    from wheelfit.operations.context import Context
+
+_MANAGING = frozenset(("pip",))
+_MANAGING_BEFORE_3_12 = _MANAGING | {"setuptools", "distribute", "wheel"}
+"""What a new environment has, so that pip does not freeze it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeRequest(EnvironmentOptions):
+    """The environment, and which of its packages are left out."""
+
+    all: bool = False
+    local: bool = False
+    exclude: tuple[str, ...] = ()
+    exclude_editable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenPackage:
+    """A package and the line of a requirements file that installs it."""
+
+    package: Installed
+    line: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one package in ``--json``."""
+        return {
+            "name": self.package.name,
+            "version": str(self.package.version),
+            "label": self.package.label,
+            "editable": self.package.editable,
+            "requirement": self.line,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeReport:
+    """The packages of an environment as lines of a requirements file."""
+
+    environment: str
+    """The name of the environment."""
+    packages: tuple[FrozenPackage, ...]
+    """By name."""
+    broken: tuple[Broken, ...]
+    """Packages whose metadata cannot be read."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "environment": self.environment,
+            "packages": [one.to_json() for one in self.packages],
+        }
+
+
+def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
+    """Return the packages of an environment as requirements.
+
+    :param request: the environment.
+    :param context: the surroundings.
+    :raises WheelfitError: there is no such environment.
+    """
+    from wheelfit.installation.installed import by_name
+
+    environment = open_environment_of(request, context.environ, tags=False)
+    scan = environment.scan()
+    is_old = environment.interpreter.version < (3, 12)
+    left_out = set(map(canonicalize_name, request.exclude))
+    if not request.all:
+        left_out |= set(map(canonicalize_name, _MANAGING_BEFORE_3_12 if is_old else _MANAGING))
+    packages = (
+        entry
+        for entry in by_name(scan.installed).values()
+        if entry.name not in left_out
+        and not (entry.outside and request.local)
+        and not (entry.editable and request.exclude_editable)
+    )
+    return FreezeReport(
+        environment.name,
+        tuple(FrozenPackage(entry, requirement_line(entry)) for entry in packages),
+        tuple(scan.broken),
+    )
+
+
+def requirement_line(entry: Installed) -> str:
+    """Return the line of a requirements file that installs a package again.
+
+    What came from a URL is named by that (PEP 610), anything else by its version. A variant is
+    named in a comment that `wheelfit install -r` reads and other installers skip.
+    """
+    if entry.direct_url is not None:
+        if entry.editable:
+            return f"-e {entry.direct_url['url']}"
+        return f"{entry.name} @ {_reference(entry.direct_url)}"
+    line = f"{entry.name}=={entry.version}"
+    if entry.label is not None:
+        return f"{line}  # wheelfit: label {entry.label}"
+    if entry.wishes:
+        return f"{line}  # installed with {', '.join(entry.wishes)}"
+    return line
+
+
+def _reference(direct_url: Mapping[str, Any]) -> str:
+    """Return the URL of a direct reference, with its commit or hash."""
+    url = str(direct_url["url"]).replace("${", "%24{")  # readers would put a variable there
+    fragments = []
+    vcs, archive = direct_url.get("vcs_info"), direct_url.get("archive_info")
+    if isinstance(vcs, dict) and vcs.get("vcs") and vcs.get("commit_id"):
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    elif isinstance(archive, dict):
+        hashes = archive.get("hashes")
+        if isinstance(hashes, dict) and hashes:
+            fragments = [f"{name}={digest}" for name, digest in sorted(hashes.items())][-1:]
+        elif isinstance(archive.get("hash"), str):
+            fragments = [archive["hash"]]
+    if isinstance(direct_url.get("subdirectory"), str):
+        fragments.append(f"subdirectory={direct_url['subdirectory']}")
+    return url + (f"#{'&'.join(fragments)}" if fragments else "")

@@ -1,0 +1,168 @@
+"""``wheelfit freeze``: an environment as requirements, from which it can be made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+BLAS = {"blas": {"library": ["openblas", "mkl"]}}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "mkl": {"blas": {"library": ["mkl"]}},
+        "open": {"blas": {"library": ["openblas"]}},
+    },
+    static=BLAS,
+    providers={},
+    namespaces=["blas"],
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project with variants and some without."""
+    place = tmp_path / "index"
+    for label in (None, "null", "mkl", "open"):
+        document = DOCUMENT if label else None
+        build_wheel(place, "fast", "2.0", label=label, document=document, requires=["plain"])
+    (place / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(place, "plain", "1.0")
+    build_wheel(place, "other", "3.0+local.1")
+    with RecordingIndex(place) as server:
+        yield server
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare_environment: None,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    return Runner(capsys)
+
+
+def test_the_same_environment_again(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
+) -> None:
+    """What is installed from the output freezes to the same output, variants among it."""
+    first, second = environment(), environment()
+    url = index.file_url("other-3.0+local.1-py3-none-any.whl")
+    sources = ["-i", index.url]
+    run("install", "--python", first, *sources, "--label", "fast=mkl", "fast", f"other @ {url}")
+    said = run("freeze", "--python", first)
+    lines = said.out.splitlines()
+    assert lines[0] == "fast==2.0  # wheelfit: label mkl"
+    assert lines[1].startswith("other @ http://127.0.0.1:")
+    assert "#sha256=" in lines[1]
+    assert lines[2:] == ["plain==1.0"]
+    file = tmp_path / "requirements.txt"
+    file.write_text(said.out)
+    run("install", "--python", second, *sources, "-r", file)
+    assert run("freeze", "--python", second).out == said.out
+    # The best build, were it not for the comment.
+    file.write_text("fast\n")
+    run("install", "--python", second, *sources, "-r", file, "--force-reinstall")
+    assert run("freeze", "--python", second).out != said.out
+
+
+def test_constraints_name_labels_too(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
+) -> None:
+    """A frozen environment as constraints chooses the same build of what is needed."""
+    file = tmp_path / "constraints.txt"
+    file.write_text("fast==2.0 # wheelfit: label mkl\nunneeded==1.0  # wheelfit: label zzz\n")
+    python = environment()
+    run("install", "--python", python, "-i", index.url, "-c", file, "fast")
+    listed = run("list", "--python", python, "--json").object["packages"]
+    assert {one["name"]: one["label"] for one in listed} == {"fast": "mkl", "plain": None}
+
+
+def test_the_command_line_counts_more(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
+) -> None:
+    """``--label`` takes the place of the label in a file."""
+    file = tmp_path / "requirements.txt"
+    file.write_text("fast==2.0 # wheelfit: label mkl\n")
+    python = environment()
+    run("install", "--python", python, "-i", index.url, "-r", file, "--label", "fast=open")
+    assert "label open" in run("freeze", "--python", python).out
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("fast # wheelfit: label UPPER", "'UPPER' is not a valid variant label"),
+        ("fast # wheelfit: lable open", "nothing is known of the comment"),
+        ("fast # wheelfit: label mkl\nfast>1  # wheelfit: label open", "two lines name the labels"),
+    ],
+)
+def test_comments_that_cannot_be_read(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path, line: str,
+    part: str,
+) -> None:  # fmt: skip
+    """A comment for wheelfit that means nothing is an error with its line."""
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"# wheelfit is a tool\n{line}\n")
+    words: list[str | Path] = ["-i", index.url, "-r", file, "--json"]
+    error = run("install", "--python", environment(), *words, code=1).error
+    assert part in error["message"]
+    assert error["where"].startswith(f"{file}:")
+
+
+def test_which_packages(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path]
+) -> None:
+    """Pip is left out as pip does it, and whatever is named; ``--all`` has pip too."""
+    python = environment()
+    run("install", "--python", python, "-i", index.url, "plain")
+    library = next(python.parent.parent.glob("lib/python3*/site-packages"))
+    for name, url, info in (
+        ("pip", None, None),
+        ("here", "file:///tmp/here", {"dir_info": {"editable": True}}),
+        (
+            "from-git",
+            "https://host/x.git",
+            {"vcs_info": {"vcs": "git", "commit_id": "abc"}, "subdirectory": "sub"},
+        ),
+        ("from-folder", "file:///tmp/x", {"dir_info": {}}),
+        ("old-record", "https://host/a.zip", {"archive_info": {"hash": "sha256=12"}}),
+    ):
+        folder = library / f"{name.replace('-', '_')}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        if info is not None:
+            (folder / "direct_url.json").write_text(json.dumps({"url": url, **info}))
+    frozen = [
+        "from-folder @ file:///tmp/x",
+        "from-git @ git+https://host/x.git@abc#subdirectory=sub",
+        "-e file:///tmp/here",
+        "old-record @ https://host/a.zip#sha256=12",
+        "plain==1.0",
+    ]
+    assert run("freeze", "--python", python).out.splitlines() == frozen
+    with_pip = run("freeze", "--python", python, "--all").out.splitlines()
+    assert sorted(with_pip) == sorted([*frozen, "pip==1.0"])
+    words = ["--exclude", "Plain", "--exclude-editable", "--local", "--json"]
+    packages = run("freeze", "--python", python, *words).object["packages"]
+    assert [one["name"] for one in packages] == ["from-folder", "from-git", "old-record"]
+
+
+def test_why_a_plain_wheel(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path]
+) -> None:
+    """Where variants were ruled out, a comment has the option."""
+    python = environment()
+    run("install", "--python", python, "-i", index.url, "--no-variants", "fast")
+    line = run("freeze", "--python", python).out.splitlines()[0]
+    assert line == "fast==2.0  # installed with --no-variants"
