@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "progress.py": "it implements the interface of progress",
     "render/cache.py": "sizes in words",
     "render/changes.py": "sizes in words",
+    "render/diagnosis.py": "durations in words",
 }
 
 

@@ -67,10 +67,11 @@ class TestPlainLines:
             two.end()
         lines = capsys.readouterr().err.splitlines()
         assert [line.rpartition(" in ")[0] for line in lines] == [
-            "  fetched one 1.0: 90 B",
-            "  fetched two 1.0: 2.0 kB",
+            "  downloaded one 1.0: 90 B",
+            "  downloaded two 1.0: 2.0 kB",
+            "Downloaded 2 wheels (2.1 kB)",
         ]
-        assert all(re.fullmatch(r"\d+\.\d s", line.rpartition(" in ")[2]) for line in lines)
+        assert all(re.fullmatch(r"[\d.]+ m?s", line.rpartition(" in ")[2]) for line in lines)
 
     def test_one_line_for_a_wheel_of_which_the_rest_was_here(
         self, capsys: pytest.CaptureFixture[str]
@@ -92,7 +93,8 @@ class TestPlainLines:
         lines = capsys.readouterr().err.splitlines()
         assert [line.rpartition(" in ")[0] for line in lines] == [
             "  exchanged one 1.0: 2.0 kB of 5.0 MB",
-            "  fetched two 1.0: 5.0 MB",
+            "  downloaded two 1.0: 5.0 MB",
+            "Downloaded 2 wheels (5.0 MB)",
         ]
 
     def test_nothing_when_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,15 +158,16 @@ class TestBars:
     """On a terminal."""
 
     def test_a_bar_appears_and_vanishes(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """While a wheel comes there is a bar with its name; in the end one line with the sum."""
+        """While a wheel comes there is a bar with its name; in the end a line for each step."""
         done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
         assert done.code == 0
         assert done.out == "installed slow 1.0\n"
         assert BAR in done.shown
         assert "slow 1.0 " in done.shown
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
-        (total,) = screen(done.shown)
-        assert total.startswith("  unpacked 1 wheel (")
+        summaries = [line.rpartition(" in ")[0] for line in screen(done.shown)]
+        summaries = [line.partition(" (")[0] for line in summaries]
+        assert summaries == ["Resolved 1 package", "Downloaded 1 wheel", "Installed 1 package"]
 
     def test_one_bar_for_all(self, tmp_path: Path) -> None:
         """Many wheels have one bar together; those that take a while have their own as well."""
@@ -194,19 +197,19 @@ class TestBars:
         assert done.code == 0
         assert done.out.startswith("{\n")
         assert BAR in done.shown
-        warning, total = screen(done.shown)
-        assert "unpacked 1 wheel" in total
-        assert warning == (
+        assert screen(done.shown) == [
             "warning: the environment overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3"
-        )
+        ]
+        assert json.loads(done.out)["seconds"].keys() == {"resolve", "download", "install"}
 
     def test_a_failure_leaves_no_bar(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """After an error the terminal shows the error and nothing else."""
+        """After an error the terminal shows the error, and no bar."""
         slow_index.faults.wrong_hash.add("slow-1.0-py3-none-any.whl")
         done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
         assert done.code == 4
         lines = screen(done.shown)
-        assert lines[0] == "error: the sha256 hash does not match [hash-mismatch]"
+        assert lines[0].startswith("Resolved 1 package in ")
+        assert lines[1] == "error: the sha256 hash does not match [hash-mismatch]"
         assert not any(BAR in line for line in lines)
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
 
@@ -330,6 +333,8 @@ def interrupt(
         assert json.loads(out)["error"]["code"] == "interrupted"
         assert err == ""
     else:
-        assert (out, err) == ("", "error: interrupted from the keyboard [interrupted]\n")
+        *before, last = err.splitlines()
+        assert (out, last) == ("", "error: interrupted from the keyboard [interrupted]")
+        assert all(line.startswith("Resolved ") for line in before)
     assert tree(scratch) == {}
     assert not (folder / "target").exists()

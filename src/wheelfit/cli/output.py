@@ -17,7 +17,7 @@ from wheelfit.operations.context import Reporter
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.progress import Bar, Bars
     from wheelfit_runtime.errors import WheelfitError
@@ -41,13 +41,18 @@ class Output(Reporter):
     json: bool = False
     """Whether results are one JSON object."""
     verbosity: int = 0
-    """-1: results and errors only; 0: normal; 1: everything worth knowing."""
+    """-1: errors only, and what a command exists to print; 0: normal; 1: everything worth
+    knowing."""
     colour: bool = False
     """Whether standard output shows colour."""
     error_colour: bool = False
     """Whether standard error shows colour."""
     animate: bool = False
     """Whether standard error is a terminal on which progress bars may be drawn."""
+    width: int | None = None
+    """Columns of standard output; None where it is no terminal, whose lines are never broken."""
+    error_width: int | None = None
+    """Columns of standard error; None as for ``width``."""
 
     @classmethod
     def of(
@@ -62,7 +67,7 @@ class Output(Reporter):
     ) -> Output:
         """Decide how to speak.
 
-        :param quiet: results and errors only; counts more than ``verbose``.
+        :param quiet: errors only; counts more than ``verbose``.
         :param verbose: everything worth knowing.
         :param colour: ``always``, ``never``, or anything else: as the environment and the
             terminal have it.
@@ -78,12 +83,30 @@ class Output(Reporter):
             colour=not json and (able and _is_terminal(sys.stdout) if wanted is None else wanted),
             error_colour=terminal if wanted is None else wanted,
             animate=terminal and progress and not quiet and not environ.get("CI"),
+            width=_width(sys.stdout),
+            error_width=_width(sys.stderr),
         )
 
     def result(self, text: str = "", style: Style = "plain") -> None:
-        """Print one line of the result; nothing under ``--json``."""
+        """Print one line that the command exists to print, as it is; nothing under ``--json``."""
         if not self.json and sys.stdout is not None:
             deliver(sys.stdout, _sayable(sys.stdout, self.styled(text, style)) + "\n")
+
+    def folded(self, text: str, style: Style = "plain", hang: int = 2) -> None:
+        """Print a sentence that the command exists to print, broken where a terminal ends."""
+        self.result(_fold(text, self.width, hang), style)
+
+    def report(self, text: str, style: Style = "plain") -> None:
+        """Print one line about what was done, or would be; nothing under ``--quiet``."""
+        if self.verbosity >= 0:
+            self.folded(text, style)
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table that the command exists to print."""
+        from wheelfit.operations.text import columns
+
+        for line in columns(head, rows, self.width):
+            self.result(line)
 
     def result_json(self, value: object) -> None:
         """Print the result as one JSON object; only under ``--json``."""
@@ -109,6 +132,11 @@ class Output(Reporter):
     def note(self, text: str) -> None:
         """Print a remark of less weight, unless ``--quiet``."""
         self.say(text, "dim")
+
+    def summary(self, text: str) -> None:
+        """Print what a step of the work came to, unless ``--quiet`` or ``--json``."""
+        if not self.json:
+            self.say(text)
 
     def confirm(self, question: str) -> bool:
         """Ask the user, if a terminal is there and neither ``--json`` nor ``--quiet`` was given."""
@@ -157,8 +185,8 @@ class Output(Reporter):
             self._aside(text, "dim")
 
     def warn(self, text: str) -> None:
-        """Warn, whatever the verbosity."""
-        self._aside(f"warning: {text}", "warning")
+        """Warn, unless ``--quiet``."""
+        self.say(f"warning: {text}", "warning")
 
     def error(self, error: WheelfitError) -> None:
         """Render an error: what happened, where, what else, what to do."""
@@ -172,10 +200,10 @@ class Output(Reporter):
         self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
         for name in ("where", "note", "hint"):
             if parts[name]:
-                first, *rest = parts[name].splitlines()
                 head = f"  {name}: "
-                indented = "".join(f"\n{' ' * len(head)}{line}" for line in rest)
-                self._aside(f"{head}{first}{indented}")
+                for number, line in enumerate(parts[name].splitlines()):
+                    margin = head if not number else " " * len(head)
+                    self._aside(f"{margin}{line}", hang=len(head) - 2 if not number else 0)
 
     def traceback(self, error: BaseException) -> None:
         """Show where an error arose, for whoever repairs wheelfit."""
@@ -189,10 +217,10 @@ class Output(Reporter):
         visible = text.translate(_VISIBLE)
         return _paint(visible, style) if self.colour else visible
 
-    def _aside(self, text: str, style: Style = "plain") -> None:
+    def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
         if sys.stderr is None:  # closed by whoever started us
             return
-        visible = text.translate(_VISIBLE)
+        visible = _fold(text.translate(_VISIBLE), self.error_width, hang)
         line = (_paint(visible, style) if self.error_colour else visible) + "\n"
         # Whoever stops listening to remarks does not stop the work.
         with suppress(OSError):
@@ -244,6 +272,23 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _width(stream: TextIO | None) -> int | None:
+    """Return the columns of a stream; None if it is no terminal."""
+    if not _is_terminal(stream):
+        return None
+    from wheelfit.cli.terminal import terminal_width
+
+    return terminal_width(stream)
+
+
+def _fold(text: str, width: int | None, hang: int) -> str:
+    if width is None:
+        return text
+    from wheelfit.cli.terminal import fold
+
+    return fold(text, width, hang)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

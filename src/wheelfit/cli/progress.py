@@ -6,8 +6,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
+from wheelfit.core.durations import duration_in_words
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,6 +34,9 @@ class Screen(Protocol):
 
     def note(self, text: str) -> None:
         """Print a line of little weight."""
+
+    def summary(self, text: str) -> None:
+        """Print what all of it came to."""
 
 
 def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
@@ -102,7 +107,7 @@ class Bars:
     def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
         """Return what follows one transfer (it implements ``sources.progress.Progress``).
 
-        :param verb: what has happened to it at the end, for the plain line.
+        :param verb: what has happened to it at the end, for the plain line; empty for none.
         :param is_sum: whether it is told at the end where bars are drawn, too.
         """
         return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
@@ -198,7 +203,7 @@ class Transfer:
         self._bar = bar
         self._verb = verb
         self._screen = screen
-        self._is_told = is_sum or not bar.draws
+        self._is_told = bool(verb) and (is_sum or not bar.draws)
 
     def start(self, total: int | None) -> None:
         """Begin, or begin anew."""
@@ -246,7 +251,8 @@ class Wheels:
         self._screen = screen
         self._check = check
         self._wanted = len(sizes)
-        self._there = 0
+        self._there = self._fetched = self._size = 0
+        self._begun = time.monotonic()
         self._total = sum(size or 0 for size in sizes)
         self._lock = threading.Lock()
         # One bar is enough for one wheel.
@@ -281,14 +287,19 @@ class Wheels:
         with self._lock:
             self._there += 1
             self._sum.widen(self._total, self._words())
-            if self._there == self._wanted:
+            self._fetched += bool(count)
+            self._size += count
+            is_last = self._there == self._wanted
+            if is_last:
                 self._sum.end()
         if self._rich is None and count:
-            fetched = f"{size_in_words(count)} in {seconds:.1f} s"
-            if whole:
-                fetched = f"{size_in_words(count)} of {size_in_words(whole)} in {seconds:.1f} s"
-            verb = "exchanged" if whole else "fetched"
-            self._screen.note(f"  {verb} {what}: {fetched}")
+            size = size_in_words(count) + (f" of {size_in_words(whole)}" if whole else "")
+            verb = "exchanged" if whole else "downloaded"
+            self._screen.note(f"  {verb} {what}: {size} in {duration_in_words(seconds)}")
+        if is_last and self._fetched:
+            wheels = f"{count_of(self._fetched, 'wheel')} ({size_in_words(self._size)})"
+            seconds = time.monotonic() - self._begun
+            self._screen.summary(f"Downloaded {wheels} in {duration_in_words(seconds)}")
 
     def _words(self) -> str:
         return f"{self._there} of {self._wanted} wheels"

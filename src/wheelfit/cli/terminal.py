@@ -3,22 +3,69 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 _MOST_DIGITS = 6
 WIDEST_TEXT = 100
 """Columns of a paragraph at most: longer lines are hard to read."""
 
 
-def terminal_width() -> int:
-    """Return the width of the terminal, as `shutil.get_terminal_size`."""
+_NARROWEST = 20
+_LEAST_TEXT = 30
+"""Columns that a hanging indent leaves."""
+_WHOLE = re.compile(r"`[^`]*`| :: ")
+"""Commands and properties, which stay in one line."""
+
+
+def terminal_width(stream: TextIO | None = None) -> int:
+    """Return the width of the terminal, as `shutil.get_terminal_size`.
+
+    :param stream: the terminal; None: standard output. A stream that is none has 80 columns.
+    """
     named = os.environ.get("COLUMNS", "")
     if named.isdecimal() and len(named) < _MOST_DIGITS and int(named):
         return int(named)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+        return os.get_terminal_size((stream or sys.__stdout__).fileno()).columns or 80  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
         return 80
+
+
+def fold(text: str, width: int | None, hang: int = 0) -> str:
+    """Return text whose long lines are broken between words.
+
+    :param text: one or several lines; what stands between backticks is not broken.
+    :param width: columns; None breaks nothing.
+    :param hang: columns by which further lines are indented more than the first.
+    """
+    if width is None or len(text) <= width:
+        return text
+    return "\n".join(_folded(line, max(width, _NARROWEST), hang) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int, hang: int) -> str:
+    if len(line) <= width:
+        return line
+    from textwrap import fill
+
+    words = line.lstrip(" ")
+    indent = line[: len(line) - len(words)]
+    if len(indent) + hang > width - _LEAST_TEXT:
+        hang = 2
+    filled = fill(
+        _WHOLE.sub(lambda match: match[0].replace(" ", "\xa0"), words),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + " " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return filled.replace("\xa0", " ")
 
 
 def fill_paragraphs(text: str, width: int) -> str:

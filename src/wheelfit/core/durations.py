@@ -23,3 +23,21 @@ def parse_duration(text: str) -> float:
     if match is None:
         raise ValueError(f"{text[:40]!r} is not a span of time: write 90d, 12h or 30m")
     return float(int(match[1]) * _UNITS[match[2]])
+
+
+def duration_in_words(seconds: float) -> str:
+    """Return how long something took, as every message has it.
+
+    >>> [duration_in_words(seconds) for seconds in (0.0004, 0.085, 1.94, 125)]
+    ['0.4 ms', '85 ms', '1.9 s', '2 min 5 s']
+
+    :param seconds: not negative.
+    """
+    if seconds < 0.01:
+        return f"{1000 * seconds:.1f} ms"
+    if seconds < 0.995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"

@@ -40,6 +40,8 @@ class ChangeReport:
     warnings: tuple[str, ...] = ()
     sizes: Mapping[NormalizedName, FileSize] = field(default_factory=dict)
     """Sizes of what would be installed, of a dry run."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """The time that each step took: ``resolve``, ``download`` and ``install``."""
     idle_labels: tuple[str, ...] = ()
     """Wishes for labels of projects that are not in the result."""
 
@@ -49,6 +51,7 @@ class ChangeReport:
         return {
             "version": 1,
             "dry_run": self.dry_run,
+            "seconds": dict(self.seconds),
             **self.machine.to_mapping(),
             **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
@@ -67,13 +70,19 @@ class ChangeReport:
 
 
 def report_change(
-    decided: Decided, ground: Ground, *, dry_run: bool, otherwise: str
+    decided: Decided,
+    ground: Ground,
+    *,
+    dry_run: bool,
+    otherwise: str,
+    seconds: Mapping[str, float],
 ) -> ChangeReport:
     """Return the report of what was done or would be.
 
     :param decided: what.
     :param dry_run: whether nothing was done; then sizes are asked for.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
+    :param seconds: the time that each step took.
     """
     planned, resolution = decided.planned, decided.resolution
     environment = ground.environment.interpreter.environment
@@ -96,6 +105,7 @@ def report_change(
         (*resolution.unmet, *meant),
         tuple(map(str, (*resolution.notes, *unwished_libraries(resolution, preferences)))),
         sizes_of(planned.install, ground.candidates.repository, unpacked=True) if dry_run else {},
+        seconds,
         tuple(
             f"--label {name}={label} changes nothing: {name} is not needed"
             for name, label in preferences.labels.items()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.pip_configuration import InstallRules
@@ -320,6 +321,7 @@ def carry_out(
     request: ChangeRequest,
     reporter: Reporter,
     ground: Ground,
+    durations: StepDurations,
 ) -> Decided:
     """Download and install; return what was done in the end.
 
@@ -330,6 +332,7 @@ def carry_out(
     :param decision: what to do.
     :param request: of the command.
     :param reporter: told how it goes.
+    :param durations: gets those of the download and the installation.
     """
     if not decision.planned:
         return decision
@@ -347,7 +350,9 @@ def carry_out(
             if build_planned(decision.planned, ground.building, ground.candidates):
                 decision = decide()
                 continue
-            if not _fetch(decision.planned, wheels, folder, ground, reporter, transfers):
+            with durations.measure("download"):
+                are_right = _fetch(decision.planned, wheels, folder, ground, reporter, transfers)
+            if not are_right:
                 decision = decide()
                 continue
             _attest(decision.planned, wheels, request, ground, reporter)
@@ -357,20 +362,21 @@ def carry_out(
             if touches_us(ground.environment, coming.values(), decision.planned.remove):
                 unsettle = settle_modules(ground.environment)
             try:
-                applied = apply(
-                    decision.planned,
-                    ground.environment,
-                    coming,
-                    progress=transfers.transfer(
-                        count_of(len(decision.planned.install), "wheel"), "unpacked", is_sum=True
-                    ),
-                    replace=request.replace_files,
-                    compile_bytecode=request.compile,
-                    startup_files=StartupFiles(request.startup_files),
-                    linker=Linker(LinkMode(request.link_mode)),
-                    break_system_packages=request.break_system_packages,
-                    circumstances=_circumstances(ground.machine),
-                )
+                with durations.measure("install"):
+                    applied = apply(
+                        decision.planned,
+                        ground.environment,
+                        coming,
+                        progress=transfers.transfer(
+                            count_of(len(decision.planned.install), "wheel"), ""
+                        ),
+                        replace=request.replace_files,
+                        compile_bytecode=request.compile,
+                        startup_files=StartupFiles(request.startup_files),
+                        linker=Linker(LinkMode(request.link_mode)),
+                        break_system_packages=request.break_system_packages,
+                        circumstances=_circumstances(ground.machine),
+                    )
             except (PlanOutdated, WheelGone) as error:
                 if unsettle is not None:
                     unsettle()
@@ -386,7 +392,26 @@ def carry_out(
             for note in applied.notes:
                 reporter.note(f"note: {note}")
             break
+    if decision.planned:
+        durations.tell(_words_of(decision.planned), "install", reporter)
     return decision
+
+
+def resolved_in_words(decision: Decided) -> str:
+    """Return how much was resolved, as ``Resolved 3 packages``."""
+    resolution = decision.resolution
+    names = {pin.name for pin in resolution.pins} | {entry.name for entry in resolution.kept}
+    return f"Resolved {count_of(len(names), 'package')}"
+
+
+def _words_of(planned: Plan) -> str:
+    """Return what was done, as ``Installed 3 packages, uninstalled 1 package``."""
+    coming = {pin.name for pin in planned.install}
+    gone = sum(entry.name not in coming for entry in planned.remove)
+    parts = [f"installed {count_of(len(coming), 'package')}"] if coming else []
+    parts += [f"uninstalled {count_of(gone, 'package')}"] if gone else []
+    words = ", ".join(parts)
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _attest(

@@ -65,6 +65,9 @@ class Reporter:
     def say(self, text: str) -> None:
         """Take a remark about what happens."""
 
+    def summary(self, text: str) -> None:
+        """Take what a step came to, as ``Resolved 3 packages in 0.2 s``; reports have the same."""
+
     def note(self, text: str) -> None:
         """Take a remark of less weight."""
 

@@ -12,6 +12,7 @@ from wheelfit.operations.changes import (
     check_ground,
     decided,
     in_peace,
+    resolved_in_words,
 )
 from wheelfit.operations.opened import FromRequirements, open_for_choice
 
@@ -56,6 +57,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.indexes import tell_sources
+    from wheelfit.operations.step_durations import StepDurations
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
         check_ground(request, opened.environment, opened.rules, context)
@@ -66,12 +68,20 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             return found
 
         decide = in_peace(decide_once)
-        decision = decide()
+        durations = StepDurations()
+        with durations.measure("resolve"):
+            decision = decide()
+        durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)
         if not request.dry_run:
-            decision = carry_out(decision, decide, request, context.reporter, opened)
+            reporter = context.reporter
+            decision = carry_out(decision, decide, request, reporter, opened, durations)
         return report_change(
-            decision, opened, dry_run=request.dry_run, otherwise=_why_nothing(request, decision)
+            decision,
+            opened,
+            dry_run=request.dry_run,
+            otherwise=_why_nothing(request, decision),
+            seconds=durations.to_json(),
         )
 
 

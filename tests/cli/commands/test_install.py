@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,22 +80,36 @@ def test_one_line_for_each_package(shop: Shop) -> None:
         "installed needs 1.0",
         "installed plain 2.0",
     ]
-    assert "  fetched fast 1.0 (open): " in said.err
-    assert "unpacked 3 wheels" in said.err
+    assert "  downloaded fast 1.0 (open): " in said.err
+    summaries = [line for line in said.err.splitlines() if line[0].isupper()]
+    assert [line.partition(" in ")[0].partition(" (")[0] for line in summaries] == [
+        "Resolved 3 packages",
+        "Downloaded 3 wheels",
+        "Installed 3 packages",
+    ]
 
 
 def test_dry_run(shop: Shop) -> None:
-    """The same lines in another mood, and nothing else happens."""
+    """One table of what would change, with the sums below, and nothing else happens."""
     said = shop.install("--dry-run", "needs")
-    assert "would install fast 1.0 (open): best fit: blas :: library :: openblas\n" in said.out
-    assert said.err == ""
+    head, _, *rows, last = said.out.splitlines()
+    assert head.split() == ["Package", "Version", "Variant", "Download", "On", "disk", "Change"]
+    (row,) = [row for row in rows if row.startswith("fast ")]
+    assert row.split()[:3] == ["fast", "1.0", "open"]
+    assert row.endswith(" new; best fit: blas :: library :: openblas")
+    assert sorted(row.split()[0] for row in rows) == ["fast", "needs", "plain"]
+    assert last.startswith("Would install 3 packages: ")
+    assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", said.err)
     assert not shop.target.exists()
 
 
-def test_quiet(shop: Shop) -> None:
-    """Only results."""
-    said = shop.install("-q", "plain")
-    assert (said.out, said.err) == ("installed plain 2.0\n", "")
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_quiet(more: list[str], shop: Shop) -> None:
+    """``-q`` prints errors, and nothing else."""
+    said = shop.install("-q", "plain", *more)
+    assert (said.out, said.err) == ("", "")
+    said = shop.install("-q", "absent", *more, code=3)
+    assert said.err.startswith("error: ")
 
 
 def test_nothing_to_do(shop: Shop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -161,7 +162,7 @@ class TestFolders:
             tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTED
         )
         allowed = workshop.install("--dry-run", project, "--allow-source", "demo")
-        assert "would install demo 1.0" in allowed.out
+        assert "to be built from" in allowed.out
         assert count(project) == 0
         workshop.install(project)
         assert set(workshop.packages()) == {"demo", "plain"}
@@ -376,7 +377,7 @@ class TestArchives:
         info = "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\nRequires-Dist: plain\n"
         path = write_sdist(tmp_path, project, "demo", pkg_info=info)
         said = workshop.install("--dry-run", path)
-        assert "would install plain 1.0" in said.out
+        assert re.search(r"^plain +1\.0 ", said.out, re.MULTILINE)
 
     def test_another_release(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """PEP 625: an archive that is called like another release is refused."""

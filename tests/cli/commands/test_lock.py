@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -91,9 +92,9 @@ class TestWriting:
             "+ fast 1.0",
             "+ lib 1.0",
             "fast 1.0: cu12, cu13, null, plain",
-            f"locked 3 packages for {ANYWHERE} in pylock.toml",
+            f"Locked 3 packages for {ANYWHERE} in pylock.toml",
         ]
-        assert said.err == ""
+        assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", said.err)
         lock = office.read()
         assert [str(root) for root in lock.roots or ()] == ["app"]
         assert str(lock.pylock.requires_python) == "<3.13,>=3.12"
@@ -103,6 +104,7 @@ class TestWriting:
         answer = office.lock("app", "--json").object
         (lock,) = answer["locks"]
         assert (answer["version"], answer["dry_run"], answer["apart"]) == (1, False, None)
+        assert answer["seconds"]["resolve"] > 0
         assert (lock["path"], lock["written"], lock["up_to_date"]) == ("pylock.toml", True, False)
         assert lock["for"] == [f"{one}, Python 3.12" for one in PLATFORMS]
         assert lock["packages"][1] == {
@@ -120,7 +122,8 @@ class TestWriting:
         done = in_terminal([*words, "--python-version", "3.12"], {"CI": ""})
         assert done.code == 0
         assert "resolving" in done.shown
-        assert screen(done.shown) == []
+        (summary,) = screen(done.shown)
+        assert summary.startswith("Resolved 3 packages in ")
         assert done.out.endswith("in pylock.toml\n")
 
     def test_into_a_named_file(self, office: Office) -> None:
@@ -198,7 +201,7 @@ class TestEnvironments:
     def test_several(self, office: Office) -> None:
         """Each platform with each Python."""
         said = office.lock("lib", "--python-version", "3.13", "--platform", "linux-x86_64")
-        assert "locked 1 package for linux-x86_64, Python 3.12 and 3.13 in pylock" in said.out
+        assert "Locked 1 package for linux-x86_64, Python 3.12 and 3.13 in pylock" in said.out
 
     def test_of_the_project(self, office: Office) -> None:
         """A project says what it is locked for; options and named machines replace that."""
@@ -257,7 +260,7 @@ class TestEnvironments:
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "9.0")
         (office.folder / "pylock.toml").unlink()
         said = office.lock("app")
-        assert said.err == ""
+        assert "warning" not in said.err
         assert (office.folder / "pylock.toml").read_bytes() == first
 
     SCRIPT = """
@@ -350,7 +353,7 @@ class TestChanges:
     def test_dry_run(self, office: Office) -> None:
         """Says the same in another mood."""
         said = office.lock("app", "--dry-run")
-        assert f"would lock 3 packages for {ANYWHERE} in pylock.toml" in said.out
+        assert f"Would lock 3 packages for {ANYWHERE} in pylock.toml" in said.out
         assert office.files() == set()
 
     def test_labels_that_come(self, office: Office) -> None:
@@ -390,7 +393,7 @@ class TestChanges:
     def test_an_upgrade_of_nothing(self, office: Office) -> None:
         """A name that is not in the lock is a slip, most likely."""
         said = office.lock("app", "-P", "ap", "-P", "App")
-        assert said.err == "warning: --upgrade-package ap changes nothing: ap is not needed\n"
+        assert "warning: --upgrade-package ap changes nothing: ap is not needed\n" in said.err
 
 
 class TestMachines:
@@ -405,7 +408,7 @@ class TestMachines:
         hosts = ("--for", "cuda-12.8-sm90", "--for", "macos-arm64")
         said = self.lock(office, "app", *hosts)
         assert said.out.endswith(
-            "locked 3 packages for cuda-12.8-sm90 and macos-arm64 in pylock.toml\n"
+            "Locked 3 packages for cuda-12.8-sm90 and macos-arm64 in pylock.toml\n"
         )
         labels = {wheel.filename.label for wheel in office.read().packages[1].wheels}
         assert labels == {"cu12", "null"}

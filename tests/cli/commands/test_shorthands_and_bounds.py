@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -390,21 +391,13 @@ class TestSizes:
         """A table, the largest first, with the sums."""
         shop.add("aid", requires=("engine",))  # not the order of the alphabet
         said = shop("install", "--dry-run", "aid")
-        *_, head, line, first, second, last = said.out.splitlines()
-        assert head.split() == ["package", "download", "on", "disk"]
+        _, line, first, second, last = said.out.splitlines()
         assert set(line) == {"-", " "}
-        assert first.startswith("engine 1.0 (cu128)")
-        assert first.endswith("2.0 MB")
-        assert second.startswith("aid 1.0")
-        assert last.startswith("together")
+        assert first.split()[:3] == ["engine", "1.0", "cu128"]
+        assert " 2.0 MB " in first
+        assert second.split()[:2] == ["aid", "1.0"]
+        assert re.fullmatch(r"Would install 2 packages: .+ to download, 2.0 MB on disk", last)
         assert said.err.count("not known") == 0
-
-    def test_one_package(self, shop: Shop) -> None:
-        """The sum of one thing is not worth a line."""
-        said = shop("install", "--dry-run", "engine", "--json", "--variant", "cpu").object
-        assert len(said["install"]) == 1
-        said_in_words = shop("install", "--dry-run", "engine", "--variant", "cpu").out
-        assert said_in_words.splitlines()[-1].startswith("engine 1.0 (null)")
 
     def test_for_programs(self, shop: Shop) -> None:
         """Bytes of each and together; what is cached need not be fetched."""

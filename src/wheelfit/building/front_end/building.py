@@ -30,6 +30,7 @@ from wheelfit.building.front_end.looking import look_at
 from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
+from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
@@ -436,7 +437,7 @@ class _Work:
             folder = self._new_folder("objects")
             settings, environ = afresh(self.source, folder, settings, environ)
         path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
-        self.tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
+        self.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
         return path
 
     def _finished(

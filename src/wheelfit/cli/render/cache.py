@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.cache_reports import WHEELS
-from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
@@ -66,8 +65,7 @@ def show_contents(report: CacheContents, output: Output) -> None:
         left = (str(len(report.leftovers)), size_in_words(sum(report.leftovers)))
         rows.append(("left by killed processes", *left, "", ""))
     rows.append(("together", "", size_in_words(report.size), "", ""))
-    for line in columns(("kept", "count", "size", "linked", "last used"), rows):
-        output.result(line)
+    output.table(("kept", "count", "size", "linked", "last used"), rows)
     if report.links is not None:
         output.result(f"environments on this file system are made by {_LINKS[report.links]}")
     if report.unknown:
@@ -95,8 +93,7 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
         for one in report.wheels
     ]
     head = ("Package", "Version", "Variant", "Packed", "Unpacked", "Linked", "Last used")
-    for line in columns(head, rows):
-        output.result(line)
+    output.table(head, rows)
     if not report.wheels:
         output.result("no wheels are kept" + (" of these names" if of_names else ""))
 
@@ -106,17 +103,17 @@ def show_removal(report: Removal, output: Output) -> None:
     output.result_json(report.to_json())
     verb = "would remove" if report.dry_run else "removed"
     for row in report.wheels:
-        output.result(f"{verb} {_called(row)}: {size_in_words(row.entry.size)}")
+        output.report(f"{verb} {_called(row)}: {size_in_words(row.entry.size)}")
     for (kind, reason), (entries, size) in report.others.items():
         what = _WORDS.get(kind, kind)
-        output.result(f"{verb} {entries} {what} ({reason}): {size_in_words(size)}")
+        output.report(f"{verb} {entries} {what} ({reason}): {size_in_words(size)}")
     for row in report.in_use:
         output.say(f"note: {_called(row)} is in use and stays")
     if not report.wheels and not report.others:
-        output.result("nothing to remove")
+        output.report("nothing to remove")
     else:
         conditional = "would be " if report.dry_run else ""
-        output.result(f"{size_in_words(report.freed)} {conditional}freed")
+        output.report(f"{size_in_words(report.freed)} {conditional}freed")
         if report.still_linked:
             output.note(
                 f"note: {size_in_words(report.still_linked)} more belong to environments too, "

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.installed import project_folder
 from wheelfit.operations.text import by_size, columns, size_words, unknown_sizes
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from packaging.utils import NormalizedName
-
     from wheelfit.cli.output import Output
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -67,43 +64,98 @@ def tell_change(report: ChangeReport, output: Output) -> None:
             output.detail(remark)
     for detail in resolution.details:
         output.detail(detail)
-    _show_plan(planned, output, dry_run=report.dry_run)
-    if report.sizes:
-        for line in size_table(planned.install, report.sizes):
-            output.result(line)
-        for line in unknown_sizes(report.sizes):
-            output.warn(line)
+    if report.dry_run:
+        _show_planned(report, output)
+    else:
+        _show_done(planned, output)
+    for line in unknown_sizes(report.sizes):
+        output.warn(line)
     if not planned:
-        output.result(f"nothing to do: {report.otherwise}")
+        output.report(f"nothing to do: {report.otherwise}")
     for warning in report.idle_labels:
         output.warn(warning)
 
 
-def _show_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
+def _show_done(planned: Plan, output: Output) -> None:
+    """Print a line for each package that was installed or removed."""
     old = {entry.name: entry for entry in planned.remove}
     for pin in planned.install:
-        gone = old.pop(pin.name, None)
-        replaced = ""
-        if gone is not None:
-            newer = "the newer " if gone.version > pin.version else ""
-            replaced = f", replacing {newer}{gone.version}"
-        if gone is not None and gone.label != pin.label:
-            replaced += f" ({gone.label or _PLAIN})"
-        # One line for each package that had a choice; for the others there is nothing to say.
-        had_choice = pin.label is not None or any(
-            verdict.filename.label for verdict in pin.choice.selection.verdicts
-        )
-        why = f": {pin.reason}" if had_choice else ""
-        if pin.file.origin is not None:
-            replaced += f", {'to be ' if dry_run else ''}built from {pin.file.origin.name}"
-        output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
+        replaced = _replaced(pin, old.pop(pin.name, None))
+        origin = "" if pin.file.origin is None else f", built from {pin.file.origin.name}"
+        why = f": {pin.reason}" if _had_choice(pin) else ""
+        output.report(f"installed {pin}{replaced}{origin}{why}")
     for entry in old.values():
-        reason = planned.reasons.get(entry.name)
-        why = f": {reason}" if reason else ""
-        output.result(f"{'would remove' if dry_run else 'removed'} {entry}{why}")
+        output.report(f"removed {entry}{_why_removed(entry, planned)}")
     for entry in planned.keep:
         if output.verbosity > 0:
-            output.result(f"kept {entry}")
+            output.report(f"kept {entry}")
+
+
+def _why_removed(entry: Installed, planned: Plan) -> str:
+    """Return the reason of a removal as the rest of a sentence; empty where nobody gave one."""
+    reason = planned.reasons.get(entry.name)
+    return f": {reason}" if reason else ""
+
+
+def _replaced(pin: Pin, gone: Installed | None) -> str:
+    """Return what a package replaces, as the rest of a sentence; empty where it is new."""
+    if gone is None:
+        return ""
+    words = f", replacing {'the newer ' if gone.version > pin.version else ''}{gone.version}"
+    return words if gone.label == pin.label else f"{words} ({gone.label or _PLAIN})"
+
+
+def _had_choice(pin: Pin) -> bool:
+    """Return whether there is something to say of a choice: there were variants."""
+    return pin.label is not None or any(
+        verdict.filename.label for verdict in pin.choice.selection.verdicts
+    )
+
+
+def _show_planned(report: ChangeReport, output: Output) -> None:
+    """Print one table of everything that would change, and the sums."""
+    planned = report.decided.planned
+    if not planned:
+        return
+    old = {entry.name: entry for entry in planned.remove}
+    by_name = {pin.name: pin for pin in planned.install}
+    rows = []
+    for name in by_size(report.sizes):
+        pin, size = by_name[name], report.sizes[name]
+        change = _replaced(pin, old.pop(name, None)).removeprefix(", ") or "new"
+        if pin.file.origin is not None:
+            change += f", to be built from {pin.file.origin.name}"
+        why = f"; {pin.reason}" if _had_choice(pin) else ""
+        sizes = (_download(pin, size), size_words(size.unpacked))
+        rows.append((pin.name, str(pin.version), pin.label or "", *sizes, change + why))
+    for entry in old.values():
+        change = f"to be removed{_why_removed(entry, planned)}"
+        rows.append((entry.name, str(entry.version), entry.label or "", "", "", change))
+    if output.verbosity > 0:
+        rows += [
+            (entry.name, str(entry.version), entry.label or "", "", "", "kept")
+            for entry in planned.keep
+        ]
+    head = ("Package", "Version", "Variant", "Download", "On disk", "Change")
+    for line in columns(head, rows, output.width):
+        output.report(line)
+    output.report(_sum(report, len(by_name), len(old)))
+
+
+def _sum(report: ChangeReport, coming: int, leaving: int) -> str:
+    """Return the last line of a dry run: how much would change, and the sizes."""
+    verbs = (("install", coming), ("remove", leaving))
+    words = [f"{verb} {count_of(count, 'package')}" for verb, count in verbs if count]
+    line = f"Would {' and '.join(words)}"
+    if not coming:
+        return line
+    known = report.sizes.values()
+    download, disk = (
+        size_in_words(sum(value or 0 for value in values))
+        + (" or more" if any(value is None for value in values) else "")
+        for values in ([one.download for one in known], [one.unpacked for one in known])
+    )
+    return f"{line}: {download} to download, {disk} on disk"
 
 
 def show_uninstalled(report: UninstallReport, output: Output) -> None:
@@ -115,7 +167,7 @@ def show_uninstalled(report: UninstallReport, output: Output) -> None:
         output.warn(str(broken))
     verb = "would remove" if report.dry_run else "removed"
     for package in report.uninstalled.removed:
-        output.result(f"{verb} {package}")
+        output.report(f"{verb} {package}")
 
 
 def show_created(report: VenvReport, output: Output) -> None:
@@ -123,7 +175,7 @@ def show_created(report: VenvReport, output: Output) -> None:
     import shlex
 
     output.result_json(report.to_json())
-    output.result(
+    output.report(
         f"Created a virtual environment with Python {report.python_version} at {report.path}"
     )
     activate = str(Path(report.python).parent / "activate")
@@ -137,35 +189,9 @@ def show_created(report: VenvReport, output: Output) -> None:
 def show_recovered(report: RecoverReport, output: Output) -> None:
     """Print what was undone or finished."""
     output.result_json(report.to_json())
-    output.result("no change was interrupted" if report.found is None else str(report.found))
+    output.report("no change was interrupted" if report.found is None else str(report.found))
     for note in report.notes:
         output.note(f"note: {note}")
-
-
-def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
-    """Return the lines of a table: every package, the largest download first, and the sums.
-
-    :param pins: what would be installed.
-    :param sizes: of each.
-    """
-    by_name = {pin.name: pin for pin in pins}
-    rows = [
-        (
-            str(by_name[name]),
-            _download(by_name[name], sizes[name]),
-            size_words(sizes[name].unpacked),
-        )
-        for name in by_size(sizes)
-    ]
-    known = sizes.values()
-    download = size_in_words(sum(one.download or 0 for one in known))
-    disk = size_in_words(sum(one.unpacked or 0 for one in known))
-    more = [
-        " or more" if any(value is None for value in values) else ""
-        for values in ([one.download for one in known], [one.unpacked for one in known])
-    ]
-    total = ("together", download + more[0], disk + more[1])
-    return columns(("package", "download", "on disk"), [*rows, total] if len(rows) > 1 else rows)
 
 
 def _download(pin: Pin, size: FileSize) -> str:
@@ -181,8 +207,7 @@ def show_installed(report: InstalledReport, output: Output) -> None:
         (entry.name, str(entry.version), entry.label or "", _remark(entry))
         for entry in report.packages
     ]
-    for line in columns(("Package", "Version", "Variant", "Remark"), rows):
-        output.result(line)
+    output.table(("Package", "Version", "Variant", "Remark"), rows)
     for broken in report.broken:
         output.warn(f"{broken.path}: {broken.reason}")
     for entry in report.packages:

@@ -68,7 +68,7 @@ def show_check(
         return
     output.result_json(mapping)
     for line, style in lines:
-        output.result(line, style)
+        output.folded(line, style)
     if found.count.wheels and not report.full:
         output.detail("content was not compared with RECORD and hashes; --full does that")
 
@@ -79,7 +79,7 @@ def show_findings(found: Report, output: Output) -> None:
         return
     verbosity = output.verbosity
     for line, style in report_lines(found, verbose=verbosity > 0, quiet=verbosity < 0):
-        output.result(line, style)
+        output.folded(line, style)
     output.result()
 
 

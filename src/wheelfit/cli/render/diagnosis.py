@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from wheelfit.core.durations import duration_in_words
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit_runtime import __version__
@@ -38,7 +38,15 @@ def show_diagnosis(found: Diagnosis, output: Output) -> None:
     """Print the result of an examination."""
     output.result_json(found.to_json())
     for line, style in _lines(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
+        _print(line, style, output)
+
+
+def _print(line: str, style: Style, output: Output) -> None:
+    words = line.lstrip(" ")
+    if words.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
         output.result(line, style)
+    else:
+        output.folded(line, style, 2 if words.startswith("→") else 0)
 
 
 def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
@@ -92,7 +100,7 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
     for one in found.detections:
         words = _clipped(_summary_of(one), verbose=verbose)
         style = "dim" if words == _ABSENT else _STATUS.get(one.status, "dim")
-        head = f"  {one.namespace:<{width}}  {one.status:<9}  {_time(one.seconds):>8}"
+        head = f"  {one.namespace:<{width}}  {one.status:<9}  {duration_in_words(one.seconds):>8}"
         yield f"{head}  {words}", style
         if not verbose:
             continue
@@ -110,7 +118,7 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
             for number, line in enumerate(entry.value.splitlines() or [""]):
                 yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
     for asked in found.asked:
-        yield f"  asked {asked.name}: {asked}, {_time(asked.seconds)}", "dim"
+        yield f"  asked {asked.name}: {asked}, {duration_in_words(asked.seconds)}", "dim"
 
 
 def _summary_of(detection: Detection) -> str:
@@ -144,10 +152,6 @@ def _clipped(text: str, *, verbose: bool) -> str:
     if verbose:
         return first
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
 
 
 def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
@@ -240,15 +244,13 @@ def show_fitness(report: FitnessReport, output: Output) -> None:
     for finding in report.findings:
         if verbose or finding.severity != "note":
             for line, style in finding_lines(finding):
-                output.result(line, style)
+                _print(line, style, output)
     fitting = sum(one.fits is True for one in report.variants)
     output.note(f"{fitting} of {len(report.variants)} installed variants fit {report.machine.name}")
     output.result(*summary_line(report.findings, verbose=verbose))
 
 
 _STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
-_COLUMNS = 88
-"""How wide the words of a finding are."""
 
 
 def finding_lines(finding: Finding) -> Iterator[Line]:
@@ -256,12 +258,9 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     mark = f"  {finding.severity.value:<7} {finding.code}"
     rule = f" ({finding.rule})" if finding.rule else ""
     yield f"{mark}{rule}  {finding.where}", _STYLES[finding.severity.value]
-    for line in _wrapped(finding.message):
+    for line in finding.message.splitlines() or [""]:
         yield f"          {line}", "plain"
-    # A command stays in one line, so that it can be copied.
-    command = finding.remedy.startswith("wheelfit ")
-    for number, line in enumerate([finding.remedy] if command else _wrapped(finding.remedy)):
-        yield f"          {'  ' if number else '→ '}{line}", "dim"
+    yield f"          → {finding.remedy}", "dim"
 
 
 def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
@@ -277,7 +276,3 @@ def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
     if counts["error"]:
         return words, "bad"
     return words, "warning" if counts["warning"] else "good"
-
-
-def _wrapped(text: str) -> list[str]:
-    return wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.explain import Explanation
 
 
-_JOINED = "\xa0::\xa0"
-"""Keeps a property on one line."""
 _STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected": "dim"}
 
 
@@ -30,7 +27,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
     output.result_json(report.to_json())
     for agreement in report.agreements:
         if agreement.forced.because or (agreement.values and output.verbosity > 0):
-            output.result(str(agreement), "strong")
+            output.folded(str(agreement), "strong")
             output.result()
     for number, explanation in enumerate(report.explanations):
         if number:
@@ -58,10 +55,10 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
             f"{feature} :: {', '.join(some)}" for feature, some in explanation.properties.features()
         )
         for number, line in enumerate(values):
-            output.result(f"  {'' if number else 'properties':<12}{line}")
+            output.folded(f"  {'' if number else 'properties':<12}{line}", hang=12)
     for project, value, known in explanation.built_for:
         how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
-        output.result(f"  {'built for':<12}{project} {value} ({project} {how})")
+        output.folded(f"  {'built for':<12}{project} {value} ({project} {how})")
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
         for one in explanation.detections:
             output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
@@ -71,15 +68,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     for verdict, who, reason in rows:
         # A reason may be long; its lines stay together under their own margin.
         head = f"  {verdict:<12}{who:<{width}}  "
-        text = textwrap.fill(
-            reason.replace(" :: ", _JOINED),
-            width=max(100, len(head) + 40),
-            initial_indent=head,
-            subsequent_indent=" " * len(head),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        output.result(text.replace(_JOINED, " :: "), _STYLES[verdict])
+        output.folded(f"{head}{reason}", _STYLES[verdict], len(head) - 2)
     for warning in explanation.warnings:
         output.warn(warning)
     for note in explanation.notes:

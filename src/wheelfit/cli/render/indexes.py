@@ -49,7 +49,7 @@ def show_files(report: FilesReport, output: Output) -> None:
     """Print the files that were changed."""
     output.result_json(report.to_json())
     for name in report.files:
-        output.result(name)
+        output.report(name)
 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:
@@ -75,7 +75,7 @@ def show_stages(report: StagesReport, output: Output) -> None:
 def show_dropped_stage(report: DroppedStage, output: Output) -> None:
     """Print how many files were dropped."""
     output.result_json(report.to_json())
-    output.result(f"{report.count} files are forgotten")
+    output.report(f"{report.count} files are forgotten")
 
 
 def show_created_token(report: CreatedToken, output: Output) -> None:
@@ -98,7 +98,7 @@ def show_tokens(report: TokensReport, output: Output) -> None:
 def show_revoked_token(report: RevokedToken, output: Output) -> None:
     """Print which token was revoked."""
     output.result_json(report.to_json())
-    output.result(f"{report.token} is revoked")
+    output.report(f"{report.token} is revoked")
 
 
 def show_served_proxy(report: ServedProxy, output: Output) -> None:
@@ -118,7 +118,7 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
     if generated.refused:
         show_findings(report.refused, output)
     if not generated.is_published:
-        output.result("nothing is published; --keep-going publishes the rest", "bad")
+        output.report("nothing is published; --keep-going publishes the rest", "bad")
         return FAULTS
     there = (
         f"{count_of(generated.files, 'file')} of {count_of(generated.releases, 'release')}, "
@@ -130,9 +130,9 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
             done += f", {len(generated.removed)} removed"
     else:
         done = "nothing has changed"
-    output.result(f"{report.target}/simple/: {there}; {done}", "good")
+    output.report(f"{report.target}/simple/: {there}; {done}", "good")
     if generated.left_out:
-        output.result(f"left out: {', '.join(generated.left_out)}", "warning")
+        output.report(f"left out: {', '.join(generated.left_out)}", "warning")
     if generated.unnamed:
         output.say(
             f"{count_of(generated.unnamed, 'file')} no page names any more; --prune removes what "
@@ -149,18 +149,18 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
     if generated.refused:
         show_findings(report.refused, output)
     for text in report.lost:
-        output.result(f"lost: {text}", "warning")
+        output.report(f"lost: {text}", "warning")
     documents = report.documents
     layouts = Counter(documents.values())
     told = ", ".join(f"{layouts[layout]} of layout {layout}" for layout in sorted(layouts))
-    output.result(f"{count_of(len(documents), 'index file')} read" + (f" ({told})" if told else ""))
+    output.report(f"{count_of(len(documents), 'index file')} read" + (f" ({told})" if told else ""))
     for old, new in report.rewritten.items():
-        output.result(f"  {old} → {new}" if old != new else f"  {old} is written anew")
+        output.report(f"  {old} → {new}" if old != new else f"  {old} is written anew")
     if generated.is_published:
         what = count_of(len(report.projects), "project")
-        output.result(f"{report.target}/simple/: {what}; {len(generated.written)} written", "good")
+        output.report(f"{report.target}/simple/: {what}; {len(generated.written)} written", "good")
     else:
-        output.result("nothing is published; --keep-going publishes the rest", "bad")
+        output.report("nothing is published; --keep-going publishes the rest", "bad")
     if generated.refused:
         return FAULTS
     return LOSSES if report.lost else 0
@@ -174,8 +174,8 @@ def show_publish(report: PublishReport, output: Output) -> None:
         (one.filename, size_words(one.size), report.state(one.filename))
         for one in report.outgoing.files
     ]
-    for line in columns(("file", "size", "state"), rows):
-        output.result(line)
+    for line in columns(("file", "size", "state"), rows, output.width):
+        output.report(line)
     for forecast in report.forecasts:
         output.say(str(forecast), "dim")
     _show_end(report, output)
@@ -197,19 +197,19 @@ def publish_exit_code(report: PublishReport, *, strict: bool) -> int:
 def _show_end(report: PublishReport, output: Output) -> None:
     act = report.act
     if act is None:
-        output.result("nothing was sent", "plain" if report.dry_run else "bad")
+        output.report("nothing was sent", "plain" if report.dry_run else "bad")
         return
     if not act.sent:
-        output.result(f"{report.to} has all of it already", "good")
+        output.report(f"{report.to} has all of it already", "good")
         return
     files = count_of(len(act.sent), "file")
     if act.unlisted:
         words = f"{files} sent to {report.to}, which does not list {len(act.unlisted)}"
-        output.result(words, "bad")
+        output.report(words, "bad")
     elif not act.is_confirmed:
         words = f"{files} sent to {report.to}; whether it lists them could not be asked"
-        output.result(words, "warning")
+        output.report(words, "warning")
     else:
         how = "one by one" if report.way == "one-by-one" else "in one act"
         resumed = ", going on with what was sent before" if act.is_resumed else ""
-        output.result(f"{files} published at {report.to} {how}{resumed}", "good")
+        output.report(f"{files} published at {report.to} {how}{resumed}", "good")

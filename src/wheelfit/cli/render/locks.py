@@ -29,11 +29,11 @@ def tell_lock(report: LockReport, output: Output) -> None:
         output.note(f"note: {text}")
     for one in report.locks:
         for change in one.changes:
-            output.result(str(change))
+            output.report(str(change))
         for package in one.lock.packages:
             labels = labels_of(package)
             if labels:
-                output.result(f"{package.name} {package.version}: {', '.join(labels)}")
+                output.report(f"{package.name} {package.version}: {', '.join(labels)}")
     if report.apart is not None:
         output.warn(
             f"one lock cannot be for all of these machines, so each has its own: {report.apart}"
@@ -41,10 +41,10 @@ def tell_lock(report: LockReport, output: Output) -> None:
     for one in report.locks:
         packages = count_of(len({package.name for package in one.lock.packages}), "package")
         if one.is_same:
-            output.result(f"{one.path} is up to date: {packages} for {one.environments}")
+            output.report(f"{one.path} is up to date: {packages} for {one.environments}")
         else:
-            verb = "locked" if report.writes else "would lock"
-            output.result(f"{verb} {packages} for {one.environments} in {one.path}")
+            verb = "Locked" if report.writes else "Would lock"
+            output.report(f"{verb} {packages} for {one.environments} in {one.path}")
 
 
 def show_bundle(report: BundleReport, output: Output) -> None:
@@ -54,11 +54,11 @@ def show_bundle(report: BundleReport, output: Output) -> None:
         output.warn(note)
     for host in report.hosts:
         count = count_of(len(host.packages), "package")
-        output.result(f"{host.name}: {count}, {_words(host.size)}")
+        output.report(f"{host.name}: {count}, {_words(host.size)}")
         for pin in host.packages:
             if pin.label is not None or output.verbosity > 0:
                 label = f" ({pin.label})" if pin.label else ""
-                output.result(f"  {pin.name} {pin.version}{label}")
+                output.report(f"  {pin.name} {pin.version}{label}")
     verb = "would write" if report.manifest is None else "wrote"
     wheels = count_of(len(report.sizes), "wheel")
     line = f"{verb} {report.folder}: {wheels}, {_words(report.size)}"
@@ -66,7 +66,7 @@ def show_bundle(report: BundleReport, output: Output) -> None:
         line += f"; a folder for each would take {_words(report.shared)} more"
     if report.reused:
         line += f"; {report.reused} taken from the earlier bundle"
-    output.result(line)
+    output.report(line)
 
 
 def show_verified(bundle: VerifiedBundle, output: Output) -> None:
@@ -74,7 +74,7 @@ def show_verified(bundle: VerifiedBundle, output: Output) -> None:
     output.result_json(bundle.to_json())
     manifest = bundle.manifest
     machines = ", ".join(host.name for host in manifest.hosts) or "any machine"
-    output.result(
+    output.report(
         f"{bundle.folder} is in order: {count_of(len(manifest.wheels), 'wheel')}, "
         f"{_words(bundle.size)}, for {machines}"
     )

@@ -6,6 +6,8 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.terminal import fold
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -46,7 +48,8 @@ def show_detections(
         output.result("nothing of these:", "dim")
     width = max((len(one.namespace) for one in short), default=0)
     for one in short:
-        output.result(f"  {one.namespace:<{width}}  {_reason(one, output)}", "dim")
+        line = f"  {one.namespace:<{width}}  {_reason(one, output)}"
+        output.folded(line, "dim", width + 2)
 
 
 def _is_plain_nothing(detection: Detection) -> bool:
@@ -74,7 +77,7 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     output.result(
         f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
     )
-    output.result(f"  {'decided by':<{_LABEL}}  {detection.source}")
+    output.folded(f"  {'decided by':<{_LABEL}}  {detection.source}", hang=_LABEL + 2)
     if versions and detection.version:
         output.result(f"  {'provider':<{_LABEL}}  {detection.version}")
     # One feature per CPU flag would fill the screen; together they are one line.
@@ -82,15 +85,16 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     shown = [feature for feature in detection.features if feature.name not in flags]
     width = max([_LABEL, *(len(feature.name) for feature in shown)])
     for feature in shown:
-        output.result(f"  {feature.name:<{width}}  {shortened(feature.values, output)}")
+        text = shortened(feature.values, output)
+        output.folded(f"  {feature.name:<{width}}  {text}", hang=width + 2)
     if flags:
-        output.result(f"  {'on':<{width}}  {shortened(flags, output)}")
+        output.folded(f"  {'on':<{width}}  {shortened(flags, output)}", hang=width + 2)
     order = {feature.name: feature.values for feature in detection.features}
     for device in detection.devices:
         values = [value for value in order.get(device.feature, ()) if value in device.values]
         output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
     for source, value in _observations(detection, output):
-        output.result(f"  {'evidence':<{_LABEL}}  {source}: {value}", "dim")
+        output.folded(f"  {'evidence':<{_LABEL}}  {source}: {value}", "dim", _LABEL + 2)
     warn_of_detection(detection, output)
 
 
@@ -174,7 +178,6 @@ def _show_record(record: Record, output: Output) -> None:
 
 
 _BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
-_COLUMNS = 100
 
 
 def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
@@ -191,7 +194,7 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
         output.result()
     if report.presets:
         output.result("parts of presets, joined as cuda-12.8-sm90+cpu-x86_64-v3", "strong")
-        for line in _preset_table(report):
+        for line in _preset_table(report, output.width):
             output.result(line)
     if not report.own and not report.presets:
         output.result(f"nothing is called {' '.join(words)}")
@@ -217,7 +220,7 @@ def show_host_report(report: HostReport, output: Output) -> None:
     }
     for what, text in rows.items():
         if text:
-            output.result(f"  {what:<12}{text}")
+            output.folded(f"  {what:<12}{text}", hang=12)
     for entry in file.providers:
         only = " ".join(filter(None, (entry.plugin_api, *entry.resolved)))
         if only:
@@ -240,14 +243,15 @@ def show_new_host(report: NewHost, output: Output) -> None:
     """Print where a new host file was written."""
     output.result_json(report.to_json())
     host = report.host
-    output.result(f"wrote {report.path}: {host.words or host.file.origin or host.name}")
+    output.report(f"wrote {report.path}: {host.words or host.file.origin or host.name}")
     output.say(f"use it anywhere: wheelfit install --for {report.name} …")
 
 
-def _preset_table(report: HostList) -> Iterator[str]:
-    """Yield the parts of presets by kind, those with the same meaning in one row."""
-    from textwrap import wrap
+def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
+    """Yield the parts of presets by kind, those with the same meaning in one row.
 
+    :param columns: of the terminal.
+    """
     width = max(len(one.pattern) for one in report.presets)
     for kind, lines in report.presets_by_kind().items():
         rows: dict[str, list[str]] = {}
@@ -257,8 +261,7 @@ def _preset_table(report: HostList) -> Iterator[str]:
         for words, (first, *others) in rows.items():
             also = ", ".join(_BEGINNING.sub("", other, count=1) for other in others)
             text = f"{words}; also {also}" if also else words
-            for number, part in enumerate(wrap(text, max(40, _COLUMNS - width - 4))):
-                yield f"  {'' if number else first:<{width}}  {part}"
+            yield fold(f"  {first:<{width}}  {text}", columns, width + 2)
 
 
 def _lines(one: Difference, names: tuple[str, str], output: Output) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.explain import tags_in_words
@@ -87,17 +86,4 @@ def _some(items: Sequence[str], output: Output) -> str:
 
 def _print(what: str, text: str, output: Output, margin: str = "    ") -> None:
     head = f"{margin}{what:<12}"
-    joined = in_one_line(text).replace(" :: ", _JOINED)
-    filled = textwrap.fill(
-        joined,
-        width=100,
-        initial_indent=head,
-        subsequent_indent=" " * len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    output.result(filled.replace(_JOINED, " :: "))
-
-
-_JOINED = "\xa0::\xa0"
-"""Keeps a property on one line."""
+    output.folded(f"{head}{in_one_line(text)}", hang=len(head) - len(margin))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.abi_bounds import verdict_in_words
-from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -31,10 +30,10 @@ def show_build(report: BuildReport, output: Output) -> int:
     wheels = report.by_filename
     for path in report.files:
         wheel = wheels.get(path.name)
-        output.result(str(path), "good")
+        output.report(str(path), "good")
         if wheel is not None and wheel.label is not None:
-            output.result(f"  {wheel.properties or 'no properties'}")
-            output.result(f"  {_words(wheel)}", "dim")
+            output.report(f"  {wheel.properties or 'no properties'}")
+            output.report(f"  {_words(wheel)}", "dim")
     output.result_json(report.to_json())
     return _show_jobs(report, output) if report.results else 0
 
@@ -79,8 +78,7 @@ def show_matrix(report: MatrixReport, output: Output) -> None:
     for job in report.jobs:
         rows.setdefault((job.platform, job.python), []).append(job.label or "(plain)")
     cells = [(*target, ", ".join(labels)) for target, labels in rows.items()]
-    for line in columns(("Platform", "Python", "Wheels"), cells):
-        output.result(line)
+    output.table(("Platform", "Python", "Wheels"), cells)
     output.say(f"{count_of(len(report.jobs), 'wheel')} of {report.name}")
 
 
@@ -100,14 +98,14 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
     """
     output.result_json(report.to_json())
     if not report.is_changed:
-        output.result(f"{report.path} says that already", "good")
+        output.report(f"{report.path} says that already", "good")
         return
     if not is_diff_shown:
         show_diff(report.diff, output)
     if not report.is_written:
-        output.result("nothing is written")
+        output.report("nothing is written")
         return
-    output.result(f"{report.path} is written", "good")
+    output.report(f"{report.path} is written", "good")
     if report.has_variants:
         output.say("wheelfit build --all builds the variants it names", "dim")
 
@@ -115,8 +113,9 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
 def show_diff(diff: Sequence[str], output: Output) -> None:
     """Print the lines of a difference."""
     styles: dict[str, Style] = {"+": "good", "-": "bad", "@": "dim"}
-    for line in diff:
-        output.result(line, styles.get(line[:1], "plain"))
+    if output.verbosity >= 0:
+        for line in diff:
+            output.result(line, styles.get(line[:1], "plain"))
 
 
 def show_bounds(report: AbiBoundsReport, output: Output) -> None:

@@ -40,8 +40,7 @@ def show_provider_list(report: KnownProviders, output: Output) -> None:
         if one["namespace"] not in listed
     ]
     rows += [(name, "optional, enabled", "") for name in known["enabled"] if name not in listed]
-    for line in columns(("Namespace", "Provider", "Stands in for"), rows):
-        output.result(line)
+    output.table(("Namespace", "Provider", "Stands in for"), rows)
     output.result()
     if not known["trusted"]:
         output.result("No plugin is trusted, so none is installed or run.")
@@ -144,9 +143,9 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
     output.result_json(report.to_json())
     if with_plan:
         for line in plan_lines(report.plan):
-            output.result(line)
+            output.report(line)
     entry = report.plan.entry
-    output.result(f"trusted: {entry.package}{entry.versions}; written to {report.file}")
+    output.report(f"trusted: {entry.package}{entry.versions}; written to {report.file}")
     if report.answer is not None:
         _show_answer(report.answer, output)
 
@@ -154,7 +153,7 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
 def show_untrust(report: UntrustReport, output: Output) -> None:
     """Print what is not trusted any more."""
     output.result_json(report.to_json())
-    output.result(f"not trusted any more: {', '.join(report.packages)}")
+    output.report(f"not trusted any more: {', '.join(report.packages)}")
     for folder in report.removed:
         output.note(f"removed {folder}")
 
@@ -163,7 +162,7 @@ def show_switch(report: SwitchReport, output: Output) -> None:
     """Print which providers were switched."""
     output.result_json(report.to_json())
     switched = "enabled" if report.on else "disabled"
-    output.result(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
+    output.report(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
 
 
 def plan_lines(plan: TrustPlan) -> list[str]:
@@ -186,16 +185,16 @@ def plan_lines(plan: TrustPlan) -> list[str]:
 
 
 def _show_answer(answer: Detection, output: Output) -> None:
-    output.result(f"{answer.source}: {answer.status}")
+    output.report(f"{answer.source}: {answer.status}")
     values = {feature.name: feature.values for feature in answer.features}
     flags = [name for name, some in values.items() if some == ("on",)]
     for name, some in values.items():
         if name not in flags:
-            output.result(f"  {name}  {shortened(some, output)}")
+            output.report(f"  {name}  {shortened(some, output)}")
     if flags:
-        output.result(f"  on  {shortened(flags, output)}")
+        output.report(f"  on  {shortened(flags, output)}")
     for one in answer.evidence:
-        output.result(f"  evidence  {one.source}: {one.value}", "dim")
+        output.report(f"  evidence  {one.source}: {one.value}", "dim")
 
 
 def show_bridge_table(report: BridgesReport, output: Output) -> None:
@@ -209,8 +208,7 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
         )
         for one in report.families
     ]
-    for line in columns(("family", "counts", "members"), rows):
-        output.result(line)
+    output.table(("family", "counts", "members"), rows)
 
 
 def show_bridge_members(report: BridgesReport, output: Output) -> None:
@@ -225,17 +223,17 @@ def show_bridge_members(report: BridgesReport, output: Output) -> None:
 def _show_family(family: Family, output: Output) -> None:
     output.result(family.name, "strong")
     counts = "always, unless --no-bridges is given" if family.by_default else ""
-    output.result(f"  counts      {counts or f'with --bridge {family.name}'}")
+    output.folded(f"  counts      {counts or f'with --bridge {family.name}'}", hang=12)
     for member in family.members:
         name = f"{member.distribution} in {member.index}" if member.index else member.distribution
         releases = f", releases {member.versions}" if str(member.versions) else ""
-        output.result(f"  member      {name}{releases}: {member.condition}")
+        output.folded(f"  member      {name}{releases}: {member.condition}", hang=12)
     if family.is_of_indexes:
-        output.result(f"  projects    {', '.join(family.projects)}")
-        output.result(f"  indexes at  {family.base}")
+        output.folded(f"  projects    {', '.join(family.projects)}", hang=12)
+        output.folded(f"  indexes at  {family.base}", hang=12)
     if family.extras:
-        output.result(f"  extras      {', '.join(family.extras)}")
+        output.folded(f"  extras      {', '.join(family.extras)}", hang=12)
     if family.no_fit:
-        output.result(f"  otherwise   {family.no_fit}")
-    output.result(f"  because     {family.says}")
-    output.result(f"              ({family.source}; compared {family.checked})")
+        output.folded(f"  otherwise   {family.no_fit}", hang=12)
+    output.folded(f"  because     {family.says}", hang=12)
+    output.folded(f"              ({family.source}; compared {family.checked})", hang=12)

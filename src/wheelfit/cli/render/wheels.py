@@ -31,7 +31,7 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
         if not wheel.is_new:
             output.say(f"{wheel.source}: there is nothing to do", "dim")
             continue
-        output.result(str(wheel.path), "good")
+        output.report(str(wheel.path), "good")
         for text in wheel.notes:
             output.say(f"  {text}")
     if report.failed and not output.json:

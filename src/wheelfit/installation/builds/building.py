@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import (
     BuildFailed,
@@ -551,7 +552,7 @@ class Building:
             path = backend.build(project.kind, self._new_folder("wheel"))
             wheel = BuiltWheel(path, path.name)
             product.metadata = self._check(wheel, project)
-            self._tell(f"built {wheel.filename} in {time.monotonic() - began:.1f} s")
+            self._tell(f"built {wheel.filename} in {duration_in_words(time.monotonic() - began)}")
             if key is not None:
                 wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
         else:

@@ -9,7 +9,7 @@ OUTPUT = OptionGroup(
     "output",
     (
         Option("--json", FLAG, "print one JSON object, errors included"),
-        Option("--quiet", FLAG, "say only results and errors", short="-q"),
+        Option("--quiet", FLAG, "print errors, and what the command exists to print", short="-q"),
         Option("--verbose", FLAG, "say everything worth knowing", short="-v"),
         Option(
             "--color", OneOf("auto", "always", "never"), "default: on a terminal", default="auto"

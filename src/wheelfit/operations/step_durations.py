@@ -1,0 +1,47 @@
+"""The time that the steps of an operation take, for summaries and reports."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from wheelfit.core.durations import duration_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wheelfit.operations.context import Reporter
+
+
+@dataclass(slots=True)
+class StepDurations:
+    """The seconds that each step of one operation took; a step that is repeated adds up."""
+
+    clock: Callable[[], float] = monotonic
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, step: str) -> Iterator[None]:
+        """Measure the length of a ``with`` block.
+
+        :param step: its name in reports, as ``resolve``.
+        """
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self.seconds[step] = self.seconds.get(step, 0.0) + self.clock() - began
+
+    def tell(self, words: str, step: str, reporter: Reporter) -> None:
+        """Report what a step came to, with its duration.
+
+        :param words: as ``Resolved 3 packages``.
+        :param step: a step that was measured.
+        """
+        reporter.summary(f"{words} in {duration_in_words(self.seconds[step])}")
+
+    def to_json(self) -> dict[str, float]:
+        """Return the seconds of each step."""
+        return {step: round(seconds, 3) for step, seconds in self.seconds.items()}

@@ -1,0 +1,103 @@
+"""How wide lines are: folded on terminals, whole in pipes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from cli.terminal import in_terminal
+
+from wheelfit.cli.terminal import fill_paragraphs, fold
+from wheelfit.testing.wheels import build_wheel
+
+REASON = "needs " + ", ".join(f"feature_{number}" for number in range(30))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 140])
+def test_folded_between_words(width: int) -> None:
+    """No line is wider than the terminal; no word is lost."""
+    lines = fold(f"  rejected  {REASON}", width, hang=10).split("\n")
+    assert max(map(len, lines)) <= width
+    assert " ".join(lines).split() == f"rejected {REASON}".split()
+    assert all(line.startswith("    ") for line in lines[1:])
+
+
+def test_a_pipe_has_whole_lines() -> None:
+    """Without a width nothing is broken."""
+    assert fold(REASON, None) == REASON
+
+
+@pytest.mark.parametrize(
+    "whole", ["`wheelfit install --index-url https://index.example/simple/ torch`", "a :: b :: c"]
+)
+def test_what_stays_whole(whole: str) -> None:
+    """A command between backticks can be copied, and a property is one word."""
+    assert any(whole in line for line in fold(f"{REASON} {whole} {REASON}", 40).split("\n"))
+
+
+def test_each_line_has_its_own_indent() -> None:
+    """Lines that are there stay, each folded under its own margin."""
+    assert fold("short\n    " + "word " * 6, 24, 2) == (
+        "short\n    word word word word\n      word word"
+    )
+
+
+def test_paragraphs() -> None:
+    """They are broken anew; indented ones stay as they are."""
+    text = "one\ntwo\n\n  kept\n  as it is"
+    assert fill_paragraphs(text, 80) == "one two\n\n  kept\n  as it is"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder with packages, one with a long remark, that are installed."""
+    build_wheel(tmp_path / "wheels", "some", "1.0", requires=("other",))
+    build_wheel(tmp_path / "wheels", "other", "1.0")
+    return tmp_path
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    """Return a command line that takes packages from the folder."""
+    sources = ["--no-index", "-f", str(folder / "wheels"), "--target", str(folder / "target")]
+    return ["-m", "wheelfit", *words, *sources]
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_an_error_on_a_terminal(width: int, folder: Path) -> None:
+    """Every part of an error fits, its further lines under their own margin."""
+    done = in_terminal(command(folder, "install", "some", "other==99"), {}, width=width)
+    assert done.code == 3
+    lines = done.shown.replace("\r", "").splitlines()
+    texts = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in lines]
+    assert [text for text in texts if len(text) > width and len(text.split()) > 2] == []
+
+
+def test_no_color(folder: Path) -> None:
+    """With ``NO_COLOR`` the lines of a terminal have no escape sequences."""
+    coloured = in_terminal(command(folder, "install", "absent"), {"NO_COLOR": ""})
+    assert "\x1b[31m" in coloured.shown
+    plain = in_terminal(command(folder, "install", "absent"), {"NO_COLOR": "1"})
+    assert "\x1b[31m" not in plain.shown
+
+
+def test_results_in_a_pipe_are_whole(folder: Path) -> None:
+    """A table in a pipe is as wide as its cells, however narrow the terminal is."""
+    words = command(folder, "install", "--dry-run", "some")
+    done = in_terminal(words, {}, width=30)
+    head, _, *rows, last = done.out.splitlines()
+    assert head == "Package  Version  Download  On disk  Change"
+    assert len(rows) == 2
+    assert last.startswith("Would install 2 packages: ")
+
+
+def test_quiet_has_no_warnings(run: Runner, folder: Path) -> None:
+    """``-q`` prints neither warnings nor what was done; the exit code says the rest."""
+    words = command(folder)[2:]
+    for more in (["install", "some"], ["uninstall", "some"]):
+        own = words if more[0] == "install" else words[-2:]
+        said = run(*more, "-q", *own)
+        assert (said.out, said.err) == ("", "")
+    listed = run("list", "-q", "--target", folder / "target")
+    assert "other" in listed.out
