@@ -51,9 +51,8 @@ it in its own ``COMMANDS``, and one line about it."""
 
 FIRST: Mapping[str, tuple[str, ...]] = {
     "Install": ("install", "uninstall", "list", "venv"),
-    "Lock": ("lock", "sync"),
+    "Work on a project": ("add", "lock", "sync"),
     "Understand": ("explain", "probe", "doctor"),
-    "Other installers": ("run",),
 }
 """The commands that people use first, by the headings of ``--help``."""
 

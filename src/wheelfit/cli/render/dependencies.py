@@ -16,8 +16,8 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
     """Print what was edited, locked and installed, or would be."""
     output.result_json(report.to_json())
     for change in report.changes:
-        output.result(_line(change.before, change.after, report))
-    if report.dry_run:
+        output.report(_line(change.before, change.after, report))
+    if report.dry_run and output.verbosity >= 0:
         for line in report.diff:
             output.result(line)
     if report.lock is not None:
