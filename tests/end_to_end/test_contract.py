@@ -39,6 +39,7 @@ COMMANDS = [
     "probe",
     "host",
     "list",
+    "list-outdated",
     "freeze",
     "uninstall",
     "venv",
@@ -166,7 +167,7 @@ class TestDocumentation:
     def test_the_examples_are_valid(self, name: str) -> None:
         """Every example of the reference fits its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
-        command = {"explain-all": "explain --all"}.get(name, name)
+        command = name.replace("-all", " --all").replace("-outdated", " --outdated")
         command = re.sub(r"^(index|wheel|abi)-", r"\1 ", command)
         heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]

@@ -71,7 +71,7 @@ def test_one_command(run: Runner, user: Path) -> None:
     assert shown["overrides"] == ["numpy==2"]
     assert shown["default-groups"] == ["dev"]
     assert "limit" not in tomllib.loads(run("config", "show", "probe").out)
-    assert run("config", "show", "list").out == "no setting concerns list\n"
+    assert run("config", "show", "uninstall").out == "no setting concerns uninstall\n"
 
 
 def test_another_project(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_the_command_line(copy: Copy) -> None:
     assert "--paint {red,blue}" in copy.wheelfit("install", "--help", "all", COLUMNS="200")
     assert "how walls are painted" in copy.wheelfit("probe", "--help", "all", COLUMNS="200")
     assert "'green' is none of red, blue" in copy.wheelfit("install", "--paint", "green", "x")
-    assert "--paint" not in copy.wheelfit("list", "--help")
+    assert "--paint" not in copy.wheelfit("uninstall", "--help")
 
 
 def test_files_and_variables(copy: Copy) -> None:

@@ -43,6 +43,22 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
+def _list(arguments: Namespace, output: Output, context: Context) -> int:
+    """Show what is installed, or what of it is outdated."""
+    from wheelfit.cli.render import changes
+
+    if arguments.outdated:
+        from wheelfit.operations.outdated import OutdatedRequest, list_outdated
+
+        outdated = list_outdated(request_of(OutdatedRequest, arguments), context)
+        changes.show_outdated(outdated, output)
+        return 0
+    from wheelfit.operations.installed import ListRequest, list_installed
+
+    changes.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
+    return 0
+
+
 def _explain(arguments: Namespace, output: Output, context: Context) -> int:
     """Explain what was named; 3 if something has no wheel that fits."""
     from wheelfit.operations.explain import ExplainRequest, explain, overview
@@ -171,9 +187,14 @@ depends on are broken or missing, as that change may have broken them.
         Operation("recover.recover", "recover.RecoverRequest", "changes.show_recovered"),
     ),
     "list": Command(
-        "Show what is installed in an environment, with the label of each variant.",
-        (LIST, ENVIRONMENT),
-        Operation("installed.list_installed", "installed.ListRequest", "changes.show_installed"),
+        """\
+Show what is installed in an environment, with the label of each variant.
+
+With --outdated the configured indexes are asked which packages have a newer release that this
+machine and its Python can have. Pre-releases count with --pre only, yanked releases never.
+""",
+        (LIST, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS),
+        _list,
     ),
     "freeze": Command(
         """\

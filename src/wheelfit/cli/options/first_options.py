@@ -15,6 +15,7 @@ _TABLE = {
     "remove": "--dev --group --extra --no-sync --dry-run --python --for --offline --verbose",
     "lock": "-r --project -o --python-version --platform --upgrade --check -i --for --variant",
     "sync": "--extra --group --dry-run --inexact --refit --python --for --variant --offline -v",
+    "list": "--outdated --variants --pre --python --target --index-url --for --json",
     "explain": "-r --with-deps --all --pre --python --index-url --for --variant --json --verbose",
     "tree": "--here --invert --depth --extra --group --python --for --variant --json",
     "bundle": "--output --for --all --update --verify --dry-run --extra --group --max-download",

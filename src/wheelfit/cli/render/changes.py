@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.freeze import FreezeReport
     from wheelfit.operations.installed import InstalledReport
+    from wheelfit.operations.outdated import OutdatedReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
     from wheelfit.operations.venv import VenvReport
@@ -213,6 +214,29 @@ def show_installed(report: InstalledReport, output: Output) -> None:
     for entry in report.packages:
         for note in entry.notes:
             output.detail(f"{entry}: {note}")
+
+
+def show_outdated(report: OutdatedReport, output: Output) -> None:
+    """Print the packages of which there is a newer release."""
+    output.result_json(report.to_json())
+    for name, reason in report.unread:
+        output.warn(f"{name} could not be looked for: {reason}")
+    if report.unknown:
+        output.note(f"note: in no index: {', '.join(report.unknown)}")
+    rows = [
+        (
+            one.installed.name,
+            str(one.installed.version),
+            one.installed.label or "",
+            str(one.latest),
+            one.label or "",
+            one.kind,
+        )
+        for one in report.packages
+    ]
+    heads = ("Package", "Version", "Variant", "Latest", "Latest variant", "Type")
+    for line in columns(heads, rows) if rows else ():
+        output.result(line)
 
 
 def show_frozen(report: FreezeReport, output: Output) -> None:

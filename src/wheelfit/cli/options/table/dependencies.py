@@ -5,7 +5,7 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
 from wheelfit.cli.options.table.locking import LOCKING
-from wheelfit.cli.options.table.requirements import PROJECT, REQUIREMENTS
+from wheelfit.cli.options.table.requirements import PRE, PROJECT, REQUIREMENTS
 from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG
 
 ADD = OptionGroup(
@@ -51,12 +51,12 @@ PROJECT_SETTINGS = OptionGroup(
         option.off_command_line()
         for group in (REQUIREMENTS, PROJECT, LOCKING)
         for option in group.options
-        if option.project is not None and option.name != "--pre"
+        if option.project is not None and option != PRE
     ),
 )
 """What a project sets about its lock."""
 
 PROJECT_INSTALLATION = OptionGroup(
     "installation",
-    (*(one for one in REQUIREMENTS.options if one.name == "--pre"), *CHANGES),
+    (PRE, *CHANGES),
 )

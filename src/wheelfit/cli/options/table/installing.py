@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
+from wheelfit.cli.options.table.requirements import PRE
 from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FLAG
 
 INSTALLATION = OptionGroup(
@@ -69,7 +70,19 @@ RECOVER = OptionGroup(
     ),
 )
 
-LIST = OptionGroup("", (Option("--variants", FLAG, "only packages installed as a variant"),))
+LIST = OptionGroup(
+    "",
+    (
+        Option("--variants", FLAG, "only packages installed as a variant"),
+        Option(
+            "--outdated",
+            FLAG,
+            "only packages with a newer release that fits this machine, and its variant",
+            short="-o",
+        ),
+        PRE,
+    ),
+)
 
 FREEZE = OptionGroup(
     "",

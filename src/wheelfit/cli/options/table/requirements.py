@@ -31,6 +31,8 @@ CONSTRAINT = Option(
     "--constraint", FILES, "limit versions by a file in pip's format", short="-c", metavar="FILE"
 )
 
+PRE = Option("--pre", FLAG, "take pre-releases too", project=ProjectMay.SET_IT)
+
 _DEPENDENCY_GROUP = Option(
     "--group",
     TEXTS,
@@ -72,7 +74,7 @@ REQUIREMENTS = OptionGroup(
             short="-e",
             metavar="PATH",
         ),
-        Option("--pre", FLAG, "take pre-releases too", project=ProjectMay.SET_IT),
+        PRE,
         Option("--no-deps", FLAG, "leave dependencies alone"),
         # Unlike the options, which name files too, these are lists of requirements and names.
         Option(

@@ -1,0 +1,144 @@
+"""The packages of an environment of which an index has a newer release for this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.opened import FromRequirements, open_for_choice
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.installation.installed import Installed
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.opened import Opened
+    from wheelfit_runtime.errors import NetworkError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutdatedRequest(FromRequirements):
+    """The environment, the machine, and where newer releases are looked for."""
+
+    variants: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedPackage:
+    """An installed package, and the newest release that this machine can have."""
+
+    installed: Installed
+    latest: Version
+    label: Label | None
+    """The label of its best build; None for a plain wheel."""
+    kind: Literal["wheel", "sdist"]
+    """Whether there is a wheel of it, or it must be built."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one package in ``--json``."""
+        return {
+            "name": self.installed.name,
+            "version": str(self.installed.version),
+            "label": self.installed.label,
+            "latest": str(self.latest),
+            "latest_label": self.label,
+            "kind": self.kind,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedReport:
+    """The packages of which there is a newer release."""
+
+    environment: str
+    """The name of the environment."""
+    packages: tuple[OutdatedPackage, ...]
+    unknown: tuple[NormalizedName, ...]
+    """Packages that no index has."""
+    unread: tuple[tuple[NormalizedName, str], ...]
+    """Packages whose page could not be read, and why."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "environment": self.environment,
+            "packages": [one.to_json() for one in self.packages],
+            "unknown": list(self.unknown),
+            "unread": [{"name": name, "reason": reason} for name, reason in self.unread],
+        }
+
+
+def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
+    """Return the packages of which the indexes have a newer release that fits the machine.
+
+    Pre-releases count with ``pre`` only, yanked releases never.
+
+    :param request: the environment and the machine.
+    :param context: the surroundings.
+    :raises NetworkError: no page could be read.
+    """
+    from wheelfit.installation.installed import by_name
+    from wheelfit.sources.at_once import at_once
+    from wheelfit_runtime.errors import NetworkError
+
+    environment = open_environment_of(request, context.environ)
+    installed = [
+        entry
+        for entry in by_name(environment.installed()).values()
+        if entry.label or not request.variants
+    ]
+    if not installed:
+        return OutdatedReport(environment.name, (), (), ())
+    named = replace(request, requirements=tuple(entry.name for entry in installed))
+    with open_for_choice(named, context, changes=False) as opened:
+
+        def look(entry: Installed) -> OutdatedPackage | NetworkError | Literal["unknown"] | None:
+            try:
+                return _newer(entry, opened)
+            except NetworkError as error:
+                return error
+
+        found = at_once(installed, look, most=request.connections)
+    pairs = list(zip(installed, found, strict=True))
+    failed = [(entry.name, one) for entry, one in pairs if isinstance(one, NetworkError)]
+    if len(failed) == len(installed):
+        raise failed[0][1]
+    return OutdatedReport(
+        environment.name,
+        tuple(one for one in found if isinstance(one, OutdatedPackage)),
+        tuple(entry.name for entry, one in pairs if one == "unknown"),
+        tuple((name, str(error)) for name, error in failed),
+    )
+
+
+def _newer(entry: Installed, opened: Opened) -> OutdatedPackage | Literal["unknown"] | None:
+    """Return the newest release of a package if it is newer than what is installed."""
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.errors import NoSolution
+    from wheelfit.resolution.explain import explain_project
+
+    candidates, pre = opened.candidates, opened.prereleases
+    listing = candidates.listing(entry.name)
+    if listing is None:
+        return "unknown"
+    if not any(_is_proposed(version, entry, pre=pre) for version in listing.releases):
+        return None
+    try:
+        explanation = explain_project(candidates, Requirement(entry.name), prereleases=pre)
+    except NoSolution:
+        return None
+    latest, chosen = explanation.version, explanation.chosen
+    if latest is None or chosen is None or not _is_proposed(latest, entry, pre=pre):
+        return None
+    wheel = candidates.usable(entry.name, latest).chosen
+    is_built = wheel is not None and wheel.file.origin is not None
+    return OutdatedPackage(entry, latest, chosen.label, "sdist" if is_built else "wheel")
+
+
+def _is_proposed(version: Version, entry: Installed, *, pre: bool) -> bool:
+    is_stable = not version.is_prerelease or pre or entry.version.is_prerelease
+    return version > entry.version and is_stable

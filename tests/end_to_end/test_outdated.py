@@ -1,0 +1,122 @@
+"""``wheelfit list --outdated``: what has a newer release that this machine can have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+BLAS = {"blas": {"library": ["openblas", "mkl"]}}
+
+
+def document() -> dict[str, object]:
+    """Return the document of a release with two variants."""
+    return release_document(
+        {
+            "null": {},
+            "mkl": {"blas": {"library": ["mkl"]}},
+            "open": {"blas": {"library": ["openblas"]}},
+        },
+        static=BLAS,
+        providers={},
+        namespaces=["blas"],
+    )
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve projects with old and new releases, some of which do not count."""
+    place = tmp_path / "index"
+    for version in ("1.0", "2.0"):
+        for label in (None, "mkl", "open"):
+            own = document() if label else None
+            build_wheel(place, "fast", version, label=label, document=own)
+        (place / f"fast-{version}-variants.json").write_text(json.dumps(document()))
+    for version in ("1.0", "1.1", "1.2", "2.0rc1"):
+        build_wheel(place, "plain", version)
+    build_wheel(place, "same", "1.0")
+    build_wheel(place, "foreign", "1.0")
+    build_wheel(place, "foreign", "2.0", tag="cp27-none-any")
+    build_wheel(place, "gone", "1.0")
+    with RecordingIndex(place) as server:
+        server.faults.yanked["plain-1.2-py3-none-any.whl"] = "broken"
+        yield server
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare_environment: None,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    return Runner(capsys)
+
+
+@pytest.fixture
+def old(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> Path:
+    """Install old releases."""
+    python = environment()
+    words = ["--label", "fast=mkl", "fast==1.0", "plain==1.0", "same", "foreign==1.0", "gone"]
+    run("install", "--python", python, "-i", index.url, *words)
+    return python
+
+
+def test_what_is_newer(run: Runner, index: RecordingIndex, old: Path, tmp_path: Path) -> None:
+    """Neither yanked nor pre-releases are proposed, nor what this Python cannot have."""
+    (tmp_path / "index" / "gone-1.0-py3-none-any.whl").unlink()
+    said = run("list", "--outdated", "--python", old, "-i", index.url, "--no-cache-dir")
+    assert said.out.splitlines() == [
+        "Package  Version  Variant  Latest  Latest variant  Type",
+        "-------  -------  -------  ------  --------------  -----",
+        "fast     1.0      mkl      2.0     open            wheel",
+        "plain    1.0               1.1                     wheel",
+    ]
+    assert "in no index: gone" in said.err
+    words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--json"]
+    report = run("list", "-o", "--pre", *words).object
+    assert {one["name"]: one["latest"] for one in report["packages"]} == {
+        "fast": "2.0",
+        "plain": "2.0rc1",
+    }
+    assert report["unknown"] == ["gone"]
+    report = run("list", "-o", "--variants", *words).object
+    assert [one["name"] for one in report["packages"]] == ["fast"]
+
+
+def test_nothing_is_newer(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path]
+) -> None:
+    """An environment that is up to date, or empty, gives nothing."""
+    python = environment()
+    assert run("list", "--outdated", "--python", python, "-i", index.url).out == ""
+    run("install", "--python", python, "-i", index.url, "plain", "same")
+    assert run("list", "--outdated", "--python", python, "-i", index.url).out == ""
+
+
+def test_an_index_that_does_not_answer(run: Runner, index: RecordingIndex, old: Path) -> None:
+    """One page that cannot be read is a warning; if none can, that is the error."""
+    words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--retries", "0"]
+    index.faults.status["/simple/plain/"] = 500
+    said = run("list", "--outdated", *words)
+    assert "plain could not be looked for" in said.err
+    assert "fast" in said.out
+    index.faults.status["*"] = 500
+    error = run("list", "--outdated", *words, "--json", code=5).error
+    assert error["exit_code"] == 5
+
+
+def test_without_a_network(run: Runner, index: RecordingIndex, old: Path) -> None:
+    """The list itself asks no index."""
+    asked = len(index.requests)
+    assert "fast" in run("list", "--python", old, "-i", index.url).out
+    assert len(index.requests) == asked
