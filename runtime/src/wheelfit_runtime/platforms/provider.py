@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
@@ -66,8 +66,8 @@ class BuiltInProvider:
 
     :param find: returns what is supported, given the values by feature that our variables put in
         its place; the vendor's variables it reads itself, before it looks at anything.
-    :param accepts: returns whether a value can be one of a feature; None: there is no such feature.
-    :param order: names of all features, most preferred first.
+    :param features: all features, most preferred first; each with what tells whether a text can be
+        one of its values.
     :param multi_value: features of which a wheel may list several values.
     :param vendors: returns the vendor's own variables that are in effect.
     """
@@ -76,34 +76,37 @@ class BuiltInProvider:
         self,
         namespace: str,
         find: Callable[[Surroundings, Mapping[str, tuple[str, ...]]], Detection],
-        accepts: Callable[[str, str], bool | None],
-        order: Sequence[str],
+        features: Mapping[str, Callable[[str], object]],
         *,
         multi_value: Collection[str] = (),
         vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
     ) -> None:
         self._namespace = namespace
         self._find = find
-        self._accepts = accepts
-        self._order = order
+        self._features = features
         self._multi_value = multi_value
         self._vendors = vendors
+
+    def accepts(self, feature: str, value: str) -> bool | None:
+        """Return whether a value can be one of a feature; None: there is no such feature."""
+        accepts = self._features.get(feature)
+        return None if accepts is None else bool(accepts(value))
 
     def detect(self, surroundings: Surroundings) -> Detection:
         """Find out what is supported, overrides included; never raises for what it finds."""
         try:
-            own = overrides.read(self._namespace, surroundings.environ, self._accepts)
+            own = overrides.read(self._namespace, surroundings.environ, self.accepts)
             found = self._find(surroundings, {one.feature: one.values for one in own})
         except InvalidConfiguration as error:
             return overrides.disabled(
                 self._namespace, f"built-in {self._namespace} provider", error
             )
-        return overrides.apply(own, found, self._order, self._multi_value)
+        return overrides.apply(own, found, tuple(self._features), self._multi_value)
 
     def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
-            own = overrides.read(self._namespace, surroundings.environ, self._accepts)
+            own = overrides.read(self._namespace, surroundings.environ, self.accepts)
             vendors = tuple(self._vendors(surroundings.environ))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is told as a warning

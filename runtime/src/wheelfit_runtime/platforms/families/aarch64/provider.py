@@ -26,7 +26,6 @@ NAMESPACE = "aarch64"
 _VERSION = "version"
 _VERSIONS = tables.VERSIONS  # newest first
 _ABILITIES = (*tables.FEATURES, *tables.APPENDED)
-_ORDER = (_VERSION, *_ABILITIES)
 _LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
 _FIRST_OF_CORES = "8.5a"
 _BASELINE = "8a"
@@ -169,14 +168,10 @@ def _read_linux(surroundings: Surroundings) -> Cpu:
     return Cpu(flags, cores, evidence=tuple(evidence))
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value belongs to a feature; None when there is no such feature."""
-    if feature == _VERSION:
-        return value in _VERSIONS
-    return value == "on" if feature in _ABILITIES else None
-
-
-_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER)
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)}
+)
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs

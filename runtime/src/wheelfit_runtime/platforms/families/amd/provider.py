@@ -293,21 +293,17 @@ def _hints(driver: AmdDriver, surroundings: Surroundings, spoken: set[str]) -> t
     return tuple(hints)
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value can be one of a feature; None when there is no such feature."""
-    if feature == _GFX:
-        return re.fullmatch(_GFX_VALUE, value) is not None
-    return re.fullmatch(_ROCM_VALUE, value) is not None if feature == _ROCM else None
-
-
 _PROVIDER = BuiltInProvider(
     NAMESPACE,
     _find,
-    accepts,
-    _ORDER,
+    {
+        _GFX: lambda value: re.fullmatch(_GFX_VALUE, value),
+        _ROCM: lambda value: re.fullmatch(_ROCM_VALUE, value),
+    },
     multi_value=(_GFX,),
     vendors=lambda environ: _read_forced(environ).evidence,
 )
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs

@@ -210,16 +210,16 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
     return _Forced(values, tuple(evidence))
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value can be one of a feature; None when there is no such feature."""
-    if feature == _TYPE:
-        return re.fullmatch(_TYPE_VALUE, value) is not None
-    return re.fullmatch(_VERSION_VALUE, value) is not None if feature in _ORDER else None
-
-
 _PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, accepts, _ORDER, vendors=lambda environ: _read_forced(environ).evidence
+    NAMESPACE,
+    _find,
+    {
+        _TYPE: lambda value: re.fullmatch(_TYPE_VALUE, value),
+        **dict.fromkeys((_DRIVER, _CANN), lambda value: re.fullmatch(_VERSION_VALUE, value)),
+    },
+    vendors=lambda environ: _read_forced(environ).evidence,
 )
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs

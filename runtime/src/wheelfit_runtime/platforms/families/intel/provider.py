@@ -26,7 +26,6 @@ DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"
 
 _DEVICE_IP = "device_ip"
-_ORDER = (_DEVICE_IP,)
 
 _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
@@ -142,14 +141,10 @@ def _parse(text: str) -> DeviceIp | None:
     return ip if fits and str(ip) == text else None
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value can be one of a feature; None when there is no such feature."""
-    return _parse(value) is not None if feature == _DEVICE_IP else None
-
-
 _PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, accepts, _ORDER, multi_value=_ORDER, vendors=_forced_by
+    NAMESPACE, _find, {_DEVICE_IP: _parse}, multi_value=(_DEVICE_IP,), vendors=_forced_by
 )
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs

@@ -243,13 +243,6 @@ def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{_OBSOLETE} is obsolete and ignored; use {_FORCE_DRIVER}",)
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value can be one of a feature; None when there is no such feature."""
-    if feature in (_LOWER, _UPPER):
-        return _BOUND.fullmatch(value) is not None
-    return _SM_VALUE.fullmatch(value) is not None if feature == _SM else None
-
-
 def _provider(look: Callable[[Surroundings], NvidiaDriver]) -> BuiltInProvider:
     def find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
         forced = _read_forced(surroundings.environ)
@@ -262,14 +255,14 @@ def _provider(look: Callable[[Surroundings], NvidiaDriver]) -> BuiltInProvider:
     return BuiltInProvider(
         NAMESPACE,
         find,
-        accepts,
-        _ORDER,
+        {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
         vendors=lambda environ: _read_forced(environ).evidence,
     )
 
 
 _PROVIDER = _provider(read)
+accepts = _PROVIDER.accepts
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs
 get_all_configs = _PROVIDER.get_all_configs

@@ -27,7 +27,6 @@ NAMESPACE = "tpu"
 
 _PRESENT = "present"
 _GENERATION = "generation"
-_ORDER = (_PRESENT, _GENERATION)
 
 _FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
 _YES = frozenset({"1", "true", "yes"})
@@ -94,16 +93,13 @@ def _forced(text: str) -> Detection:
     return replace(found, warnings=(warning,))
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value can be one of a feature; None when there is no such feature."""
-    known: Mapping[str, tuple[str, ...]] = {
-        _PRESENT: tables.PRESENT,
-        _GENERATION: tables.GENERATIONS,
-    }
-    return value in known[feature] if feature in known else None
-
-
-_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER, vendors=_forced_by)
+_PROVIDER = BuiltInProvider(
+    NAMESPACE,
+    _find,
+    {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
+    vendors=_forced_by,
+)
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs

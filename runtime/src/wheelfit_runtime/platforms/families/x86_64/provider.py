@@ -26,7 +26,6 @@ NAMESPACE = "x86_64"
 _LEVEL = "level"
 _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
-_ORDER = (_LEVEL, *_FLAGS)
 _TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
 
 
@@ -141,14 +140,10 @@ def _shown(table: CpuidTable) -> str:
     return f"{leaves} xcr0={'none' if table.xcr0 is None else hex(table.xcr0)}"
 
 
-def accepts(feature: str, value: str) -> bool | None:
-    """Say whether a value belongs to a feature; None when there is no such feature."""
-    if feature == _LEVEL:
-        return value in _LEVELS
-    return value == "on" if feature in _FLAGS else None
-
-
-_PROVIDER = BuiltInProvider(NAMESPACE, _find, accepts, _ORDER)
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, {_LEVEL: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)}
+)
+accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect
 overrides_in_effect = _PROVIDER.overrides_in_effect
 get_supported_configs = _PROVIDER.get_supported_configs
