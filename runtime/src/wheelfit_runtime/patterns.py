@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     class pattern:  # noqa: N801 - it stands for a function
-        """Say a regular expression, as `re.compile`.
+        """A regular expression, as `re.compile` returns it.
 
         >>> digits = pattern(r"[0-9]+")
         >>> digits.fullmatch("12") is None

@@ -46,7 +46,7 @@ _RECOUNT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Name who does the work."""
+    """The workers of an executor."""
 
     executor: Executor
     count: Callable[[], int]
@@ -132,7 +132,7 @@ _CORES = os.cpu_count() or 1
 
 
 class _Here(Executor):
-    """Do the work at once, in this process."""
+    """An executor that does the work at once, in this process."""
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         future: Future[Result] = Future()
@@ -300,7 +300,7 @@ def _other_version(worker: str, version: object) -> EnvironmentUnavailable:
 
 
 class _Dask(Executor):
-    """Have Dask do the work, and say what happens in words of ours.
+    """An executor over Dask, with wheelfit's errors.
 
     Its own executor keeps each result on the cluster until Python happens to look for cycles.
     """

@@ -29,7 +29,7 @@ _DECIDING_PARTS = ("FLAGS", "CMAKE", "SKBUILD", "SETUPTOOLS", "DIST_EXTRA", "SOU
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """Say what became of one job."""
+    """The result of one job."""
 
     job: Job
     status: str

@@ -49,7 +49,7 @@ _MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Name one wheel of a release."""
+    """A wheel of a release, as one job."""
 
     label: Label | None
     """Of the variant; None: the plain wheel."""
@@ -72,7 +72,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Hold the wheels of a release, and where services build them."""
+    """The wheels of a release, and where services build them."""
 
     jobs: tuple[Job, ...]
     """In the order of platforms, Pythons and labels; each once."""

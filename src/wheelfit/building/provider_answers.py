@@ -41,7 +41,7 @@ _BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
 
 @dataclass(frozen=True, slots=True)
 class ProviderAnswers:
-    """Hold what providers said, for the wheels of one project."""
+    """The answers of providers, for the wheels of one project."""
 
     table: ProjectTable
     build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)

@@ -24,7 +24,7 @@ KNOWN_NAMESPACES = (*families.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Hold what a maintainer should know of a namespace."""
+    """The facts about a namespace that a maintainer needs."""
 
     namespace: str
     kind: str

@@ -36,7 +36,7 @@ _ABANDONED = 3600.0
 
 
 class Staging:
-    """Hold what is not published yet; a context manager that leaves nothing behind."""
+    """Results that are not published yet; a context manager that leaves nothing behind."""
 
     def __init__(self) -> None:
         self._folders: dict[Path, Path] = {}

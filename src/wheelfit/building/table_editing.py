@@ -35,7 +35,7 @@ _BARE = pattern(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class TableEdits:
-    """Say what shall be changed; what is there already as it shall be stays as it is."""
+    """The changes to a table; what is there already as it shall be stays as it is."""
 
     providers: Mapping[str, Table] = field(default_factory=dict, hash=False)
     """By namespace: the entry to put in, or to put in the place of one."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make a variant wheel, or replace label and document of one (B-32)."""
+    """The making of a variant wheel, or of a new label and document for one (B-32)."""
 
     label: Label
     document: bytes
@@ -38,7 +38,7 @@ class Make:
 
 @dataclass(frozen=True, slots=True)
 class Relabel:
-    """Call a variant wheel otherwise; its properties stay."""
+    """The relabelling of a variant wheel; its properties stay."""
 
     label: Label | None = None
     """The new label; None: derived from the properties."""
@@ -46,7 +46,7 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True)
 class Unmake:
-    """Make a plain wheel of a variant wheel (B-32)."""
+    """The making of a plain wheel of a variant wheel (B-32)."""
 
     if_any: bool = False
     """Whether a plain wheel is no error."""
@@ -54,7 +54,7 @@ class Unmake:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """Write the current layout into variant wheels of old ones (F-56)."""
+    """The conversion of variant wheels of old layouts to the current one (F-56)."""
 
     accept_losses: bool = False
 
@@ -77,7 +77,7 @@ Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack
 
 @dataclass(frozen=True, slots=True)
 class WheelJob:
-    """Say what is done to which wheel; can be pickled."""
+    """A job on one wheel; can be pickled."""
 
     source: Path
     """The wheel."""
@@ -93,7 +93,7 @@ class WheelJob:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Say what became of a wheel; can be pickled."""
+    """The result of a job on one wheel; can be pickled."""
 
     source: Path
     path: Path

@@ -62,7 +62,7 @@ _SERVER_FAULT = 500
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Item, Value]):
-    """Say what became of one item."""
+    """The outcome of one item."""
 
     item: Item
     value: Value | None = None
@@ -320,7 +320,7 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
 
 
 class _Pickler(pickle.Pickler):
-    """Write what our values hold; mappings that cannot be changed are among it."""
+    """A pickler that also takes mappings that cannot be changed."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, MappingProxyType):

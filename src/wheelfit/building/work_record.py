@@ -52,7 +52,7 @@ def digest_of(*parts: str | bytes | Path) -> str:
 
 
 class WorkRecord(Generic[Item, Value]):
-    """Know what was done in earlier runs, and remember what is done now.
+    """The record of work done in earlier runs and in this one.
 
     :param path: where it stands; made with the first item that is done.
     :param purpose: what the work is, with all that decides the result beside the item: what was

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """Say how much a finding matters."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """A rule is broken, or something can never work."""
@@ -31,7 +31,7 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Describe one thing that is looked for."""
+    """A check: one thing that is looked for."""
 
     code: str
     """Its stable name, as ``no-plain-wheel``."""
@@ -62,7 +62,7 @@ class CheckTable(dict[str, Check]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Hold one thing that was found."""
+    """A finding of a check."""
 
     severity: Severity
     code: str
@@ -104,7 +104,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Name what is looked at, so that findings can say where they are."""
+    """The file that is checked, for the place of findings."""
 
     where: str
     """The file, or its URL without credentials."""
@@ -144,7 +144,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Name something that could not be looked at."""
+    """Something that could not be checked."""
 
     where: str
     """The file, folder, URL or project, without credentials."""
@@ -172,7 +172,7 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Say how much was looked at."""
+    """The number of things that were checked."""
 
     wheels: int = 0
     index_files: int = 0
@@ -191,7 +191,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Hold everything that a check of some targets found."""
+    """The findings of a check of some targets."""
 
     findings: tuple[Finding, ...] = ()
     """Sorted by file and place; equal targets give equal findings."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InstalledVariant:
-    """Hold what matters here of an installed variant."""
+    """An installed variant."""
 
     where: str
     """Its ``.dist-info`` folder."""
@@ -49,7 +49,7 @@ _LOOKED = (Status.SUPPORTED, Status.NOTHING, Status.DISABLED)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Hold what was found out about one installed variant."""
+    """The verdict on one installed variant."""
 
     variant: InstalledVariant
     refusals: tuple[tuple[Check, str], ...] = ()

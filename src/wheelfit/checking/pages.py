@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Listed:
-    """Hold the files that a page lists of one release."""
+    """The files that a page lists of one release."""
 
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
     index_files: list[File] = field(default_factory=list)

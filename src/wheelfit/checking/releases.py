@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Hold what is known of an index file."""
+    """The facts about an index file."""
 
     where: str
     """The file, or its URL without credentials."""
@@ -53,7 +53,7 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFacts:
-    """Hold the files of one release that belong together: of one index, or of one folder."""
+    """The files of one release that belong together: of one index, or of one folder."""
 
     name: NormalizedName
     version: Version

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Profile(StrEnum):
-    """Name a tool whose own rules count too."""
+    """A tool whose own rules count too."""
 
     UV = "uv"
     """uv 0.13.8, whose preview knows variants (F-150 to F-154)."""

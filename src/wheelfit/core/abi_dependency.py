@@ -148,7 +148,7 @@ def _prefix(value: str) -> SpecifierSet:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Hold one way in which a build can be met by versions of one project (P-53)."""
+    """One way in which a build can be met by versions of one project (P-53)."""
 
     project: NormalizedName
     value: str
@@ -225,7 +225,7 @@ INSTALLED = "is installed"
 
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
-    """Hold the version of a package that builds may be made for."""
+    """The version of a package that builds may be made for."""
 
     version: Version
     how: str = INSTALLED
@@ -239,7 +239,7 @@ class KnownVersion:
 
 @dataclass(frozen=True, slots=True)
 class KnownVersions:
-    """Hold what is known of the packages that builds may be made for (P-51)."""
+    """The known versions of packages that builds may be made for (P-51)."""
 
     versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
     is_open: bool = False

@@ -26,7 +26,7 @@ KEY = "abi-exports"
 
 
 class AbiLevel(StrEnum):
-    """Say which releases have the same binary interface."""
+    """The level of releases that have the same binary interface."""
 
     MAJOR = "major"
     """All that have the same first number."""
@@ -43,7 +43,7 @@ class AbiLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AbiExports:
-    """Hold what a library promises to those who link with it."""
+    """The promises of a library to those who link with it."""
 
     level: AbiLevel = AbiLevel.MINOR
     libraries: tuple[str, ...] = ()

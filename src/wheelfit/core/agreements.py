@@ -79,7 +79,7 @@ AGREEMENTS: tuple[Agreement, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Hold on which value an environment agrees."""
+    """The values on which an environment agrees."""
 
     agreement: Agreement
     value: str

@@ -37,7 +37,7 @@ _PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Say of one distribution which machines get it."""
+    """A distribution of a family, with the machines that get it."""
 
     distribution: NormalizedName
     """Its name; that of the family if it is the project's own."""
@@ -60,7 +60,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Hold what is known of one family."""
+    """A family of distributions that are presented as variants."""
 
     name: NormalizedName
     """What users ask for."""

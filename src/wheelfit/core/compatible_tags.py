@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShortTags:
-    """Hold what a long list of tags is made of."""
+    """The parts of a long list of tags."""
 
     abis: tuple[str, ...]
     """ABI tags, best first, as ``cp313``; without ``abi3`` and ``none``."""

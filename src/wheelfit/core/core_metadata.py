@@ -53,7 +53,7 @@ _READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LicenseFields:
-    """Hold what metadata says of a licence, as written (PEP 639 and before)."""
+    """The license fields of metadata, as written (PEP 639 and before)."""
 
     expression: str = ""
     """``License-Expression``; empty: none."""
@@ -70,7 +70,7 @@ NO_LICENSE = LicenseFields()
 
 @dataclass(frozen=True, slots=True)
 class CoreMetadata:
-    """Hold what the metadata of one wheel says."""
+    """The core metadata of one wheel."""
 
     name: NormalizedName
     version: Version

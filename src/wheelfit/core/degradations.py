@@ -38,7 +38,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """Record one thing that bad metadata cost; everything else keeps working."""
+    """One thing that bad metadata cost; everything else keeps working."""
 
     scope: Scope
     names: tuple[str, ...]

@@ -27,7 +27,7 @@ WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 
 @dataclass(frozen=True, slots=True)
 class VariantDocument:
-    """Hold what a ``variant.json`` or a ``-variants.json`` says.
+    """The content of a ``variant.json`` or a ``-variants.json``.
 
     The mappings are copied and cannot be changed; use `dataclasses.replace`.
     """

@@ -40,7 +40,7 @@ _BUILD = pattern(r"([0-9]+)([0-9A-Za-z_.]*)")
 
 @dataclass(frozen=True, slots=True)
 class WheelFilename:
-    """Hold the parts of a wheel's file name; made by `parse_wheel_filename`.
+    """The parts of a wheel's file name; made by `parse_wheel_filename`.
 
     ``str()`` gives the name as it should be written: distribution and version
     normalised, everything else as it was (F-17).

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Hold one thing that two machines do not have in common."""
+    """One difference between two machines."""
 
     path: str
     """What differs, as ``interpreter`` or ``nvidia :: sm_arch``."""

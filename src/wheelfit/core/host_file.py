@@ -44,7 +44,7 @@ FILE_VERSION: Final = "0.1"
 
 @dataclass(frozen=True, slots=True)
 class HostProvider:
-    """Hold what a machine supports of one namespace: one ``[[provider]]``."""
+    """The support of a machine for one namespace: one ``[[provider]]``."""
 
     namespace: str
     features: tuple[FeatureConfig, ...] = ()
@@ -82,7 +82,7 @@ class HostProvider:
 
 @dataclass(frozen=True, slots=True)
 class HostInterpreter:
-    """Hold the Python of a machine: ``[interpreter]``."""
+    """The Python of a machine: ``[interpreter]``."""
 
     version: Version
     """All parts of it, as 3.13.1."""
@@ -96,7 +96,7 @@ class HostInterpreter:
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """Hold a host file."""
+    """A host file."""
 
     providers: tuple[HostProvider, ...] = ()
     created_by: str = ""
@@ -247,7 +247,7 @@ _KINDS: Final = {"file": "host file ", "preset": "preset ", "machine": ""}
 
 @dataclass(frozen=True, slots=True)
 class HostDetector:
-    """Answer from a host file: the user's lists of `wheelfit.core.support.support_for`."""
+    """A detector that reads a host file: a user's list of what is supported (P-12)."""
 
     file: HostFile
     name: str

@@ -50,7 +50,7 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Say about what two documents of a release contradict each other (F-65)."""
+    """A contradiction between two documents of a release (F-65)."""
 
     first: str
     """One of the two files."""

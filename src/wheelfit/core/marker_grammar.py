@@ -76,7 +76,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Hold a marker variable."""
+    """A marker variable."""
 
     name: str
     """Its current name; aliases are replaced on reading."""
@@ -86,7 +86,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Hold a quoted string."""
+    """A quoted string."""
 
     value: str
     """What the quotes enclose, with escapes resolved."""
@@ -97,7 +97,7 @@ Operand: TypeAlias = Variable | Literal
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Hold one comparison, as ``python_version >= "3.11"``."""
+    """One comparison, as ``python_version >= "3.11"``."""
 
     left: Operand
     operator: str
@@ -116,7 +116,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """Hold expressions joined by ``and``."""
+    """Expressions joined by ``and``."""
 
     parts: tuple[Expression, ...]
     """At least two."""
@@ -126,7 +126,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """Hold expressions joined by ``or``."""
+    """Expressions joined by ``or``."""
 
     parts: tuple[Expression, ...]
     """At least two."""
@@ -195,7 +195,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class _Reader:
-    """Read one marker by recursive descent; ``position`` is where it stands."""
+    """A recursive-descent parser of one marker; ``position`` is where it stands."""
 
     __slots__ = ("depth", "position", "source")
 

@@ -52,7 +52,7 @@ _VERSIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class VariantContext:
-    """Hold what variant markers see of the wheel whose dependencies are read (F-101)."""
+    """The wheel whose dependencies are read, as variant markers see it (F-101)."""
 
     label: str
     """The label in the file name; empty for a plain wheel (F-102, F-104)."""
@@ -98,7 +98,7 @@ VariantContext.NULL = VariantContext("null", EMPTY)
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Hold a parsed marker; ``str()`` writes it so that it reads back equal."""
+    """A parsed marker; ``str()`` writes it so that it reads back equal."""
 
     expression: Expression
 

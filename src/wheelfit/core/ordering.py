@@ -56,7 +56,7 @@ def parse_preference(text: str) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Hold what the user wants of the compatible variants (F-91).
+    """The user's preferences among compatible variants (F-91).
 
     Nothing here makes an incompatible variant compatible.
     """
@@ -145,7 +145,7 @@ def _names(properties: PropertySet, choice: Choice) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RankedVariant:
-    """Hold one variant that may be chosen."""
+    """A variant that may be chosen."""
 
     label: Label
     properties: PropertySet
@@ -159,7 +159,7 @@ class RankedVariant:
 
 
 class _Entry:
-    """Find the key of one feature; labels of a release repeat few sets of values.
+    """The keys of one feature; labels of a release repeat few sets of values.
 
     :param keys: the values that may count, with their keys.
     :param devices: on each of them one of the values must work (P-88).
@@ -191,7 +191,7 @@ _NO_FEATURES: dict[str, _Entry] = {}
 
 
 class Ranking:
-    """Give every property set its keys, for one document, target and user.
+    """The sort keys of property sets, for one document, target and user.
 
     The lists are put together once, as tables, so that many labels cost little.
 

@@ -31,7 +31,7 @@ _OLDER_NAMES = ("is_aot_plugin", "is_build_plugin")
 
 @dataclass(frozen=True, slots=True)
 class PluginAnswer:
-    """Hold what a plugin says of its namespace."""
+    """The answer of a plugin about its namespace."""
 
     features: tuple[FeatureConfig, ...] = ()
     """Most preferred first; empty: nothing (P-26)."""

@@ -45,7 +45,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class BuildTimeProvider:
-    """Name a plugin that fills in a static list when a wheel is built (B-20)."""
+    """A plugin that fills in a static list when a wheel is built (B-20)."""
 
     requires: tuple[str, ...]
     """Dependency specifiers of the plugin, as written; at least one."""
@@ -66,7 +66,7 @@ TableProvider: TypeAlias = Provider | BuildTimeProvider
 
 @dataclass(frozen=True, slots=True)
 class ProjectTable:
-    """Hold a ``[variant]`` table; it has no faults.
+    """A ``[variant]`` table without faults.
 
     The mappings are copied and cannot be changed; use `dataclasses.replace`.
     """
@@ -289,7 +289,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
 
 
 class _Findings(Findings):
-    """Collect faults of a table that a person writes."""
+    """The faults of a table that a person writes."""
 
     __slots__ = ()
 

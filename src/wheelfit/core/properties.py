@@ -34,7 +34,7 @@ def is_value(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Feature:
-    """Hold ``namespace :: feature`` (F-1).
+    """A feature: ``namespace :: feature`` (F-1).
 
     :raises UserError: ``invalid-property``; a part breaks F-2.
     """
@@ -54,7 +54,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Property:
-    """Hold ``namespace :: feature :: value`` (F-1); sorts as F-141 wants.
+    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants.
 
     :raises UserError: ``invalid-property``; a part breaks F-2.
     """
@@ -106,7 +106,7 @@ def parse_property(text: str) -> Property:
 
 
 class PropertySet:
-    """Hold the properties of one variant; immutable, hashable, canonical.
+    """The properties of one variant; immutable, hashable, canonical.
 
     Iterating gives every `Property` in ascending order. Equal sets are equal
     whatever order they were built in.

@@ -48,7 +48,7 @@ DevicePolicy: TypeAlias = Literal["all", "highest", "lowest", "any"]
 
 
 class Detector(Protocol):
-    """Say what a target supports of one namespace.
+    """A source of what a target supports of one namespace.
 
     The machine, a host file and the fakes of tests are detectors. Asking may be slow
     the first time only. A probe that fails is an answer (``Status.FAILED``), not an
@@ -67,7 +67,7 @@ class Detector(Protocol):
 
 
 class Plugins(Protocol):
-    """Carry out steps 5 and 6 for one target.
+    """The plugins that steps 5 and 6 ask for one target.
 
     Asking may be slow the first time only. A plugin that fails is an answer
     (``Status.FAILED``), not an exception.
@@ -87,7 +87,7 @@ class Plugins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoPlugins:
-    """Ask no plugin, whatever is trusted."""
+    """Plugins of which none is asked, whatever is trusted."""
 
     why: str = "no plugin is asked here"
     """One clause."""
@@ -104,7 +104,7 @@ class NoPlugins:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPolicy:
-    """Hold what the user decided about providers."""
+    """The user's decisions about providers."""
 
     enabled: frozenset[str] = frozenset()
     """Namespaces whose optional provider may answer (P-2, P-10)."""
@@ -126,7 +126,7 @@ class ProviderPolicy:
 
 
 class Steps:
-    """Walk through the six steps for one document and one target.
+    """The six steps for one document and one target.
 
     :param machine: who answers step 4; None: nobody but the user's lists may be asked.
     :param user_lists: who answers step 3, as a host file.

@@ -15,7 +15,7 @@ TABLE_DATE = "2026-11"
 
 @dataclass(frozen=True, slots=True)
 class EmulatedPlugin:
-    """Hold one row of P-60."""
+    """One row of P-60."""
 
     namespace: str
     """The namespace, which is also the name of the built-in provider."""

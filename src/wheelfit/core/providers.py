@@ -31,7 +31,7 @@ ABI_DEPENDENCY = "abi_dependency"
 
 @dataclass(frozen=True, slots=True)
 class StaticProvider:
-    """Hold the complete answer; no code runs (P-3)."""
+    """A provider whose list is the complete answer; no code runs (P-3)."""
 
     features: tuple[FeatureConfig, ...]
     """Supported features, most preferred first; empty: nothing is supported."""
@@ -43,7 +43,7 @@ class StaticProvider:
 
 @dataclass(frozen=True, slots=True)
 class PluginProvider:
-    """Name the packages that know the answer (P-6)."""
+    """A provider that is a plugin, in packages (P-6)."""
 
     requires: tuple[str, ...]
     """Dependency specifiers of the plugin, as written; at least one."""
@@ -57,7 +57,7 @@ class PluginProvider:
 
 @dataclass(frozen=True, slots=True)
 class BuiltinProvider:
-    """Name a provider that every tool must bring itself (P-8)."""
+    """A provider that every tool must bring itself (P-8)."""
 
     name: str
     """Any but `ABI_DEPENDENCY` makes the namespace unsupported."""
@@ -69,7 +69,7 @@ class BuiltinProvider:
 
 @dataclass(frozen=True, slots=True)
 class BrokenProvider:
-    """Stand for a provider entry that cannot be used (F-130)."""
+    """A provider entry that cannot be used (F-130)."""
 
     reason: str
     """What is wrong with it, in the words of the document."""
@@ -81,7 +81,7 @@ Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | Broken
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Say whether one of wheelfit's own providers stands in for a plugin (P-60 to P-63)."""
+    """The decision whether a built-in provider stands in for a plugin (P-60 to P-63)."""
 
     builtin: str | None
     """Name of the built-in provider; None when none stands in."""
@@ -95,7 +95,7 @@ class Recognition:
 
 @dataclass(frozen=True, slots=True)
 class PluginQuestion:
-    """Hold what a document says of a plugin that would have to be asked (P-15)."""
+    """A plugin that would have to be asked, as a document names it (P-15)."""
 
     namespace: str
     requirements: tuple[Requirement, ...]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hold what is needed of one project; ``str()`` writes it in normal form."""
+    """A requirement on one project; ``str()`` writes it in normal form."""
 
     name: NormalizedName
     extras: frozenset[NormalizedName] = frozenset()

@@ -33,7 +33,7 @@ Reason: TypeAlias = "str | Callable[[Verdict], str]"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Hold what became of one wheel."""
+    """The verdict on one wheel."""
 
     filename: WheelFilename
     verdict: Outcome
@@ -50,7 +50,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Hold the verdicts on all wheels of a release."""
+    """The verdicts on all wheels of a release."""
 
     verdicts: tuple[Verdict, ...]
     """Best first: the chosen one, the compatible ones, the rejected ones."""
@@ -105,7 +105,7 @@ _NO_VARIANTS = "variant wheels are switched off"
 
 
 class _Judge:
-    """Collect the wheels of a release, then say what became of each."""
+    """The judgement of all wheels of a release."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _Judge:
 
 
 class _Comparison:
-    """Say why wheels come after the chosen one."""
+    """The reasons why wheels come after the chosen one."""
 
     def __init__(
         self,

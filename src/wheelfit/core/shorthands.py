@@ -30,7 +30,7 @@ DATA_VERSION: Final = "2026-11"
 
 @dataclass(frozen=True, slots=True)
 class Shorthand:
-    """Hold what one word stands for."""
+    """A word that stands for several preferences."""
 
     name: str
     """As it is typed: ``cpu``, ``cuda12``."""

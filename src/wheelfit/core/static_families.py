@@ -23,7 +23,7 @@ DATA_VERSION = "2026-11"
 
 @dataclass(frozen=True, slots=True)
 class StaticFamily:
-    """Hold a namespace of static properties with the values that are in use."""
+    """A namespace of static properties with the values that are in use."""
 
     namespace: str
     """As ``openmp``."""

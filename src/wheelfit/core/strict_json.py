@@ -22,7 +22,7 @@ from wheelfit_runtime.patterns import pattern
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold how large a document may be (F-30)."""
+    """The size limits of a document (F-30)."""
 
     size: int = 4 * 1024 * 1024
     """Bytes of the whole document."""
@@ -132,7 +132,7 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 
 class _Outline:
-    """Count what a text holds, window by window, and refuse it as soon as it is too much."""
+    """The number of entries in a text, counted window by window and refused once it is too large."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -274,7 +274,7 @@ def _keys(root: dict[str, Any]) -> int:
 
 
 class _Repeating(dict[str, Any]):
-    """Remember which keys came more than once."""
+    """A reader that records which keys came more than once."""
 
     repeated: tuple[str, ...] = ()
 

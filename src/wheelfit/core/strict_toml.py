@@ -18,7 +18,7 @@ from wheelfit_runtime.patterns import pattern
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold how large a TOML document may be (F-30)."""
+    """The size limits of a TOML document (F-30)."""
 
     size: int = 4 * 1024 * 1024
     """Bytes of the whole document."""

@@ -46,7 +46,7 @@ _NO_VALUES: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Hold what a target supports of the namespaces that were asked for."""
+    """The support of a target for the namespaces that were asked for."""
 
     detections: Mapping[str, Detection] = field(default_factory=dict)
     """The answer per namespace (P-21)."""

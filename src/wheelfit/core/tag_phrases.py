@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TagPhrases:
-    """Say what wheels were built for, and what the target is instead.
+    """The words for what wheels were built for, and what the target is instead.
 
     :param target: what fits, best first.
     """

@@ -37,7 +37,7 @@ _ARCHITECTURES = {
 
 @dataclass(frozen=True, slots=True)
 class TagPreference:
-    """Hold the wheel tags a target can use, best first.
+    """The wheel tags a target can use, best first.
 
     >>> from packaging.tags import Tag
     >>> tags = TagPreference((Tag("cp313", "cp313", "linux_x86_64"), Tag("py3", "none", "any")))
@@ -75,7 +75,7 @@ class TagPreference:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Hold the interpreter and platform that things are chosen for."""
+    """The interpreter and platform that wheels are chosen for."""
 
     name: str
     """How to call it in messages: the path of an interpreter, or of a host file."""

@@ -30,7 +30,7 @@ PluginRule: TypeAlias = Literal["user", "listed", "never"]
 
 @dataclass(frozen=True, slots=True)
 class TrustedFile:
-    """Hold one plain wheel that may be installed for a plugin."""
+    """A plain wheel that may be installed for a plugin."""
 
     filename: str
     """Name of the wheel."""
@@ -50,7 +50,7 @@ class TrustedFile:
 
 @dataclass(frozen=True, slots=True)
 class TrustEntry:
-    """Hold the trust in one plugin: its package, versions and files."""
+    """The trust in one plugin: its package, versions and files."""
 
     package: NormalizedName
     """The package that a provider entry requires."""
@@ -91,7 +91,7 @@ class TrustEntry:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Hold what the user decided with ``wheelfit providers``."""
+    """The user's decisions by ``wheelfit providers``."""
 
     entries: tuple[TrustEntry, ...] = ()
     """At most one for each package and namespace."""
@@ -107,7 +107,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """Hold one policy; several count together, the strictest word of each."""
+    """A policy file; several count together, the strictest rule of each."""
 
     where: str
     """The file, for messages."""
@@ -128,7 +128,7 @@ class PolicyFile:
 
 @dataclass(frozen=True, slots=True)
 class SitePolicy:
-    """Hold every policy that is in force."""
+    """All policies that are in force."""
 
     files: tuple[PolicyFile, ...] = ()
 
@@ -186,7 +186,7 @@ NO_POLICY = SitePolicy()
 
 @dataclass(frozen=True, slots=True)
 class TrustedTree:
-    """Say what may be installed for a plugin, or why nothing may."""
+    """The packages that may be installed for a plugin, or the reason why none may."""
 
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """File name to SHA-256, of everything that may be installed."""
@@ -198,7 +198,7 @@ class TrustedTree:
 
 @dataclass(frozen=True, slots=True)
 class PluginRules:
-    """Hold everything that decides whether a plugin may be asked."""
+    """The rules that decide whether a plugin may be asked."""
 
     trust: Trust = NO_TRUST
     policy: SitePolicy = NO_POLICY

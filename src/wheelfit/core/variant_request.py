@@ -25,7 +25,7 @@ _SETTINGS = frozenset([*PROPERTIES, LABEL, NULL_VARIANT])
 
 @dataclass(frozen=True, slots=True)
 class VariantRequest:
-    """Hold which variant is wanted: at least one of the two fields is given.
+    """The variant that a build is asked for: at least one of the two fields is given.
 
     :raises UserError: ``invalid-label``; the label ``null`` is given to properties (F-6, B-33).
     :raises InvalidConfiguration: nothing is asked for.

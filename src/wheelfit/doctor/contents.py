@@ -43,7 +43,7 @@ _MOST_TAGS = 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedFile:
-    """Hold one row of a RECORD, resolved."""
+    """A row of a RECORD, resolved."""
 
     path: str
     """Absolute, without ``..``."""
@@ -59,7 +59,7 @@ class OwnedFile:
 
 @dataclass(frozen=True, slots=True, eq=False)  # each is itself: comparing all files is too slow
 class Package:
-    """Hold one installed distribution with its files and needs."""
+    """An installed distribution with its files and requirements."""
 
     installed: Installed
     files: tuple[OwnedFile, ...] = field(default=(), repr=False)
@@ -162,7 +162,7 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Say which files of a package are not as RECORD has them."""
+    """The files of a package that are not as RECORD has them."""
 
     package: Package
     lost: tuple[OwnedFile, ...] = ()

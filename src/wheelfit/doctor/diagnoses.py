@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Area(StrEnum):
-    """Say what a finding is about; causes come before consequences."""
+    """The area of a finding; causes come before consequences."""
 
     MACHINE = "machine"
     """Hardware, drivers, the interpreter, and whether they could be looked at."""

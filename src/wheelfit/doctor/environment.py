@@ -37,7 +37,7 @@ _SMALL = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Hold everything that was read of an environment."""
+    """The contents of an environment."""
 
     name: str
     packages: tuple[Package, ...]

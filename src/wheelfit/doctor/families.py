@@ -34,7 +34,7 @@ _ROCM_PROJECTS = re.compile(r"rocm(?:-sdk(?:-[a-z0-9-]+)?)?")
 
 @dataclass(frozen=True, slots=True)
 class OwnedLibrary:
-    """Hold one accelerator library that a package brought."""
+    """An accelerator library that a package brought."""
 
     package: Package
     file: OwnedFile
@@ -43,7 +43,7 @@ class OwnedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Say what a package was built for."""
+    """The accelerator that a package was built for."""
 
     package: Package
     cuda: Mapping[int, str] = field(default_factory=dict)

@@ -238,7 +238,7 @@ class Asked:
 
 
 class TimedProcesses:
-    """Pass questions on, and keep how long each took (it implements ``Processes``)."""
+    """Processes that are timed: a ``Processes`` around another."""
 
     def __init__(
         self, processes: Processes, clock: Callable[[], float] = time.perf_counter

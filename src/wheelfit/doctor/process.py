@@ -45,7 +45,7 @@ _SYSTEM = ("/lib", "/usr/lib", "/usr/lib64", "/lib64")
 
 @dataclass(frozen=True, slots=True)
 class LoadedLibrary:
-    """Hold one accelerator library of a process."""
+    """An accelerator library of a process."""
 
     file: MappedFile
     library: AcceleratorLibrary
@@ -68,7 +68,7 @@ class LoadedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Hold what was found out about one process."""
+    """The accelerator libraries of one process."""
 
     mapped: MappedFiles
     libraries: tuple[LoadedLibrary, ...] = ()

@@ -45,7 +45,7 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Name a program on PATH, or a toolkit."""
+    """A program on PATH, or a toolkit."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Hold one entry of a variable that lists folders or files."""
+    """An entry of a variable that lists folders or files."""
 
     variable: str
     path: str
@@ -66,7 +66,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hold everything that was set up around the machine."""
+    """The settings around a machine: variables, folders, tools."""
 
     variables: tuple[Variable, ...] = ()
     tools: tuple[Tool, ...] = ()

@@ -85,7 +85,7 @@ def unpack_archive(
 
 
 class _Entry(NamedTuple):
-    """Hold what matters of a member."""
+    """The fields of a member that matter."""
 
     name: str
     """Without ``/`` at the end, and without ``./`` at the beginning."""

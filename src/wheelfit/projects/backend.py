@@ -36,7 +36,7 @@ _MOMENT = 0.1
 
 
 class BuildEnvironment(Protocol):
-    """Say where a backend runs."""
+    """The environment in which a backend runs."""
 
     @property
     def python(self) -> Path:
@@ -48,7 +48,7 @@ class BuildEnvironment(Protocol):
 
 
 class Children:
-    """Know which backends run, so that none outlives whoever wanted it."""
+    """The running processes of backends, so that none outlives its caller."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -116,7 +116,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 class Backend:
-    """Call the hooks of one project.
+    """The build backend of one project.
 
     :param environment: where the backend runs; needs what `requires` says.
     :param settings: what the user tells the backend.

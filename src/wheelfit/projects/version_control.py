@@ -31,7 +31,7 @@ _LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class RepositoryUrl:
-    """Hold what a URL such as ``git+https://host/project@v1#subdirectory=python`` asks for."""
+    """The parts of a URL such as ``git+https://host/project@v1#subdirectory=python``."""
 
     url: str
     """Of the repository, without login."""
@@ -166,7 +166,7 @@ def _find_commit(git: _Git, identity: str) -> str:
 
 
 class _Git:
-    """Run git in one folder."""
+    """Git in one folder."""
 
     def __init__(
         self, wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool

@@ -103,7 +103,7 @@ def elf_file(
 
 
 class _Names:
-    """Collect texts, each ended by a zero."""
+    """A table of texts, each ended by a zero."""
 
     def __init__(self) -> None:
         self.data = b"\0"

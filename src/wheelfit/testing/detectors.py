@@ -23,7 +23,7 @@ def supported(
 
 
 class FixedDetector:
-    """Answer from a mapping, and record who was asked about.
+    """A detector that answers from a mapping, and records the namespaces asked for.
 
     >>> detector = FixedDetector({"x86_64": {"level": ["v3", "v2", "v1"]}})
     >>> detector.detect("x86_64").features[0].values

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Say what shall happen."""
+    """A piece of work, with what shall happen to it."""
 
     number: int
     folder: Path

@@ -160,7 +160,7 @@ class WithoutOwners(NativeFileSystem):
 
 
 class Changing(NativeFileSystem):
-    """Do something before every change of the disk.
+    """A file system that does something before every change of the disk.
 
     :param before: called with the name of the method.
     """

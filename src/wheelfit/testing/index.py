@@ -28,7 +28,7 @@ _PIECE = 1 << 10
 
 @dataclass
 class Faults:
-    """Say how the index misbehaves; may be changed while it runs.
+    """The faults of an index; may be changed while it runs.
 
     Where something concerns some paths, the key is a whole path (``/simple/torch/``),
     the name of a file (``torch-2.9.0-variants.json``), a path that ends in a slash for
@@ -76,7 +76,7 @@ class Faults:
 
 @dataclass
 class Recorded:
-    """Hold one request as it came and what was sent."""
+    """A request as it came, and what was sent."""
 
     method: str
     """``GET`` or ``HEAD``."""
@@ -91,7 +91,7 @@ class Recorded:
 
 
 class RecordingIndex(LoopbackServer):
-    """Serve the wheels of a folder, count, and misbehave as `Faults` say.
+    """A server of the wheels of a folder that counts, and misbehaves as `Faults` say.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -53,7 +53,7 @@ class {class_name}:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Hold the source of a plugin."""
+    """The source of a plugin."""
 
     name: str
     """Of its distribution."""

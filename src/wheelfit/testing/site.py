@@ -27,7 +27,7 @@ _ELSEWHERE = re.compile(rb'href="https?://[^"#?]*/([^"/#?]+\.whl)[^"]*"')
 
 
 class StaticSite:
-    """Answer from a tree of pages under ``/simple/``: an `Application`.
+    """A tree of pages served under ``/simple/``: an `Application`.
 
     ``index.html`` stands for its folder, as with any static host.
 

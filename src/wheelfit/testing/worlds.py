@@ -65,7 +65,7 @@ def asked(*texts: str) -> tuple[Asked, ...]:
 
 @dataclass
 class World:
-    """Hold what a resolution depends on; change any part before asking."""
+    """Everything a resolution depends on; change any part before resolving."""
 
     repository: FakeRepository = field(default_factory=FakeRepository)
     machine: Detector | None = field(default_factory=FixedDetector)

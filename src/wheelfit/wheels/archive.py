@@ -43,7 +43,7 @@ _ROW = 512  # bytes of a row beside its path, at most: a hash and a size
 
 
 class WheelArchive(ZipArchive):
-    """Give access to the members of a wheel on disk, in memory, or on its way.
+    """A wheel on disk, in memory, or on its way, opened to read its members.
 
     >>> import tempfile
     >>> from wheelfit.testing.wheels import build_wheel

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ByteSource(Protocol):
-    """Give bytes at any position, to several threads at once.
+    """A source of bytes at any position, for several threads at once.
 
     There is no current position, and nothing that one reader does shows to another.
     """
@@ -39,7 +39,7 @@ class ByteSource(Protocol):
 
 
 class LocalFile:
-    """Read a file on disk by position, as POSIX systems can, without a lock.
+    """A file on disk read by position, as POSIX systems can, without a lock.
 
     :param file: opened for reading; closed with this.
     """
@@ -77,7 +77,7 @@ class LocalFile:
 
 
 class SeekableFile:
-    """Read a file that has one position, one reader at a time.
+    """A file with one position, read by one reader at a time.
 
     For systems that cannot read by position, and for files that are not on disk.
 
@@ -104,7 +104,7 @@ class SeekableFile:
 
 
 class Memory:
-    """Read what lies in memory.
+    """Bytes in memory.
 
     >>> Memory(b"wheel").read_at(2, 9)
     b'eel'

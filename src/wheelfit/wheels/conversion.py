@@ -28,7 +28,7 @@ CURRENT = "L7"
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Hold what became of a wheel."""
+    """The result of converting a wheel."""
 
     path: Path
     """The wheel to use now; the source itself if there was nothing to do."""

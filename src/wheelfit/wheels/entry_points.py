@@ -27,7 +27,7 @@ _INTERPRETER = pattern(
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Describe one script that calls a function."""
+    """A script that calls a function."""
 
     name: str
     """File name, without what Windows appends."""

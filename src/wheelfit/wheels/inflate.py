@@ -111,7 +111,7 @@ def _fast_unpacker() -> Any:
 
 
 class _Unpacker:
-    """Let an object of the standard library look like a decompressor of newer modules."""
+    """An object of the standard library with the interface of a decompressor of newer modules."""
 
     def __init__(self) -> None:
         self._inside = zlib.decompressobj(-zlib.MAX_WBITS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LinkMode(StrEnum):
-    """Say how files get their second place."""
+    """The way in which files get their second place."""
 
     AUTO = "auto"
     """The first of the others that works."""
@@ -65,7 +65,7 @@ _BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_sym
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Name files of one folder of a wheel, and the folder into which they shall go."""
+    """Files of one folder of a wheel, and the folder to which they move."""
 
     source: str
     """The folder in the wheel, with ``/``."""

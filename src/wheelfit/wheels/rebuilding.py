@@ -36,7 +36,7 @@ _ENTRY_MARK = b"PK\x01\x02"
 
 
 class Entry(NamedTuple):
-    """Hold what tells one member from others; there are ten thousand of them, read unchecked."""
+    """The fields that identify a member; there are ten thousand of them, read unchecked."""
 
     name: bytes
     """Path inside the archive as it is written."""
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Hold what the end of a wheel says about the whole."""
+    """The central directory at the end of a wheel."""
 
     entries: tuple[Entry, ...]
     """All members in the order in which they lie there."""
@@ -77,7 +77,7 @@ class Directory:
 
 
 class Piece(NamedTuple):
-    """Say where a part of a wheel comes from."""
+    """The origin of a part of a wheel."""
 
     start: int
     """Position of the first byte."""
@@ -95,7 +95,7 @@ class Piece(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Say which member of the other wheel has the data of one."""
+    """The member of the other wheel that has the same data."""
 
     name: str
     """Its name there."""
@@ -105,7 +105,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Say how a wheel is put together."""
+    """The plan by which a wheel is put together."""
 
     pieces: tuple[Piece, ...]
     """All of it, in order and without gaps."""
@@ -323,7 +323,7 @@ def _joined(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 class Rebuilt:
-    """Read a wheel out of the pieces of a plan (a ``ByteSource``).
+    """A wheel read from the pieces of a plan (a ``ByteSource``).
 
     :param plan: which bytes come from where.
     :param fetched: has what was missing, at its place in the wheel.

@@ -39,7 +39,7 @@ _ROOTS = ("/", "\\")
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """Hold one row as it is written; nothing is checked."""
+    """A row as it is written; nothing is checked."""
 
     path: str
     """Path inside the wheel, with ``/``."""
@@ -51,7 +51,7 @@ class RecordRow:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Hold the rows of a RECORD in their order, and how its lines end."""
+    """The rows of a RECORD in their order, and how its lines end."""
 
     rows: tuple[RecordRow, ...]
     terminator: str = "\n"

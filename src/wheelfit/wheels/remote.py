@@ -53,7 +53,7 @@ _LONGEST_DESCRIPTOR = 24
 
 
 class RangeUnsupported(Exception):
-    """Signal that a server does not give ranges of bytes of a file.
+    """Raised when a server does not give ranges of bytes of a file.
 
     Not a fault of the file or of the server: the caller chooses another way.
     """
@@ -65,7 +65,7 @@ class RangeUnsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """Ask for the last bytes of a file."""
+    """A request for the last bytes of a file."""
 
     length: int
     """How many bytes; a shorter file comes as a whole."""
@@ -78,7 +78,7 @@ class Suffix:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Ask for bytes ``start`` to ``stop``, the latter not included."""
+    """A request for bytes ``start`` to ``stop``, the latter not included."""
 
     start: int
     """Position of the first byte."""
@@ -96,7 +96,7 @@ Range: TypeAlias = Suffix | Span
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Say which bytes an answer holds."""
+    """The range of bytes in an answer."""
 
     start: int
     """Position of the first byte."""
@@ -110,7 +110,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hold one part of a file."""
+    """A part of a file."""
 
     extent: Extent
     """Which bytes these are."""
@@ -305,7 +305,7 @@ def _likely_stop(member: Member) -> int:
 
 
 class _HeldParts:
-    """Keep the parts that have come, and ask for what is missing in few requests."""
+    """The parts that have come, and the few requests for what is missing."""
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -63,7 +63,7 @@ UNVERIFIED = "are as they were, and not compared with RECORD"
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """Say how a wheel is written anew, whatever is changed in it."""
+    """The options by which a wheel is rewritten, whatever is changed in it."""
 
     epoch: int | None = None
     """Time of the members written, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of
@@ -156,7 +156,7 @@ def rewrite(
 
 
 class _Changes:
-    """Say what becomes of the names of a wheel's members."""
+    """The new names of a wheel's members."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Say what the new wheel consists of."""
+    """The content of the new wheel."""
 
     kept: tuple[tuple[Member, str], ...]
     """Members of the source with their new names, in the order of the result."""
@@ -333,7 +333,7 @@ def new_member(
 
 
 class _Output:
-    """Write members one behind the other, and the directory at the end."""
+    """A writer of members one behind the other, and the directory at the end."""
 
     def __init__(self, file: BinaryIO, *, begin_writing: bool) -> None:
         self._file = file

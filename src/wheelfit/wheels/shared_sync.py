@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class SharedSync:
-    """Let threads that wait for the same file system share one wait that began after they asked.
+    """A sync of a file system that waiting threads share, if it began after they asked.
 
     >>> SharedSync().wait(lambda: True)
     True

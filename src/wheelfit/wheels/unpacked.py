@@ -39,7 +39,7 @@ _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 
 @dataclass(frozen=True, slots=True)
 class UnpackedFile:
-    """Describe one file as it was when it was written and verified."""
+    """A file as it was when it was written and verified."""
 
     row: RecordRow
     """Its content as a row of RECORD."""
@@ -52,7 +52,7 @@ class UnpackedFile:
 
 
 class FileTable(Mapping[str, UnpackedFile]):
-    """Hold the files of a wheel by name, in columns, since there may be ten thousands.
+    """The files of a wheel by name, in columns, since there may be ten thousands.
 
     :param names: of the files, in the order of the archive.
     :param hashes: for each, ``algorithm=digest`` as in RECORD.
@@ -119,7 +119,7 @@ class FileTable(Mapping[str, UnpackedFile]):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Say how the files of an unpacked wheel look now."""
+    """The present state of the files of an unpacked wheel."""
 
     changed: str | None
     """The name of one that is not as it was written; None if all are."""
@@ -129,7 +129,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class UnpackedWheel:
-    """Give access to the files of an unpacked wheel; what they contain was checked."""
+    """An unpacked wheel; the content of its files was checked."""
 
     folder: Path
     """Where it lies."""

@@ -182,7 +182,7 @@ def _processors() -> int:
 
 
 class KnownFile(NamedTuple):
-    """Name a file whose content was verified before."""
+    """A file whose content was verified before."""
 
     path: str
     """Where it lies."""

@@ -32,7 +32,7 @@ _ZIP64 = 1
 
 
 class Stretch(NamedTuple):
-    """Say where the next bytes of a virtual wheel come from."""
+    """The origin of the next bytes of a virtual wheel."""
 
     start: int
     """Position of the first byte in the original, if they come from there."""
@@ -44,7 +44,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VirtualWheel:
-    """Hold what a wheel with another METADATA consists of."""
+    """A wheel with another METADATA, as kept and replaced stretches of the original."""
 
     kept: tuple[tuple[int, int], ...]
     """What of the original is part of it: positions, in order, no two of them adjacent."""

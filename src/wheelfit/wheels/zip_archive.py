@@ -52,7 +52,7 @@ _REPORTED = 50
 
 
 class ZipArchive:
-    """Give access to the members of an archive on disk, in memory, or on its way.
+    """An archive on disk, in memory, or on its way, opened to read its members.
 
     Several threads may read at once.
 

@@ -65,7 +65,7 @@ _LARGEST_DIRECTORY = 64 << 20  # half a million members
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEnd:
-    """Hold what the end records say about the central directory."""
+    """The place and size of the central directory, from the end records."""
 
     count: int
     """How many members there are."""
@@ -82,7 +82,7 @@ class DirectoryEnd:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Hold one entry of the central directory."""
+    """An entry of the central directory."""
 
     name: str
     """Path inside the archive; a folder ends with ``/``."""
@@ -364,7 +364,7 @@ def is_tar(head: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LocalHeader:
-    """Hold what a checked local header says that the directory does not."""
+    """The fields of a checked local header that the directory lacks."""
 
     size: int
     """Its length in bytes, with name and extra fields; the data follows."""

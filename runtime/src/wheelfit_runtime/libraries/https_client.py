@@ -247,7 +247,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 
 
 class _Temporary(Exception):
-    """Carry an error that may not come again.
+    """Raised for an error that may not come again.
 
     :param pause: seconds that the server wants; 0: it says nothing.
     """

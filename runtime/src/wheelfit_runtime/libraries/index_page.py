@@ -123,7 +123,7 @@ def _from_html(text: str, url: str) -> list[Listed]:
 
 
 class _Links(HTMLParser):
-    """Collect the links of a page."""
+    """The links of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -18,7 +18,7 @@ _MEGA = 1_000_000
 
 
 class Progress:
-    """Write what is being done, at most some lines of it.
+    """A progress display of at most some lines.
 
     :param stream: where to; None: nobody is told.
     :param patience: seconds that pass before anything is said.

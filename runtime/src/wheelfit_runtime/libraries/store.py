@@ -82,7 +82,7 @@ def is_hash(text: str) -> bool:
 
 
 class Store:
-    """Find wheels in the user's store and in those of the site; `keeping` brings new ones.
+    """The wheels in the user's store and in those of the site; `keeping` brings new ones.
 
     :param root: the user's own; made when something is kept.
     :param sites: others, which are only read.

@@ -74,7 +74,7 @@ def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 class PipTransport:
-    """Ask pip.
+    """A transport that asks pip.
 
     :param index_url: where it looks; None: as it is configured.
     """
@@ -167,7 +167,7 @@ class PipTransport:
 
 
 class UvTransport:
-    """Ask uv which wheels, and fetch them over HTTPS.
+    """A transport that asks uv which wheels, and fetches them over HTTPS.
 
     :param index_url: where it looks; None: as the user has configured it.
     :param python: the interpreter to ask about; where it is none, uv looks for one.

@@ -45,7 +45,7 @@ _NOT_FOUND = (404, 410)
 
 
 class HttpTransport:
-    """Find and fetch wheels at one index.
+    """A transport that finds and fetches wheels at one index.
 
     :param index_url: of its simple API; may have a login.
     :param environ: variables that count: ``NETRC``.

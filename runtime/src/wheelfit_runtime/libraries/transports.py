@@ -20,7 +20,7 @@ TRANSPORTS = ("pip", "uv", "http")
 
 
 class Transport(Protocol):
-    """Find wheels and fetch them; what is fetched is checked by whoever asked."""
+    """A finder and fetcher of wheels; the caller checks what is fetched."""
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress

@@ -130,7 +130,7 @@ def _clause_holds(version: Version, clause: str) -> bool:
 
 
 class _Marker:
-    """Read a marker from left to right."""
+    """A reader of a marker from left to right."""
 
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._text = text

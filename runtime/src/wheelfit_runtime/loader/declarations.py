@@ -49,7 +49,7 @@ _VALUE = pattern(r"[a-z0-9_.]{1,100}")
 
 
 class Feature(NamedTuple):
-    """Name a feature, as everywhere in wheelfit (F-2)."""
+    """A feature, as everywhere in wheelfit (F-2)."""
 
     namespace: str
     name: str
@@ -116,7 +116,7 @@ class Declarations(NamedTuple):
 
 
 class Unfit(Exception):
-    """Say what is wrong with a file, one clause."""
+    """Raised with what is wrong with a file, one clause."""
 
 
 def scan(

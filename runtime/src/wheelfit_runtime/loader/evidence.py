@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
 
 
 class Look(Protocol):
-    """Find out what the machine supports for this process."""
+    """The detection of what the machine supports for this process."""
 
     def __call__(
         self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool

@@ -119,7 +119,7 @@ def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
 
 
 class Submodules:
-    """Find modules below a package where its implementation has them; they are the same modules.
+    """A finder of modules below a package in its implementation; they are the same modules.
 
     What a package has itself comes first. Nothing is imported or waited for to find something:
     the import system holds a lock over that, which all threads need.

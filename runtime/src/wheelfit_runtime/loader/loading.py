@@ -104,7 +104,7 @@ class _Choice(NamedTuple):
 
 
 class Loader:
-    """Choose among implementations for one process; safe to use from threads, and after a fork.
+    """The loader of implementations of one process; safe to use from threads, and after a fork.
 
     :param warn: tells what was passed over.
     :param longest_wait: seconds that a fork waits for a decision.

@@ -61,7 +61,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Say what is to be feared of loading one library beside one that is mapped."""
+    """The conflict of a library with one that is mapped."""
 
     level: Literal["error", "warn"]
     wanted: Library

@@ -21,7 +21,7 @@ _OPENBLAS = re.compile(r"(?:scipy_)?openblas(?:64_|p)?")
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorLibrary:
-    """Name one library that programs use to reach an accelerator, or to compute in parallel."""
+    """A library that programs use to reach an accelerator, or to compute in parallel."""
 
     stem: str
     """Its name in lower case without ``lib`` and number, as ``cudart``."""

@@ -63,7 +63,7 @@ _VARIABLES = ("LD_", "PATH", "WHEELFIT_")
 
 
 class RememberingProcesses:
-    """Answer as a child process did since this machine was started, or ask.
+    """Processes whose answers are remembered until the machine is restarted.
 
     Only children of which is known that they ended with status 0 are remembered.
 

@@ -28,7 +28,7 @@ _OUTPUT_LIMIT = 8 * 1024 * 1024
 
 
 class Ending(StrEnum):
-    """Say how a child process ended."""
+    """The way in which a child process ended."""
 
     EXITED = "exited"
     KILLED = "killed"
@@ -116,7 +116,7 @@ def _from_json(told: str | Mapping[str, str]) -> bytes:
 
 
 class Processes(Protocol):
-    """Answer questions by child processes, or as those once did."""
+    """A source of answers of child processes, live or recorded."""
 
     def ask(self, question: Question) -> Answer:
         """Return what the child left behind; never raises for anything it does."""
@@ -206,7 +206,7 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
 
 
 class _Listener:
-    """Read one output of a child in a thread, up to a limit."""
+    """A thread that reads one output of a child, up to a limit."""
 
     def __init__(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
         self.data = bytearray()

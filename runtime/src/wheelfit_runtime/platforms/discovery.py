@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Machine:
-    """Answer for one machine which features of a namespace it supports.
+    """The features that one machine supports, by namespace.
 
     Each namespace is looked at when it is first asked for, and once (P-22). A
     provider that fails makes its own namespace unsupported and nothing else
@@ -89,7 +89,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Answer for a machine of which only the architecture is known; look at nothing.
+    """The features of a machine of which only the architecture is known; nothing is looked at.
 
     An accelerator may be there or not, so nothing of one is supported.
     """

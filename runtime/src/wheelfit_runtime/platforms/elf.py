@@ -19,7 +19,7 @@ _MOST_NEEDED = 256
 
 
 class _Layout(NamedTuple):
-    """Say how the numbers of one class of files are written, 64 or 32 bits wide."""
+    """The number format of one class of files, 64 or 32 bits wide."""
 
     table: tuple[int, str]
     """Where the header says where the program headers are."""

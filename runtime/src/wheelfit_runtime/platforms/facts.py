@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Core(NamedTuple):
-    """Name one kind of 64-bit Arm core, as its main identification register does."""
+    """A kind of 64-bit Arm core, as its main identification register names it."""
 
     implementer: int
     """Who designed it, as 0x41 for Arm."""

@@ -36,7 +36,7 @@ class Evidence:
 
 
 class Status(StrEnum):
-    """Say how a detection ended."""
+    """The outcome of a detection."""
 
     SUPPORTED = "supported"
     NOTHING = "nothing"
@@ -73,7 +73,7 @@ def of_unlike_devices(
 
 @dataclass(frozen=True, slots=True)
 class PluginOrigin:
-    """Name the plugin that answered, down to its bytes (P-38)."""
+    """The plugin that answered, down to its bytes (P-38)."""
 
     name: str
     """Normalised name of its distribution."""

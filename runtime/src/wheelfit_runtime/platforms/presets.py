@@ -104,7 +104,7 @@ class Preset:
 
 
 class _Nobody:
-    """Answer no question."""
+    """Processes that answer no question."""
 
     def ask(self, question: Question) -> Answer:
         del question

@@ -68,7 +68,7 @@ _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
 
 class RecordedProcesses:
-    """Answer as child processes once did; never start one."""
+    """The recorded answers of child processes; none is ever started."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = MappingProxyType(dict(answers))
@@ -80,7 +80,7 @@ class RecordedProcesses:
 
 
 class RecordingProcesses:
-    """Pass questions on, and keep the answers."""
+    """Processes whose answers are recorded."""
 
     def __init__(self, processes: Processes) -> None:
         self.answers: dict[str, Answer] = {}
@@ -266,7 +266,7 @@ def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Watched(Surroundings):
-    """Keep a copy of everything that probes look at."""
+    """A copy of everything that probes look at."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """What was read, by the machine's name of it; empty for what only exists."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Hold what something wants of all its libraries together."""
+    """The symbols that a consumer wants of all its libraries together."""
 
     needed: frozenset[str]
     """The libraries that it loads and does not bring along."""
@@ -30,7 +30,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Hold what one release of a library offers of what a consumer wants."""
+    """The symbols that one release of a library offers of those a consumer wants."""
 
     version: Version
     origin: str
@@ -47,7 +47,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseVerdict:
-    """Say whether a consumer works with one release."""
+    """The verdict whether a consumer works with one release."""
 
     version: Version
     origin: str
@@ -63,7 +63,7 @@ class ReleaseVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Hold with which releases of a library a consumer works."""
+    """The releases of a library with which a consumer works."""
 
     libraries: tuple[str, ...]
     """Those of the library that the consumer loads."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Name one release of the library, and how its file is had."""
+    """A release of the library, and how its file is obtained."""
 
     version: Version
     origin: str
@@ -48,7 +48,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class FoundBounds:
-    """Hold what was found, and what could not be."""
+    """The bounds that were derived, with reservations."""
 
     bounds: Bounds
     notes: tuple[str, ...]
@@ -239,7 +239,7 @@ def changed_types(program: str, consumer: Path, before: Path, after: Path) -> st
 
 @dataclass(slots=True)
 class Libraries:
-    """Collect the libraries of one file."""
+    """The libraries of one file."""
 
     symbols: dict[str, Symbols] = field(default_factory=dict)
     """By file name."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class Place(Protocol):
-    """Be where a backend runs (`wheelfit.projects.backend.BuildEnvironment`), and be filled."""
+    """An environment in which a backend runs and that takes further packages."""
 
     @property
     def python(self) -> Path:
@@ -76,7 +76,7 @@ class Place(Protocol):
 
 
 class Places(Protocol):
-    """Make the places."""
+    """A factory of build environments."""
 
     def make(self, folder: Path) -> Place:
         """Return a place for one project.
@@ -162,7 +162,7 @@ def _opened(
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Be a place with other variables."""
+    """A build environment with other variables."""
 
     python: Path
     environ: Mapping[str, str] = field(hash=False)

@@ -28,7 +28,7 @@ MARK = "variantlib"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Say how one backend wants variants asked for (B-11, and the table behind it)."""
+    """The settings by which one backend is asked for variants (B-11, and the table behind it)."""
 
     name: str
     backends: tuple[str, ...]

@@ -35,7 +35,7 @@ _NOTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Hold what a backend built, as far as that is a sound wheel."""
+    """The wheel that a backend built, as far as it is sound."""
 
     path: Path
     document: VariantDocument | None

@@ -38,7 +38,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a build environment has."""
+    """The contents of a build environment."""
 
     backend: str
     """Name and version of the distribution of the backend; its module where nobody says."""

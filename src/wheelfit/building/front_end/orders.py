@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """Ask for wheels that are built alike."""
+    """An order for wheels that are built alike."""
 
     project: Path
     """Its folder, or an archive of it."""
@@ -50,7 +50,7 @@ class BuildOrder:
 
 @dataclass(frozen=True, slots=True)
 class BuiltWheel:
-    """Hold one wheel that is there."""
+    """A built wheel."""
 
     path: Path
     label: Label | None

@@ -25,7 +25,7 @@ _TOP = ("tool", "wheelfit", "build")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Hold how a wheel is built; plain data."""
+    """The way in which a wheel is built; plain data."""
 
     config_settings: ConfigSettings = field(default_factory=dict, hash=False)
     """What the backend is told."""
@@ -51,7 +51,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Recipes:
-    """Hold what a project says of all its wheels."""
+    """The recipes of all wheels of a project."""
 
     every: Recipe = Recipe()
     plain: Recipe = Recipe()

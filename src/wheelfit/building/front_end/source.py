@@ -32,7 +32,7 @@ _LARGEST = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Hold a project whose files are there."""
+    """A project whose files are on disk."""
 
     folder: Path
     name: str

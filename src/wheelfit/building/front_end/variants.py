@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Name one wheel to build."""
+    """A wheel to build."""
 
     label: Label | None = None
     """Of the variant; None: a plain wheel (B-10)."""
@@ -35,7 +35,7 @@ PLAIN = Choice()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Hold what was asked for, before the table of the project is known."""
+    """The requested wheels, before the table of the project is known."""
 
     requests: tuple[VariantRequest, ...] = ()
     everything: bool = False

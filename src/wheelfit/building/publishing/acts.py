@@ -33,7 +33,7 @@ _AGAIN = "run the same command again: what is there already is not sent again"
 
 
 class Stages(Protocol):
-    """Hold files back on an index, and show them at once; `Administration` of an index of ours."""
+    """The stages of an index, which hold files back; `Administration` of an index of ours."""
 
     def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
         """Open a stage; return its ``id``."""
@@ -50,7 +50,7 @@ class Stages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Say what was done."""
+    """The result of publishing."""
 
     sent: tuple[str, ...] = ()
     """Names of the files that were sent now."""
@@ -244,7 +244,7 @@ _LONGEST_PAUSE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Return what an index lists of the files that it was sent."""
+    """The listing by an index of the files that it was sent."""
 
     missing: tuple[Outgoing, ...] = ()
     """What it does not list."""

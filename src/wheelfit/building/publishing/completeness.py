@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Hold what a project says of its releases."""
+    """The statements of a project about its releases."""
 
     name: NormalizedName
     table: ProjectTable | None = None
@@ -52,7 +52,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Hold a set against what an index has."""
+    """The comparison of a set with what an index has."""
 
     new: tuple[Outgoing, ...]
     """What has to be uploaded, in its order."""

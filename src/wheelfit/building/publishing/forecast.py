@@ -30,7 +30,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Say how much an index takes; None: nobody said."""
+    """The sizes that an index takes; None: not known."""
 
     file: int | None = None
     """Bytes of one file."""
@@ -45,7 +45,7 @@ PUBLIC_REGISTRY = Limits(100_000_000, 10_000_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Hold how large a project is and will be."""
+    """The present and future size of a project."""
 
     project: NormalizedName
     there: int

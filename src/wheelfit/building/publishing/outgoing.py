@@ -35,7 +35,7 @@ _BLOCK = 1 << 20
 
 
 class Kind(IntEnum):
-    """Say what a file is; smaller ones go first (B-52)."""
+    """The kind of a file; smaller ones go first (B-52)."""
 
     SOURCE = 0
     """A source distribution."""
@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Hold one file that shall be published."""
+    """A file to publish."""
 
     path: Path
     kind: Kind
@@ -70,7 +70,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Hold everything that was named."""
+    """The files that were named, and those among them to publish."""
 
     files: tuple[Outgoing, ...]
     """In the order in which they go."""

@@ -48,7 +48,7 @@ _TAG = pattern(r"<[^>]{0,300}>")
 
 
 class Sender(Protocol):
-    """Send files to one address of an index.
+    """A sender of files to one address of an index.
 
     Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus`` when trying later
     may help, ``PolicyRefusal`` when somebody else may do it, ``UploadRefused`` when this file may
@@ -69,7 +69,7 @@ class Sender(Protocol):
 
 
 class WireSender:
-    """Send files over the network (it implements `Sender`).
+    """A sender over the network: a `Sender`.
 
     :param url: the address for uploads, without credentials.
     :param login: what is shown there; None: nothing.
@@ -188,7 +188,7 @@ class WireSender:
 
 
 class _Counted:
-    """Tell of bytes as they go, and take that back where they have to go again."""
+    """A progress count that can be taken back where bytes have to go again."""
 
     def __init__(self, sent: Callable[[int], None]) -> None:
         self._sent = sent

@@ -43,7 +43,7 @@ _THEIRS = frozenset({"metadata_configs", "variant_configs", "wheels"})
 
 @dataclass(frozen=True, slots=True)
 class NamedVariant:
-    """Hold what a file says of one variant."""
+    """A variant that a file names."""
 
     label: Label | None = None
     """How it is called; None: derived from the properties (F-141)."""
@@ -55,7 +55,7 @@ class NamedVariant:
 
 @dataclass(frozen=True, slots=True)
 class WheelRule:
-    """Say what is done with the wheels of a release whose names fit a pattern."""
+    """The rule for the wheels of a release whose names fit a pattern."""
 
     match: str
     """Pattern of the shell for file names, as ``*+cu126-*``."""
@@ -71,7 +71,7 @@ class WheelRule:
 
 @dataclass(frozen=True, slots=True)
 class RepackConfig:
-    """Hold what a file says; the mappings cannot be changed."""
+    """The content of a repack file; the mappings cannot be changed."""
 
     metadata: Mapping[str, Edits] = field(default_factory=dict)
     """Edits by name."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Say what is edited; can be pickled."""
+    """The edits to a wheel; can be pickled."""
 
     name: str | None = None
     """The new name of the distribution, as METADATA shall spell it; None: see the next two."""
@@ -76,7 +76,7 @@ NOTHING = Edits()
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Hold METADATA after edits, and what it is about."""
+    """METADATA after edits, and what it is about."""
 
     data: bytes
     name: NormalizedName

@@ -31,7 +31,7 @@ CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
 
 
 class Each(Protocol):
-    """Call a function for each of some wheels."""
+    """A function that calls another one for each of some wheels."""
 
     def __call__(
         self,
@@ -45,7 +45,7 @@ class Each(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WheelToCheck:
-    """Say which wheel is looked at, and how closely; can be pickled."""
+    """A wheel to check, and how closely; can be pickled."""
 
     path: Path
     """As the user named it, which is how findings name it."""

@@ -177,7 +177,7 @@ def _gpus(capabilities: Sequence[Capability]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """Hold the lowest driver that takes a wheel."""
+    """The lowest driver that takes a wheel."""
 
     text: str
     pair: tuple[int, int]

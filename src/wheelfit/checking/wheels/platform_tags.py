@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPlatform:
-    """Hold what a platform tag promises."""
+    """The promise of a platform tag."""
 
     tag: str
     format: Format

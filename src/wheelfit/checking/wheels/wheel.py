@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WheelFacts:
-    """Hold what is known of a wheel, for comparing it with others of its release."""
+    """The facts about a wheel, for comparing it with others of its release."""
 
     where: str
     """The file, or its URL without credentials."""

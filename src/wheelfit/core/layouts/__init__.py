@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StableLayout:
-    """Hold what is read of one major version from 1 on (F-37)."""
+    """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
     """The newest version that the layout knows completely."""
@@ -34,7 +34,7 @@ class StableLayout:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Hold which schema is read by which layout."""
+    """The layouts by the schemas that they read."""
 
     drafts: Mapping[str, Layout]
     """By path on the host of the drafts; 0.x promises nothing, so each is named (F-38)."""
@@ -59,7 +59,7 @@ _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """Hold which layout a document has."""
+    """The layout of a document."""
 
     layout: Layout
     tolerant: bool = False

@@ -37,7 +37,7 @@ StaticLists = dict[str, tuple[str, ...]]
 
 
 class Entry:
-    """Read the parts of one provider entry and remember whether it is broken."""
+    """A reader of one provider entry, with the reason if the entry is broken."""
 
     __slots__ = ("_findings", "_steps", "reason", "values")
 

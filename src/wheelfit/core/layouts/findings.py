@@ -21,7 +21,7 @@ _LISTED = 5
 
 
 class Findings:
-    """Collect faults and notes while a document is read."""
+    """The faults and notes of a document that is being read."""
 
     __slots__ = ("_notes", "faults", "lost", "pedantic", "refusals", "unusable")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Hold what a layout read; `VariantDocument` explains the fields."""
+    """The parts that a layout reads; `VariantDocument` explains the fields."""
 
     priorities: tuple[str, ...]
     providers: Mapping[str, Provider]
@@ -26,7 +26,7 @@ class Parts:
 
 
 class Layout(Protocol):
-    """Read documents of one layout.
+    """A reader of documents of one layout.
 
     To add a layout: write a class with these members and name it in the registry of
     `wheelfit.core.layouts`. Nothing else knows layouts.

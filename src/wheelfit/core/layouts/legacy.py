@@ -43,7 +43,7 @@ _PLUGIN_USES = ("all", "build", "none")
 
 @dataclass(frozen=True, slots=True)
 class Legacy:
-    """Read documents of layouts L1 to L3."""
+    """The reader of layouts L1 to L3."""
 
     name: str
     title: str
@@ -98,7 +98,7 @@ V0_0_3 = Legacy("L3", "draft v0.0.3", static_on_top=True)
 
 
 class _Providers:
-    """Read the provider entries of one document."""
+    """A reader of the provider entries of one document."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ _ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optiona
 
 @dataclass(frozen=True, slots=True)
 class March:
-    """Read documents of layout L6."""
+    """The reader of layout L6."""
 
     name: str = "L6"
     title: str = "the providers draft of March 2026"

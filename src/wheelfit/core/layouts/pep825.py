@@ -24,7 +24,7 @@ _PRIORITIES = frozenset(["namespace", "feature", "property"])
 
 @dataclass(frozen=True, slots=True)
 class Pep825:
-    """Read documents of layouts L4 and L5."""
+    """The reader of layouts L4 and L5."""
 
     name: str = "L5"
     title: str = "PEP 825 v0.1.1"

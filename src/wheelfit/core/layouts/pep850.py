@@ -20,7 +20,7 @@ _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 
 @dataclass(frozen=True, slots=True)
 class Pep850:
-    """Read documents of layout L7."""
+    """The reader of layout L7."""
 
     name: str = "L7"
     title: str = "PEP 850 v0.2.0"

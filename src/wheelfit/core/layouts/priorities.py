@@ -21,7 +21,7 @@ KEY = "default-priorities"
 
 @dataclass(slots=True)
 class Prefixes:
-    """Hold what a document of an old layout wants first (F-49)."""
+    """The features and values that a document of an old layout puts first (F-49)."""
 
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Features by namespace."""

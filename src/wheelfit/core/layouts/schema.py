@@ -23,7 +23,7 @@ _VERSION = pattern(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
 
 @dataclass(frozen=True, slots=True)
 class SchemaName:
-    """Hold the parts of a ``$schema`` that has a version."""
+    """The parts of a ``$schema`` that has a version."""
 
     host: str
     path: str

@@ -64,7 +64,7 @@ def read_variants(
 
 
 class _Reader:
-    """Read one label after the other; what was checked once is not checked again."""
+    """A reader of one label after the other; equal rows are checked once."""
 
     __slots__ = ("_findings", "_hyphens_in", "_known", "_label", "_namespaces", "_reason")
 

@@ -90,7 +90,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class KeptBytes:
-    """Read a kept file as archives are read: a ``ByteSource``."""
+    """A kept file, read as archives are: a ``ByteSource``."""
 
     pulled: Pulled
     sha256: str

@@ -22,7 +22,7 @@ _LIBRARIES = {"libnvidia-ml.so.1": "nvml.c", "libcuda.so.1": "cuda.c"}
 
 @dataclass(frozen=True, slots=True)
 class FakeDriver:
-    """Hold a compiled fake driver and describe machines with it."""
+    """A compiled fake driver, and the machines that it describes."""
 
     folder: Path
     """Where the libraries are; give it to ``Surroundings(library_folders=…)``."""
@@ -52,7 +52,7 @@ class FakeDriver:
 
 @dataclass(frozen=True, slots=True)
 class FakeLevelZero:
-    """Hold a compiled fake Level Zero loader and describe machines with it."""
+    """A compiled fake Level Zero loader, and the machines that it describes."""
 
     folder: Path
     """Where the library is; give it to ``Surroundings(library_folders=…)``."""

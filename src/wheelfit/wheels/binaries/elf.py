@@ -51,7 +51,7 @@ _LISTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Name a part of a file."""
+    """A part of a file."""
 
     name: str
     start: int
@@ -145,7 +145,7 @@ def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
 
 
 class _Reader:
-    """Read one file part by part; what is wrong with one part leaves the others."""
+    """A reader of one file, part by part; a fault in one part leaves the others."""
 
     def __init__(self, window: Window, file: ELFFile) -> None:
         self._window = window
@@ -277,7 +277,7 @@ def executable_sections(window: Window) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """Hold the dynamic symbols of a library or a module."""
+    """The dynamic symbols of a library or a module."""
 
     soname: str | None
     needed: tuple[str, ...]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """Say what kind of file a binary is."""
+    """The file format of a binary."""
 
     ELF = "elf"
     PE = "pe"
@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 class CodeKind(StrEnum):
-    """Say what code for GPUs is."""
+    """The kind of code for GPUs."""
 
     MACHINE = "machine code"
     PTX = "ptx"
@@ -44,7 +44,7 @@ ANY_SUFFIX = "?"
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """Hold what one image of code for NVIDIA's GPUs is for (B-60)."""
+    """The target of one image of code for NVIDIA's GPUs (B-60)."""
 
     kind: CodeKind
     number: int
@@ -114,7 +114,7 @@ class InstructionUse:
 
 @dataclass(frozen=True, slots=True)
 class IsaLevels:
-    """Hold what a binary says of x86-64 levels, each as ``v3``; None: it does not say (P-102)."""
+    """The x86-64 levels of a binary, each as ``v3``; None: it does not say (P-102)."""
 
     needed: str | None = None
     """The loader refuses the binary below this level (a note of the linker's)."""
@@ -128,7 +128,7 @@ class IsaLevels:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SymbolVersion:
-    """Name a version of symbols that a binary wants of a library."""
+    """A version of symbols that a binary wants of a library."""
 
     library: str
     """As ``libc.so.6``."""
@@ -138,7 +138,7 @@ class SymbolVersion:
 
 @dataclass(frozen=True, slots=True)
 class MinimumSystem:
-    """Name the oldest system that a binary for one machine is made for."""
+    """The oldest system that a binary for one machine is made for."""
 
     machine: str
     system: str
@@ -148,7 +148,7 @@ class MinimumSystem:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Hold what is known of one binary."""
+    """The facts about one binary."""
 
     member: str
     """Its path in the wheel, or the name of the file."""
@@ -217,7 +217,7 @@ def _code_mapping(code: DeviceCode) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Hold what is known of all binaries of a wheel."""
+    """The facts about all binaries of a wheel."""
 
     members: tuple[Binary, ...] = ()
     """In the order of the archive."""

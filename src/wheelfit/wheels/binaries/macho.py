@@ -42,7 +42,7 @@ _MACOS = 1
 
 @dataclass(slots=True)
 class _Found:
-    """Collect what the slices say."""
+    """The facts that the slices state."""
 
     machines: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundProperties:
-    """Hold what the binaries of a wheel say of its properties."""
+    """The properties that the binaries of a wheel imply."""
 
     properties: PropertySet
     notes: tuple[str, ...]

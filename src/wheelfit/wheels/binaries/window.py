@@ -21,7 +21,7 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Say how much of a file may be looked at."""
+    """The amount of a file that may be read."""
 
     looks: int
     total: int
@@ -40,7 +40,7 @@ _BYTES_FOR_A_LOOK = 16
 
 
 class Window:
-    """Give access to a file, and count what is looked at.
+    """A file with a count of what is read from it.
 
     :param allowance: how much may be looked at; of a small file less is.
     """

@@ -30,7 +30,7 @@ _OPEN_FILES = 256
 
 
 class Refused(Exception):
-    """Say that the kernel does not do it, in a clause."""
+    """Raised when the kernel does not do it, with the reason as a clause."""
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -97,7 +97,7 @@ def plugin_process(order: Order) -> NoReturn:
 
 
 class Place:
-    """Say where the plugin process runs."""
+    """The place in which the plugin process runs."""
 
     def __init__(self) -> None:
         self.inside = False
@@ -196,7 +196,7 @@ def supervise(order: Order, kernel: Any) -> None:
 
 
 class _Handed:
-    """Take a descriptor from the plugin process."""
+    """The handover of a descriptor from the plugin process."""
 
     def __init__(self) -> None:
         import _socket  # noqa: PLC0415 - the public module takes longer to load than all else

@@ -24,7 +24,7 @@ _LONGEST_REASON = 2_000
 
 
 class Failed(Exception):
-    """Say in one clause why there is no answer."""
+    """Raised with one clause that says why there is no answer."""
 
 
 def ask(endpoint: str, name: str) -> dict[str, Any]:

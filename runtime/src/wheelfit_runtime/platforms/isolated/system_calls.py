@@ -113,7 +113,7 @@ def shared_memory(machine: str, call: int, length: int, most: int) -> int | None
 
 
 class _Filter:
-    """Write the filter program: each test falls through to the next one."""
+    """The filter program: each test falls through to the next one."""
 
     def __init__(
         self, architecture: int, column: int, protected: Sequence[int], counted: int

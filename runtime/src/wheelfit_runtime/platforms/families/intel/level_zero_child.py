@@ -34,7 +34,7 @@ _LIMIT = 4096  # a driver that claims more is not believed
 
 
 class InitDriverTypeDesc(ctypes.Structure):
-    """Lay out ``ze_init_driver_type_desc_t``."""
+    """The layout of ``ze_init_driver_type_desc_t``."""
 
     _fields_: ClassVar = [
         ("stype", ctypes.c_uint32),
@@ -44,7 +44,7 @@ class InitDriverTypeDesc(ctypes.Structure):
 
 
 class DeviceIpVersionExt(ctypes.Structure):
-    """Lay out ``ze_device_ip_version_ext_t``."""
+    """The layout of ``ze_device_ip_version_ext_t``."""
 
     _fields_: ClassVar = [
         ("stype", ctypes.c_uint32),
@@ -54,7 +54,7 @@ class DeviceIpVersionExt(ctypes.Structure):
 
 
 class DeviceProperties(ctypes.Structure):
-    """Lay out ``ze_device_properties_t``."""
+    """The layout of ``ze_device_properties_t``."""
 
     _fields_: ClassVar = [
         ("stype", ctypes.c_uint32),
