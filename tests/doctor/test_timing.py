@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from wheelfit.doctor.machine import Asked, TimedProcesses
+from wheelfit.doctor.machine import TimedProcesses, TimedQuestion
 from wheelfit_runtime.platforms.children import Answer, Ending, Question, RealProcesses
 
 
@@ -20,8 +20,8 @@ def test_answers_pass_through() -> None:
     assert (good.output.strip(), good.code) == (b"told", 3)
     assert bad.ending is Ending.NOT_STARTED
     assert timed.asked == (
-        Asked("first", 2.5, Ending.EXITED, 3),
-        Asked("second", 0.25, Ending.NOT_STARTED, 0),
+        TimedQuestion("first", 2.5, Ending.EXITED, 3),
+        TimedQuestion("second", 0.25, Ending.NOT_STARTED, 0),
     )
 
 

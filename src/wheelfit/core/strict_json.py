@@ -132,7 +132,7 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 
 class _Outline:
-    """The number of entries in a text, counted window by window and refused once it is too large."""
+    """The number of entries in a text, counted by windows and refused once it is too large."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -215,7 +215,7 @@ def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | No
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimedQuestion:
     """The outcome of one child process."""
 
     name: str
@@ -245,10 +245,10 @@ class TimedProcesses:
     ) -> None:
         self._processes = processes
         self._clock = clock
-        self._asked: list[Asked] = []
+        self._asked: list[TimedQuestion] = []
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[TimedQuestion, ...]:
         """What was asked so far, in the order in which it was answered."""
         return tuple(self._asked)
 
@@ -257,5 +257,5 @@ class TimedProcesses:
         started = self._clock()
         answer = self._processes.ask(question)
         seconds = self._clock() - started
-        self._asked.append(Asked(question.name, seconds, answer.ending, answer.code))
+        self._asked.append(TimedQuestion(question.name, seconds, answer.ending, answer.code))
         return answer

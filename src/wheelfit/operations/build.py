@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
     from wheelfit.building.front_end.recipes import Recipe
-    from wheelfit.building.front_end.variants import Choice, Wanted
+    from wheelfit.building.front_end.variants import Choice, RequestedWheels
     from wheelfit.building.jobs import JobResult
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context
@@ -167,9 +167,9 @@ def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: boo
         raise UsageError(f"{order.project} is no folder that --sdist could be made of")
 
 
-def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
+def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
     """Return the wheels that options or config settings ask for, and the settings that are left."""
-    from wheelfit.building.front_end.variants import Wanted, wanted_by
+    from wheelfit.building.front_end.variants import RequestedWheels, requested_wheels
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import parse_property
     from wheelfit.core.variant_request import read_settings
@@ -179,7 +179,7 @@ def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
     given = read_config_settings(texts)
     about = {key: value for key, value in given.items() if "variant" in key}
-    wanted = wanted_by(
+    wanted = requested_wheels(
         map(parse_label, request.labels),
         map(parse_property, request.properties),
         null=request.null,
@@ -193,7 +193,7 @@ def _wanted(request: BuildRequest) -> tuple[Wanted, ConfigSettings, bool]:
                 f"variants are asked for by options, and by the config setting {min(about)}",
                 hint="leave out one or the other",
             )
-        wanted = Wanted((by_settings,), plain=wanted.plain)
+        wanted = RequestedWheels((by_settings,), plain=wanted.plain)
     left = {key: value for key, value in given.items() if key not in about}
     return wanted, left, "variant" in about
 

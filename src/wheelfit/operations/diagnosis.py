@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import Contents
-    from wheelfit.doctor.machine import Asked
+    from wheelfit.doctor.machine import TimedQuestion
     from wheelfit.doctor.process import Process
     from wheelfit.doctor.settings import Settings, Variable
     from wheelfit.installation.environment import Environment
@@ -44,7 +44,7 @@ class Diagnosis:
     target: Target | None = None
     environment: Environment | None = None
     detections: tuple[Detection, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[TimedQuestion, ...] = ()
     """The child processes of detection."""
     settings: Settings | None = None
     """None where another machine is judged for, which has its own."""

@@ -34,7 +34,7 @@ PLAIN = Choice()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedWheels:
     """The requested wheels, before the table of the project is known."""
 
     requests: tuple[VariantRequest, ...] = ()
@@ -44,14 +44,14 @@ class Wanted:
     """Whether a plain wheel is wanted; None: where nothing else is, and beside everything."""
 
 
-def wanted_by(
+def requested_wheels(
     labels: Iterable[Label],
     properties: Iterable[Property],
     *,
     null: bool = False,
     everything: bool = False,
     plain: bool | None = None,
-) -> Wanted:
+) -> RequestedWheels:
     """Put together what the options of a command ask for (B-16, B-33).
 
     :param labels: of the table; with properties at most one, which names them.
@@ -73,10 +73,12 @@ def wanted_by(
         raise UsageError("all variants and some are asked for", hint="leave out one or the other")
     if null:
         requests.insert(0, VariantRequest(label=NULL))
-    return Wanted(tuple(dict.fromkeys(requests)), everything, plain)
+    return RequestedWheels(tuple(dict.fromkeys(requests)), everything, plain)
 
 
-def choose(wanted: Wanted, variants: Mapping[Label, PropertySet] | None) -> tuple[Choice, ...]:
+def choose(
+    wanted: RequestedWheels, variants: Mapping[Label, PropertySet] | None
+) -> tuple[Choice, ...]:
     """Return the wheels to build: the plain one first, then in the order asked for.
 
     :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.

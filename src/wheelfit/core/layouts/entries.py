@@ -221,7 +221,7 @@ def read_entries(
         if not is_name(namespace):
             problem = f"{shown(namespace)} is not a valid namespace"
             findings.odd((KEY, namespace), problem, "F-2")
-            findings.lose(namespace, "invalid-provider", "it is not a valid namespace (F-2)")
+            findings.degrade(namespace, "invalid-provider", "it is not a valid namespace (F-2)")
             continue
         provider: Provider = BrokenProvider("")
         if isinstance(values, dict):
@@ -236,7 +236,7 @@ def read_entries(
         if entry.reason is not None:
             provider = BrokenProvider(entry.reason)
             findings.note(f"{namespace} is unsupported (F-130): {entry.reason}")
-            findings.lose(namespace, "invalid-provider", entry.reason)
+            findings.degrade(namespace, "invalid-provider", entry.reason)
         providers[namespace] = provider
     return providers
 
@@ -313,11 +313,11 @@ def match_priorities(
         if namespace not in providers:
             problem = "a namespace of the priorities has no provider and is unsupported"
             findings.odd((KEY, namespace), problem, "F-22")
-            findings.lose(namespace, "missing-provider", "it has no provider (F-22)")
+            findings.degrade(namespace, "missing-provider", "it has no provider (F-22)")
     listed = dict.fromkeys(namespaces)
     for namespace in providers:
         if namespace not in listed:
             problem = "the namespace is not in the priorities, its provider is ignored"
             findings.odd((KEY, namespace), problem, "F-22")
-            findings.lose(namespace, "unlisted-provider", "it is not in the priorities (F-22)")
+            findings.degrade(namespace, "unlisted-provider", "it is not in the priorities (F-22)")
     return {name: providers[name] for name in listed if name in providers}

@@ -69,7 +69,7 @@ class Findings:
         """Record a violation that a lenient reader only notes."""
         self.note(str(self.fault(steps, message, rule)))
 
-    def lose(self, namespace: str, code: str, reason: str) -> None:
+    def degrade(self, namespace: str, code: str, reason: str) -> None:
         """Record that a provider cannot be used (F-130).
 
         :param reason: why, one clause without a final full stop.

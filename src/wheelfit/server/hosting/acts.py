@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import Scope, StoredFile
+    from wheelfit.server.store.records import StoredFile
 
     Result = Mapping[str, object]
 
@@ -36,7 +36,7 @@ _LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class JsonBody:
     """The JSON object of a request; methods raise ``InvalidConfiguration`` for wrong values."""
 
     values: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Said:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts; empty if nothing is said."""
+        """Return a list of texts; empty if it is missing."""
         value = self.values.get(name, [])
         if not isinstance(value, list) or not all(
             isinstance(one, str) and not _UNKEPT.search(one) for one in value
@@ -70,7 +70,7 @@ class Said:
         return float(value)
 
 
-def read_said(request: Request) -> Said:
+def read_body(request: Request) -> JsonBody:
     """Read the body of a request.
 
     :raises InvalidConfiguration: it is none, or too long.
@@ -82,12 +82,12 @@ def read_said(request: Request) -> Said:
         if size > _MOST_JSON:
             raise InvalidConfiguration(f"it has more than {_MOST_JSON} bytes")
     try:
-        said = json.loads(b"".join(parts) or b"{}")
+        values = json.loads(b"".join(parts) or b"{}")
     except (ValueError, RecursionError):
         raise InvalidConfiguration("the body is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         raise InvalidConfiguration("the body is no JSON object")
-    return Said(said)
+    return JsonBody(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,97 +108,100 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """The acts on an index beside uploading.
+    """The acts on an index beside uploading, for one request.
 
-    Each of ``files``, ``stages`` and ``tokens`` takes the method, the words of the address, what
-    was said and who asks; it returns what is answered, or None if there is no such act.
+    Each of ``files``, ``stages`` and ``tokens`` takes the method and the words of the address; it
+    returns what is answered, or None if there is no such act.
     """
 
     store: Store
     rules: Rules
     now: Callable[[], datetime]
+    who: Visitor
+    body: JsonBody
 
-    def do(self, method: str, words: Sequence[str], said: Said, who: Visitor) -> Result | None:
+    def do(self, method: str, words: Sequence[str]) -> Result | None:
         """Do what is asked for; None: there is no such act.
 
         :raises Denied: he may not.
         :raises UserError: it cannot be done.
         """
         for acts in (self.files, self.stages, self.tokens):
-            result = acts(method, words, said, who)
+            result = acts(method, words)
             if result is not None:
                 return result
         return None
 
-    def files(self, method: str, words: Sequence[str], said: Said, who: Visitor) -> Result | None:
+    def files(self, method: str, words: Sequence[str]) -> Result | None:
         """Yank files, take that back, or delete them."""
         match method, *words:
             case ["POST", ("yank" | "unyank") as act]:
-                acts = replace(self._acts, admits=lambda files: _need_upload(who, files))
-                reason = said.text("reason") if act == "yank" else None
-                return {"files": acts.yank(said.texts("what"), reason)}
+                acts = replace(self._administration, admits=self._need_upload)
+                reason = self.body.text("reason") if act == "yank" else None
+                return {"files": acts.yank(self.body.texts("what"), reason)}
             case ["POST", "delete"]:
-                acts = replace(self._acts, admits=lambda files: self._need_delete(who, files))
-                return {"files": acts.delete(said.texts("what"))}
+                acts = replace(self._administration, admits=self._need_delete)
+                return {"files": acts.delete(self.body.texts("what"))}
         return None
 
-    def stages(self, method: str, words: Sequence[str], said: Said, who: Visitor) -> Result | None:
+    def stages(self, method: str, words: Sequence[str]) -> Result | None:
         """List, open, publish and drop stages."""
+        who = self.who
         match method, *words:
             case ["GET", "stages"]:
                 who.need_scope("upload")
-                stages = self._acts.stages()
+                stages = self._administration.stages()
                 if not is_operator(who.token):
                     stages = [one for one in stages if one["owner"] == who.token.owner]
                 return {"stages": stages}
             case ["POST", "stages"]:
                 who.need_scope("upload")
-                lasts = said.seconds("lasts", self.rules.stage_lasts)
-                return self._acts.open_stage(who.token.owner, lasts)
+                lasts = self.body.seconds("lasts", self.rules.stage_lasts)
+                return self._administration.open_stage(who.token.owner, lasts)
             case ["POST", "stages", stage, "publish"]:
                 who.need_whole_stage(stage, now=self.now())
-                return {"files": self._acts.publish(stage)}
+                return {"files": self._administration.publish(stage)}
             case ["DELETE", "stages", stage]:
                 who.need_whole_stage(stage, now=self.now())
-                return {"count": self._acts.drop(stage)}
+                return {"count": self._administration.drop(stage)}
         return None
 
-    def tokens(self, method: str, words: Sequence[str], said: Said, who: Visitor) -> Result | None:
+    def tokens(self, method: str, words: Sequence[str]) -> Result | None:
         """List, make and revoke tokens."""
         if words[:1] != ["tokens"]:
             return None
-        who.need_operator()
+        self.who.need_operator()
         match method, *words[1:]:
             case ["GET"]:
-                return {"tokens": self._acts.tokens()}
+                return {"tokens": self._administration.tokens()}
             case ["POST"]:
-                return self._create_token(said)
+                return self._create_token()
             case ["DELETE", token]:
-                return {"revoked": self._acts.revoke(token)}
+                return {"revoked": self._administration.revoke(token)}
         return None
 
     @property
-    def _acts(self) -> StoreAdministration:
+    def _administration(self) -> StoreAdministration:
         return StoreAdministration(self.store, self.now)
 
-    def _create_token(self, said: Said) -> Result:
-        scopes = said.texts("scopes")
+    def _create_token(self) -> Result:
+        scopes = self.body.texts("scopes")
         if not scopes or not set(scopes) <= set(_SCOPES):
             raise InvalidConfiguration(f"scopes are {', '.join(_SCOPES)}")
-        return self._acts.create_token(
-            said.text("owner", OPERATOR),
+        return self._administration.create_token(
+            self.body.text("owner", OPERATOR),
             scopes,  # type: ignore[arg-type]  # they were looked at
-            said.texts("projects") if said.values.get("projects") is not None else None,
-            said.seconds("lasts", 0.0) or None,
-            said.text("note"),
+            self.body.texts("projects") if self.body.values.get("projects") is not None else None,
+            self.body.seconds("lasts", 0.0) or None,
+            self.body.text("note"),
         )
 
-    def _need_delete(self, who: Visitor, files: Sequence[StoredFile]) -> None:
+    def _need_delete(self, files: Sequence[StoredFile]) -> None:
         rule = self.rules.deletes
         if rule == "never":
             raise Denied(403, "nothing is ever deleted from this index; yank it")
-        _need_upload(who, files)
-        if "admin" in who.token.scopes:
+        self._need_upload(files)
+        if "admin" in self.who.token.scopes:
             return
         if rule == "admin":
             raise Denied(403, "a token of the scope admin is needed to delete; yank it")
@@ -208,8 +211,6 @@ class Acts:
                 403, f"{late[0]} was uploaded too long ago to be deleted without admin; yank it"
             )
 
-
-def _need_upload(who: Visitor, files: Sequence[StoredFile]) -> None:
-    scope: Scope = "upload"
-    for project in {one.project for one in files}:
-        who.need(scope, project)
+    def _need_upload(self, files: Sequence[StoredFile]) -> None:
+        for project in {one.project for one in files}:
+            self.who.need("upload", project)

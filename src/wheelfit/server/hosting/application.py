@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
-from wheelfit.server.hosting.acts import Acts, Rules, Said, read_said
+from wheelfit.server.hosting.acts import Acts, JsonBody, Rules, read_body
 from wheelfit.server.hosting.discretion import discreet
 from wheelfit.server.hosting.hot_pages import HotPages
 from wheelfit.server.messages import STRICT, Answer
@@ -250,14 +250,14 @@ class HostedIndex:
             # Forms cannot send this type, and a browser asks before a script sends it.
             return Answer.text(415, "a request to the API needs Content-Type: application/json")
         who = self._visitor(request, takes_basic=False)
-        said = read_said(request) if request.method == "POST" else Said({})
-        acts = Acts(self._store, self._rules, self._now)
-        result = acts.do(request.method, words, said, who)
+        body = read_body(request) if request.method == "POST" else JsonBody({})
+        acts = Acts(self._store, self._rules, self._now, who, body)
+        result = acts.do(request.method, words)
         if result is None:
             return Answer.text(404, "there is no such act, or not with this method")
         if request.method != "GET":
             self._pages.changed()
-            what = said.values.get("what")
+            what = body.values.get("what")
             self._log(
                 "act",
                 act=" ".join(words),

@@ -237,7 +237,7 @@ _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MachineQuery:
     """The input of the form, which it can show again."""
 
     preset: str = ""
@@ -275,7 +275,7 @@ def read_query(query: str) -> Mapping[str, str]:
     return {name: values[0].strip()[:_LONGEST_VALUE] for name, values in fields.items()}
 
 
-def read_upload(request: Request) -> Asked:
+def read_upload(request: Request) -> MachineQuery:
     """Read a form with a host file.
 
     :raises UploadRefused: it is no such form, or too large.
@@ -289,11 +289,11 @@ def read_upload(request: Request) -> Asked:
         _AT_ONCE.release()
 
 
-def _read(request: Request) -> Asked:
+def _read(request: Request) -> MachineQuery:
     content_type = request.headers.get("content-type", "")
     with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:
         name = Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME]
-        return Asked(
+        return MachineQuery(
             python=upload.first("python")[:_LONGEST_VALUE],
             file=name,
             data=upload.draft.path.read_bytes(),

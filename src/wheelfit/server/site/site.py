@@ -19,7 +19,7 @@ from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.site.facts import Facts
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
-    Asked,
+    MachineQuery,
     group_of,
     preset_groups,
     read_query,
@@ -274,7 +274,7 @@ class Site:
             "all_yanked": bool(yanked) and len(yanked) == len(wheels),
             "yanked": yanked,
             "attested": sum(wheel.file.provenance is not None for wheel in wheels),
-            "asked": Asked(),
+            "asked": MachineQuery(),
             "action": "which/",
             **self._commands(project.page.name, release.version),
         }
@@ -284,7 +284,7 @@ class Site:
         if found is None:
             return None
         project, facts = found
-        asked, query = Asked(), read_query(request.query)
+        asked, query = MachineQuery(), read_query(request.query)
         machine: Machine | None = None
         explanation: Explanation | None = None
         problem: UserError | None = None
@@ -292,7 +292,7 @@ class Site:
             if request.method == "POST":
                 asked = read_upload(request)
             else:
-                asked = Asked(query.get("preset", ""), query.get("python", ""))
+                asked = MachineQuery(query.get("preset", ""), query.get("python", ""))
             if asked.preset or asked.data is not None:
                 machine = asked.machine(wheel.filename.tags for wheel in facts.release.wheels)
                 explanation = self._facts.explanation(project, facts.release.version, machine)
