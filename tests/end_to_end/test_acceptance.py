@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import pytest
 import tomli_w
 from end_to_end.decisions import Decisions
+from server.static_site import StaticSite
 
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import to_mapping
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.surroundings import Surroundings

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from wheelfit.testing.projects import commit_all, write_archive
+from projects.writing import commit_all, write_archive
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from end_to_end.decisions import Decisions
+from server.static_site import StaticSite
 
 from wheelfit.cli.main import main
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from end_to_end.clients import Scene, installed, stock
+from server.static_site import StaticSite
 
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 
 pytestmark = pytest.mark.network
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from projects.writing import write_archive
 
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import Limits, unpack_archive
-from wheelfit.testing.projects import write_archive
 from wheelfit_runtime.errors import FileProblem
 
 Files = Mapping[str, bytes | str | tarfile.TarInfo]

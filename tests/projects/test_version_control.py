@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from error_codes import raises_code
+from projects.writing import commit_all, write_project
 
 from wheelfit.projects.version_control import RepositoryUrl, check_out, parse_repository_url
-from wheelfit.testing.projects import commit_all, write_project
 from wheelfit_runtime.errors import UserError
 
 

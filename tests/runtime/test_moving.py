@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from projects.writing import write_project
 
 import wheelfit_runtime
-from wheelfit.testing.projects import write_project
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.loader.declarations import FOLDER
 from wheelfit_runtime.platforms.surroundings import architecture_of_this_process

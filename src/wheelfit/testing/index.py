@@ -104,8 +104,7 @@ class RecordingIndex(LoopbackServer):
     ...     index.bytes_sent(path.name) == len(body)
     True
 
-    :param source: a folder of wheels, or an application such as
-        `wheelfit.testing.site.StaticSite`.
+    :param source: a folder of wheels, or an application.
     :param faults: to begin with; a sound index if None.
     """
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from packaging.markers import default_environment
+from projects.writing import write_project
 
 from wheelfit.building.front_end.building import build_sdist, build_wheels
 from wheelfit.building.front_end.orders import BuildOrder
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.variants import PLAIN
-from wheelfit.testing.projects import write_project
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 

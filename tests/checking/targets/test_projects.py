@@ -11,6 +11,7 @@ import pytest
 from checking.releases import INDEX_FILE, codes, document, only, sound_release, write
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from server.static_site import StaticSite
 
 from wheelfit.checking.findings import Report
 from wheelfit.checking.targets.projects import check_project, check_url
@@ -19,7 +20,6 @@ from wheelfit.server.messages import Answer, Application, Request
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, Said, tree
+from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.plugins import Plugin, simple
-from wheelfit.testing.projects import write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration

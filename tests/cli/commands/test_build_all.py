@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from cli.running import Runner, Said, tree
 from dask_cluster import DaskCluster, until
+from projects.writing import write_project
 
 from wheelfit.building.jobs import is_for
 from wheelfit.building.matrix import Job
-from wheelfit.testing.projects import write_project
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, Said
+from projects.writing import write_project
 
-from wheelfit.testing.projects import write_project
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
 
 pytestmark = [

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from projects.writing import write_project
 from wheels.binaries.extension_modules import DISPATCHING, MODULE, compiled
-
-from wheelfit.testing.projects import write_project
 
 pytestmark = pytest.mark.integration
 

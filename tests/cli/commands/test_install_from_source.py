@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, Said
+from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.cli.main import main
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.projects import commit_all, write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.integration

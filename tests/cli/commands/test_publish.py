@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, tree
+from projects.writing import write_archive
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.operations.publish_destinations import find_login
 from wheelfit.server.messages import Answer
 from wheelfit.sources.settings import SourceSettings
-from wheelfit.testing.projects import write_archive
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 from wheelfit_runtime.errors import InvalidConfiguration
 

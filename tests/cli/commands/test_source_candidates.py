@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli.commands.test_install_from_source import POISONED, Workshop
 from cli.running import Runner
+from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.projects import write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration

@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from server.static_site import StaticSite
 from server.upstream.mirroring import Mirroring, read
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.server.messages import Answer, Request, as_asked
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import build_wheel
 
 Opener = Callable[..., Mirroring]

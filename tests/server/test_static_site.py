@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from server.static_site import StaticSite
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.site import StaticSite
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.wheels.archive import WheelArchive
 
