@@ -191,7 +191,7 @@ class TestWheels:
 
     def test_nothing_that_fits(self) -> None:
         """A release without a wheel for any environment cannot be locked."""
-        with pytest.raises(NoCompatibleWheel, match="no wheel that can be locked"):
+        with pytest.raises(NoCompatibleWheel, match="no file that can be locked"):
             locked(world(), "fastfft", "2.1", targets=[mac()], with_needs=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -137,6 +137,9 @@ def plan_sync(
 
 
 def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
+    origin = pin.file.origin
+    if by_hash and origin is not None and origin.direct_url is not None:
+        return _is_of(entry.direct_url, origin.direct_url)
     return (
         (not pin.is_given or (by_hash and _agree(entry, pin)))
         and not entry.editable
@@ -144,6 +147,31 @@ def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
         and entry.label == pin.label
         and not _contradict(entry, pin)
     )
+
+
+def _is_of(there: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> bool:
+    """Return whether two records are of the same source, whose content is fixed or used itself.
+
+    :param there: the ``direct_url.json`` of what is installed; None: it has none.
+    :param wanted: that of what shall be.
+    """
+    if there is None or there.get("url") != wanted["url"]:
+        return False
+    if there.get("subdirectory", "") != wanted.get("subdirectory", ""):
+        return False
+    if "vcs_info" in wanted:
+        same: bool = _of(there, "vcs_info").get("commit_id") == wanted["vcs_info"]["commit_id"]
+        return same
+    if "archive_info" in wanted:
+        hashes = _of(there, "archive_info").get("hashes", {})
+        return bool(hashes) and dict(hashes) == dict(wanted["archive_info"]["hashes"])
+    editable = wanted["dir_info"].get("editable") is True
+    return editable and _of(there, "dir_info").get("editable") is True
+
+
+def _of(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = record.get(key)
+    return part if isinstance(part, dict) else {}
 
 
 def _agree(entry: Installed, pin: Pin) -> bool:

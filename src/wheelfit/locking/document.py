@@ -74,6 +74,33 @@ class LockedWheel:
 
 
 @dataclass(frozen=True, slots=True)
+class LockedSource:
+    """The source that a wheel of a package can be built from."""
+
+    kind: Literal["sdist", "archive", "directory", "vcs"]
+    url: str | None = None
+    """Where it is; None: only ``path`` says."""
+    path: str | None = None
+    """Where it is on this machine, relative to the lock file; wins over ``url``."""
+    filename: str = ""
+    """The name of an archive; empty for a directory or repository."""
+    hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Promised digests of an archive, by algorithm, in lower case."""
+    size: int | None = None
+    """Bytes, if the lock says so."""
+    subdirectory: str = ""
+    """The folder of the project within the source; empty: the source itself."""
+    editable: bool = False
+    """Whether an environment shall use the directory itself (PEP 660)."""
+    system: str = ""
+    """The version control system of a repository, as ``git``."""
+    commit: str = ""
+    """The commit of a repository."""
+    requested_revision: str | None = None
+    """The branch, tag or commit that was asked for of a repository; None: none was."""
+
+
+@dataclass(frozen=True, slots=True)
 class LockedPackage:
     """Hold one entry of ``packages``."""
 
@@ -83,6 +110,8 @@ class LockedPackage:
     kind: SourceKind
     wheels: tuple[LockedWheel, ...] = ()
     """What may be chosen from, in the order of the file; an archive is the only one."""
+    source: LockedSource | None = None
+    """What a wheel can be built from where none of these fits; None: nothing."""
     marker: Marker | None = None
     """When the entry counts; None: always."""
     requires_python: SpecifierSet | None = None
@@ -233,6 +262,7 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
                 version,
                 _kind(entry),
                 wheels,
+                _source(entry, wheels),
                 parse_marker(entry["marker"]) if "marker" in entry else None,
                 None if wanted is None else SpecifierSet(wanted),
                 variants.document,
@@ -271,6 +301,29 @@ def _wheels(entry: Mapping[str, Any]) -> Iterable[LockedWheel]:
             return
         if filename.name == entry["name"]:
             yield _wheel(filename, archive)
+
+
+def _source(entry: Mapping[str, Any], wheels: tuple[LockedWheel, ...]) -> LockedSource | None:
+    """Return the source of an entry; an archive that is a wheel is none."""
+    kinds: tuple[SourceKind, ...] = ("vcs", "directory", "archive", "sdist")
+    kind = next((kind for kind in kinds if kind in entry), None)
+    if kind is None or kind == "wheels" or (kind == "archive" and wheels):
+        return None
+    table = entry[kind]
+    hashes = {name.lower(): digest.lower() for name, digest in table.get("hashes", {}).items()}
+    return LockedSource(
+        kind,
+        table.get("url"),
+        table.get("path"),
+        (file_name_of(table) or "") if kind in ("sdist", "archive") else "",
+        MappingProxyType(hashes),
+        table.get("size"),
+        table.get("subdirectory", ""),
+        table.get("editable", False),
+        table.get("type", ""),
+        table.get("commit-id", ""),
+        table.get("requested-revision"),
+    )
 
 
 def _wheel(filename: WheelFilename, entry: Mapping[str, Any]) -> LockedWheel:

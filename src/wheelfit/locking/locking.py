@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceOff
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
@@ -87,8 +87,8 @@ def lock_everywhere(
         try:
             solution = solver.solve(environment, preferred)
         except NoFit as error:
-            # What cannot agree anywhere is no lack of wheels for a platform.
-            if every_platform or isinstance(error, NoConsistentSet):
+            # What cannot agree anywhere, or be built, is no lack of wheels for a platform.
+            if every_platform or isinstance(error, (NoConsistentSet, SourceOff)):
                 raise _placed(error, environment) from None
             failed.append((environment, error))
             continue

@@ -90,11 +90,14 @@ class _Merging:
         for one in self._settled:
             self._add(one)
         self._check_places()
-        tables = [self._table(entry) for entry in self._entries.values()]
+        tables = {
+            (str(name), str(version)): self._table(entry)
+            for (name, version), entry in self._entries.items()
+        }
         for told, names in self._lost.items():
             self._notes[f"{told} ({'; '.join(names)})"] = None
         plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
-        return Merged(tuple(tables), tuple(plain), tuple(self._notes))
+        return Merged(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
     def _add(self, one: Settled) -> None:
         place = one.environment.place
@@ -232,7 +235,7 @@ def _index(release: Release) -> str | None:
 
 def _hashed(wheel: Wheel) -> Wheel:
     """Give a wheel of this machine the hash that nobody else can promise."""
-    if wheel.file.hashes or not wheel.file.is_local:
+    if wheel.file.hashes or not wheel.file.is_local or wheel.is_named_source:
         return wheel
     path = Path(file_path(wheel.file.url))
     try:

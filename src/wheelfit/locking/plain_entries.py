@@ -63,8 +63,12 @@ def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry |
     if chosen and not wheels:
         return None
     plain = {key: value for key, value in entry.items() if key != VARIANTS}
-    if "wheels" in entry:
-        plain["wheels"] = list(wheels.values()) or [_stand_in(entry)]
+    if wheels:
+        plain["wheels"] = list(wheels.values())
+    elif "sdist" in entry:
+        plain.pop("wheels", None)
+    elif "wheels" in entry:
+        plain["wheels"] = [_stand_in(entry)]
     if plain != entry:
         plain.pop("tool", None)
     return plain

@@ -6,9 +6,7 @@ is installed; until then all labels stay, with all that any of them needs.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.degradations import Degradation
@@ -19,21 +17,21 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.locking.pruning import prune
+from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
 from wheelfit.resolution.release_metadata import strictly
-from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
-from wheelfit.sources.page import time_of_upload
-from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.urls import split_userinfo, without_fragment
 from wheelfit_runtime.errors import NoCompatibleWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.resolution.release_metadata import ReleaseMetadata
-    from wheelfit.sources.page import File
     from wheelfit_runtime.errors import Fault
 
 
@@ -60,7 +58,7 @@ def lock_release(
 ) -> LockedRelease:
     """Build the entry of a release.
 
-    :param release: with the wheels that may be in it.
+    :param release: with the wheels that may be in it, one of a source among them.
     :param metadata: its variant metadata, as ``wheelfit.resolution.release_metadata.obtain``
         gives it for all of its variant wheels; one that cannot be used leaves the plain
         wheels (F-133).
@@ -81,10 +79,13 @@ def lock_release(
     wheels = [wheel for wheel in release.wheels if wheel.filename.text not in locking.out]
     if not wheels:
         raise NoCompatibleWheel(
-            f"{release.name} {release.version} has no wheel that can be locked",
+            f"{release.name} {release.version} has no file that can be locked",
             note="\n".join(locking.notes()) or None,
         )
-    table: dict[str, Any] = {"name": str(release.name), "version": str(release.version)}
+    sources = dict(source_entry(one.file, folder) for one in wheels if one.is_from_source)
+    table: dict[str, Any] = {"name": str(release.name)}
+    if not sources or sources.keys() <= set(STABLE):
+        table["version"] = str(release.version)
     if marker is not None:
         table["marker"] = marker
     if requires_python is not None:
@@ -103,7 +104,10 @@ def lock_release(
         table["dependencies"] = [{"name": name} for name in union]
     if index is not None:
         table["index"] = split_userinfo(without_fragment(index))[0]
-    table["wheels"] = [_wheel(wheel, folder) for wheel in wheels]
+    table |= sources
+    published = [wheel for wheel in wheels if not wheel.is_from_source]
+    if published:
+        table["wheels"] = [file_entry(one.file, one.filename.text, folder) for one in published]
     if document is not None:
         table[VARIANTS] = document
     if needs is not None:
@@ -122,7 +126,9 @@ class _Locking:
         self._strict = strict
         self._more: list[str] = []
         for wheel in release.wheels:
-            if not _usable_hashes(wheel.file):
+            if wheel.is_named_source:
+                continue
+            if not usable_hashes(wheel.file.hashes):
                 self._leave_out(wheel, "invalid-page", "the index promises no hash of it")
             elif wheel.filename.text in metadata.rejections:
                 reason = metadata.rejections[wheel.filename.text]
@@ -167,10 +173,11 @@ class _Locking:
 
     def _warn_of_weak_hashes(self) -> None:
         weak = [
-            wheel.filename.text
+            wheel.file.shown
             for wheel in self._release.wheels
             if wheel.filename.text not in self.out
-            and _usable_hashes(wheel.file).keys() <= WEAK_HASHES
+            and not wheel.is_named_source
+            and usable_hashes(wheel.file.hashes).keys() <= WEAK_HASHES
         ]
         if weak:
             self._more.append(f"{', '.join(weak)} can be checked by a weak hash only")
@@ -227,24 +234,3 @@ class _Locking:
 def _is_about(fault: Fault, label: Label) -> bool:
     path = path_of("variants", label)
     return fault.path == path or fault.path.startswith((f"{path}.", f"{path}["))
-
-
-def _usable_hashes(file: File) -> dict[str, str]:
-    return {name: file.hashes[name] for name in sorted(file.hashes) if name in KNOWN_HASHES}
-
-
-def _wheel(wheel: Wheel, folder: Path | None) -> dict[str, Any]:
-    """Return the entry of a wheel, in the order of the standard."""
-    file = wheel.file
-    entry: dict[str, Any] = {"name": wheel.filename.text}
-    uploaded = time_of_upload(file)
-    if uploaded is not None:
-        entry["upload-time"] = uploaded
-    if file.is_local and folder is not None:
-        path = os.path.relpath(file_path(file.url), folder)
-        entry["path"] = Path(path).as_posix()
-    else:
-        entry["url"] = split_userinfo(without_fragment(file.url))[0]
-    if file.size is not None:
-        entry["size"] = file.size
-    return {**entry, "hashes": _usable_hashes(file)}

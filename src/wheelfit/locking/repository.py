@@ -27,11 +27,11 @@ from wheelfit.sources.urls import (
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.locking.document import LockedPackage, LockedWheel
+    from wheelfit.locking.document import LockedPackage, LockedSource, LockedWheel
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
@@ -46,6 +46,8 @@ class LockedRepository:
     :param files: reads the wheels; None: nobody does, and what the lock says must do.
     :param folder: where the lock file lies, for its relative paths; None: it came from
         elsewhere, and may not name files of this machine.
+    :param built: returns the wheel that stands for the source of a package; None: nothing is built
+        from source, and sources are left out.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class LockedRepository:
         name: str,
         files: Files | None = None,
         folder: Path | None = None,
+        built: Callable[[LockedPackage], File] | None = None,
     ) -> None:
         self.name = name
+        self._built = built
         self._packages = {package.name: package for package in packages}
         self._files = files
         self._folder = folder
@@ -75,6 +79,8 @@ class LockedRepository:
         if package is None:
             return None
         files = [self._file(package, wheel) for wheel in package.wheels]
+        if package.source is not None and self._built is not None:
+            files.append(self._built(package))
         if package.table is not None and package.version is not None:
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package
@@ -146,7 +152,7 @@ class LockedRepository:
         )
 
     def _file(self, package: LockedPackage, wheel: LockedWheel) -> File:
-        url = self._url(wheel)
+        url = address_of(wheel, wheel.filename.text, where=self.name, folder=self._folder)
         return File(
             wheel.filename.text,
             url,
@@ -167,36 +173,46 @@ class LockedRepository:
         table = _json(dict(package.table))
         return json.dumps({**table, "variants": {label: table["variants"].get(label, {})}}).encode()
 
-    def _url(self, wheel: LockedWheel) -> str:
-        if wheel.path is not None and (self._folder is not None or wheel.url is None):
-            if self._folder is None or "\0" in wheel.path:
-                raise self._refusal(wheel, f"the path {wheel.path!r}")
-            return file_url(self._folder / Path(wheel.path))
-        # What stands in a lock is read by many; credentials come from elsewhere.
-        written = wheel.url or ""
-        try:
-            url = split_userinfo(without_fragment(join("", written)))[0]
-            scheme = url.partition(":")[0].lower()
-            if scheme == "file" and self._folder is not None:
-                return url
-            if scheme in {"http", "https"}:
-                origin(url)  # there is a host, or it says so
-                return url
-            if url.startswith(BRIDGE):
-                return url
-        except ValueError:
-            pass
-        raise self._refusal(wheel, redact(written))
 
-    def _refusal(self, wheel: LockedWheel, place: str) -> FileProblem:
-        hint = None
-        if self._folder is None:
-            hint = "a lock from elsewhere may not name files of this machine"
-        return FileProblem(
-            f"the lock names a place for {wheel.filename.text} that cannot be read: {place}",
-            where=self.name,
-            hint=hint,
-        )
+def address_of(
+    entry: LockedWheel | LockedSource, called: str, *, where: str, folder: Path | None
+) -> str:
+    """Return the URL of a file, directory or repository that a lock names.
+
+    :param entry: the entry of the lock.
+    :param called: what it is called, for messages.
+    :param where: the lock file, for messages.
+    :param folder: the folder of the lock file; None: it came from elsewhere.
+    :raises FileProblem: the lock names a place that may or can not be read.
+    """
+    if entry.path is not None and (folder is not None or entry.url is None):
+        if folder is None or "\0" in entry.path:
+            raise _refusal(called, f"the path {entry.path!r}", where, folder)
+        return file_url(folder / Path(entry.path))
+    # What stands in a lock is read by many; credentials come from elsewhere.
+    written = entry.url or ""
+    try:
+        url = split_userinfo(without_fragment(join("", written)))[0]
+        scheme = url.partition(":")[0].lower()
+        if scheme == "file" and folder is not None:
+            return url
+        if scheme in {"http", "https"}:
+            origin(url)  # there is a host, or it says so
+            return url
+        if url.startswith(BRIDGE):
+            return url
+    except ValueError:
+        pass
+    raise _refusal(called, redact(written), where, folder)
+
+
+def _refusal(called: str, place: str, where: str, folder: Path | None) -> FileProblem:
+    hint = None
+    if folder is None:
+        hint = "a lock from elsewhere may not name files of this machine"
+    return FileProblem(
+        f"the lock names a place for {called} that cannot be read: {place}", where=where, hint=hint
+    )
 
 
 def _json(value: Any) -> Any:

@@ -34,8 +34,10 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from packaging.version import Version
 
     from wheelfit.core.agreements import Agreed
     from wheelfit.core.labels import Label
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.joint_choice import Held
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present
+    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
 
 
@@ -182,6 +185,8 @@ class LockCandidates:
     :param extras: which are asked for.
     :param groups: dependency groups that are asked for; None: the default ones.
     :param roots: what the lock was made for; None: what it says itself.
+    :param built: returns the wheel that stands for the source of a package, as for
+        `LockedRepository`; None: nothing is built from source.
     :raises UserError: as `applicable` says, and the next two.
     :raises NoFit: the lock was not made for the target.
     :raises InvalidLock: it has two packages of one name there.
@@ -201,18 +206,26 @@ class LockCandidates:
         extras: Collection[str] = (),
         groups: Collection[str] | None = None,
         roots: Sequence[Requirement] | None = None,
+        built: Callable[[LockedPackage], File] | None = None,
     ) -> None:
         entries = applicable(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in entries})
         """What counts on the target, by name."""
-        repository = LockedRepository(entries, name=lock.where, files=files, folder=folder)
+        self._builds = built is not None
+        repository = LockedRepository(
+            entries, name=lock.where, files=files, folder=folder, built=built
+        )
         # P-51: what the lock holds is what there will be.
         known = {
             package.name: KnownVersion(package.version, "is in the lock")
             for package in entries
             if package.version is not None
         }
-        archives = (repository.project(one.name) for one in entries if one.kind == "archive")
+        archives = (
+            repository.project(one.name)
+            for one in entries
+            if one.kind == "archive" and one.source is None
+        )
         given = (page for page in archives if page is not None and page.files)  # F-124
         self.candidates = Candidates(
             repository, target, machine, policy, user_lists=user_lists, plugins=plugins
@@ -355,7 +368,7 @@ class LockCandidates:
     def _walked(self, candidates: Candidates, only: Collection[NormalizedName] | None) -> _Walk:
         """Walk until every wheel that was built for another package has it beside it (P-54)."""
         while True:
-            walk = _Walk(candidates, self.packages)
+            walk = _Walk(candidates, self.packages, builds=self._builds)
             if self._roots is None:
                 walk.visit_all()
             else:
@@ -368,14 +381,23 @@ class LockCandidates:
             candidates = candidates.within(candidates.context.without(dict([alone])))
 
 
-_SOURCES = {"sdist": "source distribution", "vcs": "repository", "directory": "directory"}
+_SOURCES = {
+    "sdist": "source distribution",
+    "vcs": "repository",
+    "directory": "directory",
+    "archive": "source archive",
+}
 
 
 class _Walk:
     """Go from package to package by what the chosen wheels need."""
 
     def __init__(
-        self, candidates: Candidates, packages: Mapping[NormalizedName, LockedPackage]
+        self,
+        candidates: Candidates,
+        packages: Mapping[NormalizedName, LockedPackage],
+        *,
+        builds: bool,
     ) -> None:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
@@ -385,6 +407,7 @@ class _Walk:
         self.notes: dict[str, None] = {}
         self.candidates = candidates
         self._packages = packages
+        self._builds = builds
         self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
@@ -472,18 +495,28 @@ class _Walk:
         )
 
     def _choose(self, name: NormalizedName) -> ReleaseChoice | None:
-        package = self._packages[name]
-        if not package.wheels or package.version is None:
-            source = _SOURCES.get(package.kind, package.kind)
+        version = self._version(self._packages[name])
+        if version is None:
+            kind = self._packages[name].kind
+            source = _SOURCES.get(kind, kind)
             self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
             return None
-        choice = self.candidates.choice(name, package.version)
+        choice = self.candidates.choice(name, version)
         if choice.chosen is None:
             self.misfits[name] = choice.refusals() or (choice.reason,)
             return None
         self.choices[name] = choice
         self.needs.setdefault(name, {})
         return choice
+
+    def _version(self, package: LockedPackage) -> Version | None:
+        """Return the version of a package; None if nothing of it can be chosen."""
+        if package.wheels:
+            return package.version
+        if package.source is None or not self._builds:
+            return None
+        listing = self.candidates.listing(package.name)
+        return None if listing is None else next(iter(listing.releases), None)
 
     @staticmethod
     def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[Requirement] | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.support import Support
+from wheelfit.errors import SourceOff
 from wheelfit.locking.validators import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Asked
     from wheelfit.resolution.resolution import Resolution
-    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
+Approve: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""
 
@@ -77,6 +79,9 @@ class Solver:
     :param repository: where to look; it should remember its answers.
     :param policy: what the user decided about choosing wheels.
     :param threads: how many questions to the sources travel at once.
+    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
+    :param approve: returns what a resolution comes to, after seeing that the needs of all that must
+        be built are known.
     """
 
     def __init__(
@@ -86,11 +91,15 @@ class Solver:
         policy: ChoicePolicy = ChoicePolicy(),
         *,
         threads: int = 12,
+        knows_needs: Callable[[File], bool] = lambda _file: True,
+        approve: Approve = lambda resolved, _candidates: resolved(),
     ) -> None:
         self.request = request
         self.repository = repository
         self.policy = policy
         self.threads = threads
+        self._knows_needs = knows_needs
+        self._approve = approve
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Once[str, CoreMetadata] = Once()
 
@@ -115,6 +124,8 @@ class Solver:
             chosen = opened(Pinned(self.repository, preferred, self._pages))
             try:
                 return self._solution(environment, chosen, preferred, more)
+            except SourceOff:
+                raise
             except (NoFit, HashMismatch, UserError):
                 pass  # not all of them will do
         return self._solution(environment, opened(self.repository), preferred, more)
@@ -147,7 +158,7 @@ class Solver:
         :param policy: what the user decided; default: as for everything.
         """
         policy = self.policy if policy is None else policy
-        return EveryLabel(repository, environment.target, policy, self._cores)
+        return EveryLabel(repository, environment.target, policy, self._cores, self._knows_needs)
 
     def pinned(self, solution: Solution) -> EveryLabel:
         """Return candidates with the versions of a solution and no other (P-51).
@@ -169,10 +180,13 @@ class Solver:
         preferred: Mapping[NormalizedName, Version],
         more: Sequence[Asked],
     ) -> Solution:
-        request = self.request
+        request, variables = self.request, environment.target.environment
+        counting = {
+            root.requirement.name for root in request.roots if root.requirement.applies(variables)
+        }
         asked = Request(
             requirements=(*(root.asked() for root in request.roots), *more),
-            wheels=request.wheels,
+            wheels=tuple(one for one in request.wheels if one.requirement().name in counting),
             constraints=request.constraints,
             overrides=request.overrides,
             excluded=request.excluded,
@@ -180,7 +194,9 @@ class Solver:
             prereleases=request.prereleases,
             dependencies=request.dependencies,
         )
-        resolution = resolve(asked, candidates, threads=self.threads)
+        resolution = self._approve(
+            lambda: resolve(asked, candidates, threads=self.threads), candidates
+        )
         candidates = candidates.within(resolution.context)
         return Solution(environment, resolution, candidates, tuple(more))
 
@@ -231,6 +247,7 @@ class EveryLabel(Candidates):
     :param target: the Python that runs the chosen wheels.
     :param policy: what the user decided.
     :param cores: metadata that was read for other environments, by what the index promises of it.
+    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
     """
 
     is_for_one_machine = False
@@ -241,8 +258,9 @@ class EveryLabel(Candidates):
         target: Target,
         policy: ChoicePolicy,
         cores: Once[str, CoreMetadata],
+        knows_needs: Callable[[File], bool],
     ) -> None:
-        super().__init__(repository, target, None, policy)
+        super().__init__(repository, target, None, policy, knows_needs=knows_needs)
         self._shared = cores
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
@@ -251,6 +269,8 @@ class EveryLabel(Candidates):
         What the index promises to be the same, bit by bit, is read once; nothing else is
         (F-112).
         """
+        if wheel.is_from_source:
+            return super().core_metadata(wheel)  # it may be another once its backend may be asked
         text = wheel.filename.text
         promised = wheel.file.metadata_hashes or {}
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text

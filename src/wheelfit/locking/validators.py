@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version
+from wheelfit.projects.names import release_of
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.reading import Around
@@ -85,14 +86,16 @@ def request_digest(*parts: object) -> str:
 
 
 def version_of(filename: str) -> Version | None:
-    """Return the version in the name of a wheel or an index file; None of anything else.
+    """Return the version in the name of a wheel, an index file or a source distribution.
+
+    None of anything else.
 
     :param filename: as a page lists it.
     """
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
         return _parsed(parts[1]) if len(parts) == 3 else None
-    found = parse_index_file_name(filename)
+    found = parse_index_file_name(filename) or release_of(filename)
     return None if found is None else found[1]
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.locking.plain_entries import entry_key, fallback, is_bridged, plain_entry
+from wheelfit.locking.plain_entries import fallback, is_bridged, plain_entry
 from wheelfit.locking.reached import either, kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.labels import Label
     from wheelfit.locking.conditions import Conditions, Place
@@ -55,7 +55,7 @@ class WithoutVariants:
     :param settled: what each environment gets.
     :param request: what was asked.
     :param conditions: write the markers of the lock.
-    :param tables: the entries for wheelfit.
+    :param tables: the entries for wheelfit, by name and version.
     """
 
     def __init__(
@@ -63,18 +63,19 @@ class WithoutVariants:
         settled: Sequence[Settled],
         request: LockNeeds,
         conditions: Conditions,
-        tables: Iterable[dict[str, Any]],
+        tables: Mapping[_Key, dict[str, Any]],
     ) -> None:
         self._settled = settled
         self._request = request
         self._conditions = conditions
-        self._tables = {entry_key(table): table for table in tables}
+        self._tables = tables
         self._labels: dict[_Key, dict[str, Label | None]] = {}
         self._bridged: set[str] = set()
         for key, table in self._tables.items():
-            names = [wheel["name"] for wheel in table["wheels"]]
+            wheels = table.get("wheels", ())
+            names = [wheel["name"] for wheel in wheels]
             self._labels[key] = {name: parse_wheel_filename(name).label for name in names}
-            self._bridged |= {wheel["name"] for wheel in table["wheels"] if is_bridged(wheel)}
+            self._bridged |= {wheel["name"] for wheel in wheels if is_bridged(wheel)}
         self._at_place: dict[tuple[_Key, Place], set[Label | None]] = {}
         self._entries: dict[_Key, _Entry] = {}
 
@@ -86,7 +87,8 @@ class WithoutVariants:
         for one in self._settled:
             for part in one.parts.values():
                 at_place = self._at_place.setdefault((_key(part), one.environment.place), set())
-                at_place.update(self._labels[_key(part)][text] for text in self._wheels(part))
+                labels = {self._labels[_key(part)][text] for text in self._wheels(part)}
+                at_place.update(labels or {None})  # what is built from source has no label
         for one in self._settled:
             self._add(one)
         for key, entry in self._entries.items():

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import Judged
-    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.choice import Circumstances
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.operations.source_builds import Builds
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Resolution
@@ -90,7 +90,7 @@ class Ground(Protocol):
         """Where they are found."""
 
     @property
-    def building(self) -> DeferredBuilding | None:
+    def building(self) -> Builds | None:
         """What builds those that are not there yet; None where nothing may be built."""
 
 

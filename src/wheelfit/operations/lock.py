@@ -6,33 +6,38 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
+from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.locking.validators import Consulted, request_digest, validators
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.locked_builds import stand_in_of
+from wheelfit.operations.named_sources import open_named
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import project_request, works_on_project
 from wheelfit.operations.requests import (
+    BuildingOptions,
     EnvironmentOptions,
     MachineOptions,
     ProjectRequirements,
-    SourceOptions,
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
+from wheelfit.operations.source_builds import consent_of, open_building, source_policy, with_consent
 from wheelfit.sources.cache import Store, key_of
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import WheelfitError
-from wheelfit_runtime.wording import count_of
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from wheelfit.installation.builds.building import Building
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.environments import LockEnvironment, Python
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
+    from wheelfit.resolution.request import GivenSource, GivenWheel
+    from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
 
@@ -51,7 +58,7 @@ _KIND = "locks"
 
 @dataclass(frozen=True, kw_only=True)
 class LockRequest(
-    ProjectRequirements, EnvironmentOptions, SourceOptions, MachineOptions, VariantOptions
+    ProjectRequirements, EnvironmentOptions, BuildingOptions, MachineOptions, VariantOptions
 ):
     """The requirements to lock, the machines they are locked for, and the file."""
 
@@ -147,7 +154,7 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
     writes = not (request.check or request.dry_run)
     durations = StepDurations()
     with (
-        locking.repository,
+        locking,
         context.reporter.steps("resolving") as step,
         durations.measure("resolve"),
     ):
@@ -179,6 +186,7 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
         )
     notes = dict.fromkeys(note for one in locks for note in one.notes)
     notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
+    notes |= dict.fromkeys(locking.unbuilt(locks))
     return LockReport(locks, writes, tuple(notes), durations.to_json())
 
 
@@ -210,15 +218,74 @@ class _Locking:
         self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
-        wanted = _wanted(request, context, rules)
-        self._roots = _roots(request, wanted, rules, project)
+        self._rules, self._project = rules, project
+        self._wanted = wanted = _wanted(request, context, rules)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
-        self._policy = choice_policy(request, providers, self._roots.hashes, wanted.labels)
+        self._policy = replace(
+            choice_policy(request, providers, wanted.hashes, wanted.labels),
+            sources=source_policy(request, wanted),
+        )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
         self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
-        self._consulted = Consulted(self.repository)
+        self._building = DeferredBuilding(self.repository, self._open_building)
+        self._consulted = Consulted(self._building)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._building.close()
+        self.repository.close()
+
+    def _open_building(self) -> Building:
+        from wheelfit.operations.machine import choose_machine
+
+        machine = choose_machine(self._request, self._environment.target(), self._context)
+        return open_building(
+            self._request,
+            self._context,
+            self.repository,
+            self._settings,
+            self._environment,
+            machine,
+            self._policy,
+            self._wanted,
+            requires_hashes=False,
+            hashes_required_by="",
+        )
+
+    @cached_property
+    def _roots(self) -> LockNeeds:
+        """What the lock is made for; projects that are named are opened."""
+        folder = self._path.absolute().parent
+        sources = [
+            (one, open_named(one, self._building.given, self._old, folder, self._free))
+            for one in self._wanted.sources
+        ]
+        return _roots(self._request, self._wanted, self._rules, sources, self._project)
+
+    def _approved(self, resolved: Callable[[], Resolution], candidates: Candidates) -> Resolution:
+        """Return a resolution once the needs of all that must be built are known."""
+        return with_consent(
+            resolved,
+            self._building,
+            candidates,
+            self._context.reporter,
+            may_ask=not (self._request.check or self._request.dry_run),
+            lacking=self._lacking,
+        )
+
+    def _lacking(self, resolution: Resolution) -> Sequence[Pin]:
+        """Return what may not be built, of which the needs are unknown or nothing ever may be."""
+        building = self._building
+        return [
+            pin
+            for pin in resolution.pins
+            if building.needs_consent(pin.file)
+            and (building.mode == "never" or not building.knows_needs(pin.file))
+        ]
 
     def unchanged(self) -> WrittenLock | None:
         """Return the lock that is there if nothing that it depends on has changed.
@@ -288,7 +355,15 @@ class _Locking:
             environment.name: str(environment.target.python_full_version)
             for environment in self._environments()
         }
-        asked = request_digest(request, self._roots, self._settings, self._policy, environments)
+        given = [one.file for one in self._roots.wheels if one.file.origin is not None]
+        asked = request_digest(
+            request,
+            self._roots,
+            self._settings,
+            self._policy,
+            environments,
+            [self._building.metadata(file).decode(errors="replace") for file in given],
+        )
         return key_of("lock", 1, __version__, asked, sha256_of(self._path.read_bytes()).hex())
 
     @cached_property
@@ -311,7 +386,13 @@ class _Locking:
         from wheelfit.locking.solving import Solver
 
         request = self._request
-        solver = Solver(self._roots, self._consulted, self._policy)
+        solver = Solver(
+            self._roots,
+            self._consulted,
+            self._policy,
+            knows_needs=self._building.knows_needs,
+            approve=self._approved,
+        )
         where, folder = str(self._path), self._path.absolute().parent
         if request.hosts:
             return lock_for_hosts(
@@ -382,6 +463,26 @@ class _Locking:
         for name in sorted((self._free or frozenset()) - known):
             yield f"--upgrade-package {name} changes nothing: {name} is not needed"
 
+    def unbuilt(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+        """Yield how to install what is locked as a source, and must be built for that."""
+        allowed = consent_of(self._request)
+        if allowed.mode == "always":
+            return
+        names = sorted(
+            {
+                package.name
+                for one in locks
+                for package in one.lock.packages
+                if package.source is not None and package.name not in allowed.names
+            }
+        )
+        if names:
+            options = " ".join(f"--allow-source {name}" for name in names)
+            yield (
+                f"{listed(names)} must be built from source: wheelfit sync {options} runs code of "
+                "whoever published that"
+            )
+
     def _path_for(self, host: str) -> Path:
         """Return the path of the lock of one machine that cannot share one with others."""
         from wheelfit.locking.document import lock_name
@@ -428,6 +529,7 @@ class _Locking:
                 policy,
                 user_lists=machine.user_lists,
                 plugins=plugins,
+                knows_needs=self._building.knows_needs,
             )
 
         def chooser(lock: Lock) -> LockCandidates:
@@ -441,6 +543,7 @@ class _Locking:
                 folder=self._path.absolute().parent,
                 extras=lock.pylock.extras or (),
                 groups=lock.pylock.dependency_groups,
+                built=stand_in_of(self._path.absolute().parent),
             )
 
         return NamedMachine(
@@ -485,33 +588,33 @@ def _old_lock(path: Path) -> Lock | None:
 def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Wanted:
     """Return the requirements that are named, without those of a project."""
     wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
-    if wanted.sources:
-        from wheelfit_runtime.errors import UserError
-
-        raise UserError(
-            "a lock is made of wheels, and this would have to be built",
-            where=wanted.sources[0].where or None,
-            note="\n".join(map(str, wanted.sources)),
-            hint="build a wheel of it and lock that; or install it beside: wheelfit install",
-        )
     if rules.constraints:
         return limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
     return wanted
 
 
 def _roots(
-    request: LockRequest, wanted: Wanted, rules: InstallRules, file: ProjectFile | None
+    request: LockRequest,
+    wanted: Wanted,
+    rules: InstallRules,
+    sources: Sequence[tuple[GivenSource, GivenWheel]],
+    file: ProjectFile | None,
 ) -> LockNeeds:
     """Return what the lock is made for: the requirements, and those of a project."""
+    from wheelfit.core.requirements import Requirement
     from wheelfit.locking.request import LockNeeds, Root
 
     project = project_request(request, file) if works_on_project(request) else LockNeeds()
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
     named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
+    named += [
+        Root(Requirement(wheel.requirement().name, wheel.extras, marker=one.marker), wheel.where)
+        for one, wheel in sources
+    ]
     return replace(
         project,
         roots=(*project.roots, *named),
-        wheels=wanted.wheels,
+        wheels=(*wanted.wheels, *(wheel for _, wheel in sources)),
         constraints=wanted.constraints,
         overrides=wanted.overrides,
         excluded=wanted.excluded,

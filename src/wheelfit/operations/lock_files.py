@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import Lock
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
+    from wheelfit.operations.locked_builds import LockedBuilds
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
@@ -72,10 +73,13 @@ class OpenedLock:
         request = replace(self.request, host=host)
         return choose_machine(request, self.environment.target(), self.context)
 
-    def candidates(self, machine: ChosenMachine) -> LockCandidates:
+    def candidates(
+        self, machine: ChosenMachine, builds: LockedBuilds | None = None
+    ) -> LockCandidates:
         """Return the wheels of the lock among which a machine chooses.
 
         :param machine: of `machine`.
+        :param builds: the wheels of the sources of the lock; None: nothing is built from source.
         :raises UserError: the lock was not made for an extra or group that is asked for.
         :raises NoFit: the lock was not made for the machine.
         """
@@ -90,10 +94,11 @@ class OpenedLock:
             choice_policy(request, machine.policy),
             user_lists=machine.user_lists,
             plugins=machine.plugins(self.environment, self.repository, self.settings, request),
-            files=self.repository,
+            files=self.repository if builds is None else builds.files,
             folder=self.path.absolute().parent,
             extras=request.extra,
             groups=request.group,
+            built=None if builds is None else builds.wheel,
         )
 
 

@@ -78,7 +78,8 @@ def works_on_project(request: ProjectRequirements) -> bool:
 
     :param request: the options about requirements and the project.
     """
-    return request.project is not None or not (request.requirements or request.requirement)
+    is_named = request.requirements or request.requirement or request.editable
+    return request.project is not None or not is_named
 
 
 def nearest_project(name: str | None) -> Path:

@@ -161,19 +161,30 @@ class RequirementOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class SourceBuildOptions(Checked):
-    """What may be built from source, and how."""
+class BuildConsentOptions(Checked):
+    """What may be built from source, and what its backend is given."""
 
     allow_source: tuple[str, ...] = ()
-    only_binary: tuple[str, ...] = ()
-    prefer_binary: bool = False
     config_settings: tuple[str, ...] = ()
     no_build_isolation: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class BuildingOptions(SourceBuildOptions, SourceOptions):
+class SourceBuildOptions(BuildConsentOptions):
+    """What may be built from source, and how."""
+
+    only_binary: tuple[str, ...] = ()
+    prefer_binary: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class BuildOptions(BuildConsentOptions, SourceOptions):
     """What is needed to build from source."""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class BuildingOptions(SourceBuildOptions, BuildOptions):
+    """The same for what is still to be chosen."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import SourceOff, UsageError
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
     from wheelfit.installation.builds.building import Building
     from wheelfit.installation.builds.consent import Consent
-    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.requests import BuildingOptions
+    from wheelfit.operations.requests import BuildConsentOptions, BuildingOptions, BuildOptions
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.listing import SourcePolicy
     from wheelfit.resolution.request import Asked, GivenWheel
     from wheelfit.resolution.resolution import Pin, Resolution
+    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
 
 def open_building(
-    request: BuildingOptions,
+    request: BuildOptions,
     context: Context,
     repository: Repository,
     settings: SourceSettings,
@@ -107,7 +107,7 @@ def open_building(
 
 
 def open_places(
-    request: BuildingOptions,
+    request: BuildConsentOptions,
     environ: Mapping[str, str],
     repository: Callable[[], Repository],
     environment: Environment,
@@ -163,7 +163,7 @@ def open_places(
     )
 
 
-def consent_of(request: BuildingOptions) -> Consent:
+def consent_of(request: BuildConsentOptions) -> Consent:
     """Return what may be built.
 
     :param request: names of projects and words, those that count more first.
@@ -232,20 +232,47 @@ def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[st
     return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
-def build_planned(planned: Plan, deferred: DeferredBuilding | None, candidates: Candidates) -> bool:
+class Builds(Protocol):
+    """What may be built, and builds it."""
+
+    @property
+    def mode(self) -> str:
+        """What is done about sources that nobody named."""
+
+    @property
+    def impossible(self) -> str:
+        """Why nothing can be built; empty: it can."""
+
+    def needs_consent(self, file: File) -> bool:
+        """Return whether a wheel would have to be built, and may not be."""
+
+    def knows_needs(self, file: File) -> bool:
+        """Return whether what a wheel needs is known before it is built."""
+
+    def allow(self, names: Iterable[NormalizedName]) -> None:
+        """Allow builds of some projects."""
+
+    def is_unbuilt(self, file: File) -> bool:
+        """Return whether a wheel must be built before it can be installed."""
+
+    def build(self, file: File) -> None:
+        """Build a wheel; from then on it is listed by its true name."""
+
+
+def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) -> bool:
     """Build the wheels of a plan that do not exist yet, and return whether there were any.
 
     Afterwards the choice must be made anew, for a wheel is judged by its own metadata.
 
     :param planned: the plan.
-    :param deferred: builds wheels; None where none can be built.
+    :param builds: builds wheels; None where none can be built.
     :param candidates: forget what was assumed about those wheels.
     :raises BuildFailed: a backend failed.
     """
-    unbuilt = [pin for pin in planned.install if deferred and deferred.is_unbuilt(pin.file)]
+    unbuilt = [pin for pin in planned.install if builds and builds.is_unbuilt(pin.file)]
     for pin in unbuilt:
-        if deferred is not None:
-            deferred.building.build(pin.file)
+        if builds is not None:
+            builds.build(pin.file)
             candidates.look_again(pin.name)
     return bool(unbuilt)
 
@@ -255,34 +282,41 @@ def build_planned(planned: Plan, deferred: DeferredBuilding | None, candidates: 
 
 def with_consent(
     choose: Callable[[], Resolution],
-    deferred: DeferredBuilding,
+    builds: Builds,
     candidates: Candidates,
     reporter: Reporter,
     *,
     may_ask: bool,
+    lacking: Callable[[Resolution], Sequence[Pin]] | None = None,
+    has_older: bool = True,
 ) -> Resolution:
     """Return a resolution in which everything that must be built may be.
 
     What the user agrees to is chosen anew, for only then its backend may be asked what it needs.
 
     :param choose: resolves.
-    :param deferred: what may be built.
+    :param builds: what may be built.
     :param candidates: forget what was assumed about what may be built now.
     :param reporter: asks the user, where there is a terminal.
     :param may_ask: whether the user may be asked.
+    :param lacking: returns the pins that take a build which is not allowed; default: of everything
+        that is not built yet.
+    :param has_older: whether older releases can be taken instead.
     :raises SourceOff: something must be built, and may not be.
     """
     while True:
         resolution = choose()
-        pins = [pin for pin in resolution.pins if deferred.needs_consent(pin.file)]
+        if lacking is not None:
+            pins = lacking(resolution)
+        else:
+            pins = [pin for pin in resolution.pins if builds.needs_consent(pin.file)]
         if not pins:
             return resolution
-        building = deferred.building
-        error = _source_off(pins, resolution, building)
-        can_ask = may_ask and building.mode == "ask" and not building.impossible
+        error = _source_off(pins, resolution, builds, has_older=has_older)
+        can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
             raise error
-        building.allow(pin.name for pin in pins)
+        builds.allow(pin.name for pin in pins)
         for pin in pins:
             candidates.look_again(pin.name)
 
@@ -291,10 +325,12 @@ def _question(error: SourceOff) -> str:
     return f"{error.note}\nBuilding runs code of whoever published it. Build from source?"
 
 
-def _source_off(pins: Sequence[Pin], resolution: Resolution, building: Building) -> SourceOff:
+def _source_off(
+    pins: Sequence[Pin], resolution: Resolution, builds: Builds, *, has_older: bool
+) -> SourceOff:
     """Return the error that names all that must be built, who needs it, and what goes on."""
     names = [f"{pin.name} {pin.version}" for pin in pins]
-    unknown = [pin for pin in pins if not building.knows_needs(pin.file)]
+    unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
     lines = [_line(pin, resolution) for pin in pins]
     if unknown:
         lines.append(
@@ -303,12 +339,13 @@ def _source_off(pins: Sequence[Pin], resolution: Resolution, building: Building)
         )
     consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
     only = ",".join(pin.name for pin in pins)
-    hint = f"--only-binary {only} takes older releases that have wheels"
-    if building.impossible:
-        lines.append(building.impossible)
-        hint = f"build wheels there and name them; {hint}"
-    else:
-        hint = f"add {consent}, which runs code of whoever published that; or {hint}"
+    hints = [f"add {consent}, which runs code of whoever published that"]
+    if builds.impossible:
+        lines.append(builds.impossible)
+        hints = ["build wheels there and name them"]
+    if has_older:
+        hints.append(f"--only-binary {only} takes older releases that have wheels")
+    hint = f"; {'' if builds.impossible else 'or '}".join(hints)
     return SourceOff(
         f"{listed(names)} must be built from source, which is not allowed",
         note="\n".join(lines),
@@ -329,7 +366,7 @@ def _source_off(pins: Sequence[Pin], resolution: Resolution, building: Building)
 def _line(pin: Pin, resolution: Resolution) -> str:
     needing = _needing(pin.name, resolution)
     who = [*(["you ask for it"] if pin.requested else []), *(f"{one} needs it" for one in needing)]
-    return f"{pin.file.shown}: {', '.join(who)}"
+    return ": ".join(filter(None, (pin.file.shown, ", ".join(who))))
 
 
 def _needing(name: NormalizedName, resolution: Resolution) -> list[str]:

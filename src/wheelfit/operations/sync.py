@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.changes import (
     ChangeRequest,
     Present,
@@ -14,6 +16,10 @@ from wheelfit.operations.changes import (
     in_peace,
 )
 from wheelfit.operations.lock_files import FromLock, open_lock
+from wheelfit.operations.locked_builds import LockedBuilds
+from wheelfit.operations.requests import BuildOptions
+from wheelfit.operations.requirements import Wanted
+from wheelfit.operations.source_builds import consent_of, open_building
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,20 +28,22 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.installation.environment import Environment
+    from wheelfit.installation.plan import Plan
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.lock_files import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.remembered import Remembered
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyncRequest(FromLock, ChangeRequest):
+class SyncRequest(FromLock, BuildOptions, ChangeRequest):
     """The lock, the environment, and what may be changed there."""
 
     inexact: bool = False
@@ -60,43 +68,80 @@ def sync_without(
 
     :param leaving: what is removed; None: all of it, or nothing, as the request has it.
     """
-    from wheelfit.operations.bounds import check_bounds
-    from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.pip_rules import read_rules
-    from wheelfit.operations.step_durations import StepDurations
 
     opened = open_lock(request, context, may_be_own=False)
     with opened.repository:
         rules = read_rules(context.environ, opened.environment.interpreter.prefix)
         check_ground(request, opened.environment, rules, context)
         machine = opened.machine(request.host)
-        choosing = opened.candidates(machine)
-        environment = opened.environment.to_be_taken_to(machine.target)
-        ground = _Ground(environment, machine, choosing.candidates, opened.repository)
+        with closing(_open_building(request, opened, machine)) as building:
+            return _sync(request, opened, machine, building, leaving)
 
-        def decide_once() -> Decided:
-            found = _decide(request, ground, choosing, leaving)
-            check_bounds(request, found, choosing.candidates, context.reporter)
-            return found
 
-        decide = in_peace(decide_once)
-        durations = StepDurations()
-        with durations.measure("resolve"):
-            decision = decide()
-        if request.refit:
-            _tell_unlisted(decision, choosing, context.reporter)
-        if not request.dry_run:
-            decision = carry_out(decision, decide, request, context.reporter, ground, durations)
-        otherwise = "the environment is as the lock wants it"
-        if request.refit:
-            otherwise = "every installed variant of the lock that could be judged fits"
-        return report_change(
-            decision,
-            ground,
-            dry_run=request.dry_run,
-            otherwise=otherwise,
-            seconds=durations.to_json(),
-        )
+def _open_building(
+    request: SyncRequest, opened: OpenedLock, machine: ChosenMachine
+) -> DeferredBuilding:
+    """Return what builds; build requirements come from the indexes that are configured."""
+    from wheelfit.operations.preferences import choice_policy
+
+    return DeferredBuilding(
+        opened.repository,
+        lambda: open_building(
+            request,
+            opened.context,
+            opened.repository,
+            opened.settings,
+            opened.environment,
+            machine,
+            choice_policy(request, machine.policy),
+            Wanted((), (), (), {}, ()),
+            requires_hashes=False,
+            hashes_required_by="",
+        ),
+    )
+
+
+def _sync(
+    request: SyncRequest,
+    opened: OpenedLock,
+    machine: ChosenMachine,
+    building: DeferredBuilding,
+    leaving: Collection[NormalizedName] | None,
+) -> ChangeReport:
+    from wheelfit.operations.bounds import check_bounds
+    from wheelfit.operations.change_reports import report_change
+    from wheelfit.operations.step_durations import StepDurations
+
+    reporter = opened.context.reporter
+    builds = LockedBuilds(building, consent_of(request), opened.path.absolute().parent)
+    choosing = opened.candidates(machine, builds)
+    environment = opened.environment.to_be_taken_to(machine.target)
+    ground = _Ground(environment, machine, choosing.candidates, opened.repository, builds)
+
+    def decide_once() -> Decided:
+        found = _decide(request, ground, choosing, leaving, reporter)
+        check_bounds(request, found, choosing.candidates, reporter)
+        return found
+
+    decide = in_peace(decide_once)
+    durations = StepDurations()
+    with durations.measure("resolve"):
+        decision = decide()
+    if request.refit:
+        _tell_unlisted(decision, choosing, reporter)
+    if not request.dry_run:
+        decision = carry_out(decision, decide, request, reporter, ground, durations)
+    otherwise = "the environment is as the lock wants it"
+    if request.refit:
+        otherwise = "every installed variant of the lock that could be judged fits"
+    return report_change(
+        decision,
+        ground,
+        dry_run=request.dry_run,
+        otherwise=otherwise,
+        seconds=durations.to_json(),
+    )
 
 
 class _Ground(NamedTuple):
@@ -106,7 +151,7 @@ class _Ground(NamedTuple):
     machine: ChosenMachine
     candidates: Candidates
     repository: Remembered
-    building: DeferredBuilding | None = None
+    building: LockedBuilds
 
 
 def _decide(
@@ -114,12 +159,14 @@ def _decide(
     ground: _Ground,
     choosing: LockCandidates,
     leaving: Collection[NormalizedName] | None,
+    reporter: Reporter,
 ) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
     from wheelfit.installation.companions import Companions
     from wheelfit.installation.installed import by_name
     from wheelfit.installation.plan import plan_sync
     from wheelfit.installation.spared import spared
+    from wheelfit.operations.source_builds import with_consent
 
     present = Present.of(ground)
     held = _held(request, present)
@@ -145,10 +192,27 @@ def _decide(
 
     there = by_name(present.installed)
     taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
-    selection = choosing.select(installed=taking_part, only=only, preferred_builds=held)
-    resolution = selection.resolution()
-    resolution = replace(resolution, leaving=companions.unneeded(resolution))
-    planned = plan_sync(resolution, present.installed, spared=staying)
+
+    def chosen() -> Resolution:
+        selection = choosing.select(installed=taking_part, only=only, preferred_builds=held)
+        resolution = selection.resolution()
+        return replace(resolution, leaving=companions.unneeded(resolution))
+
+    def planned_for(resolution: Resolution) -> Plan:
+        return plan_sync(resolution, present.installed, spared=staying)
+
+    resolution = with_consent(
+        chosen,
+        ground.building,
+        ground.candidates,
+        reporter,
+        may_ask=not request.dry_run,
+        lacking=lambda found: [
+            pin for pin in planned_for(found).install if ground.building.needs_consent(pin.file)
+        ],
+        has_older=False,
+    )
+    planned = planned_for(resolution)
     labels = choosing.candidates.policy.preferences.labels
     exchanged = present.misfits.keys() | companions.followers if request.refit else frozenset()
 

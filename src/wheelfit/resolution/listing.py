@@ -84,6 +84,16 @@ class Wheel:
         return self.file.yanked is not None
 
     @property
+    def is_from_source(self) -> bool:
+        """Return whether it is built here, and nobody has published it."""
+        return self.file.origin is not None
+
+    @property
+    def is_named_source(self) -> bool:
+        """Return whether it is built of what the user named, and no index lists that."""
+        return self.file.origin is not None and self.file.origin.direct_url is not None
+
+    @property
     def is_unbuilt(self) -> bool:
         """Return whether it stands for a source distribution, from which it can be built."""
         return self.file.origin is not None and not self.file.origin.is_built

@@ -71,7 +71,7 @@ class Pin:
             choice.context().properties,
             reason=choice.reason,
             requested=requested,
-            is_given=choice.release.is_given,
+            is_given=choice.release.is_given or wheel.is_named_source,
         )
 
     @property

@@ -367,14 +367,14 @@ def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ('directory = {path = ".", editable = true}', "only a directory is locked"),
+        ('directory = {path = ".", editable = true}', "x 1 must be built from source"),
         (
             'vcs = {type = "git", url = "https://example.org/x", commit-id = "0"}',
-            "only a repository",
+            "git+https://example.org/x@0",
         ),
         (
             'sdist = {url = "https://example.org/x-1.tar.gz", hashes = {sha256 = "00"}}',
-            "only a source distribution is locked",
+            "x-1.tar.gz",
         ),
     ],
 )

@@ -29,6 +29,7 @@ from wheelfit.cli.options.table.machine import MACHINE, MACHINES
 from wheelfit.cli.options.table.requirements import (
     DEPENDENCY_GROUPS,
     LOCK_FILE,
+    LOCKED_BUILDS,
     PROJECT,
     REQUIREMENTS,
     SOURCE_BUILDS,
@@ -149,7 +150,17 @@ Nothing is looked at on this machine but its Python's version, and only if no ot
 
 What an older lock has stays as long as it will do; --upgrade starts anew.
 """,
-        (REQUIREMENTS, PROJECT, LOCKING, INTERPRETER, SOURCES, UPLOADS, MACHINES, VARIANTS),
+        (
+            REQUIREMENTS,
+            PROJECT,
+            LOCKING,
+            SOURCE_BUILDS,
+            INTERPRETER,
+            SOURCES,
+            UPLOADS,
+            MACHINES,
+            VARIANTS,
+        ),
         Operation("lock.lock", "lock.LockRequest", "locks.show_lock"),
     ),
     "sync": Command(
@@ -157,12 +168,24 @@ What an older lock has stays as long as it will do; --upgrade starts anew.
 Make an environment equal to a lock, each package in the build that fits the machine.
 
 Nothing is resolved and no index is asked: only the files that the lock names are fetched, and
-each must have the hash that it promises. Of each package the best build that is listed is taken
+each must have the hash that it promises. What must be built from source is built if --allow-source
+allows it. Of each package the best build that is listed is taken
 for this machine, or for that of --for; an installed build that is listed and fits stays. What the
 lock does not name is removed, except pip, setuptools, wheel, wheelfit with what it needs, and what
 points to a source tree.
 """,
-        (LOCK_FILE, SYNC, BOUNDS, CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, MACHINE, VARIANTS),
+        (
+            LOCK_FILE,
+            SYNC,
+            BOUNDS,
+            LOCKED_BUILDS,
+            CONSENT,
+            ATTESTATIONS,
+            ENVIRONMENT,
+            SOURCES,
+            MACHINE,
+            VARIANTS,
+        ),
         Operation("sync.sync", "sync.SyncRequest", "changes.show_change"),
     ),
     "uninstall": Command(

@@ -235,9 +235,10 @@ class Building:
             source="the request",
             origin=Origin(project.name, project.direct_url),
         )
+        self._known(product)
         if product.wheel is not None:  # there was no other way to its metadata
             self._name_truly(product)
-        return self._known(product)
+        return product
 
     # --- Repository --------------------------------------------------------------------------
 
@@ -404,16 +405,19 @@ class Building:
         """Tell whether a wheel must be built before it can be installed."""
         return file.origin is not None and not file.origin.is_built
 
-    def build(self, file: File) -> None:
-        """Build a wheel; from then on it is listed by its true name.
+    def build(self, file: File) -> File:
+        """Build a wheel, and return it as it is listed from then on: by its true name.
 
         :param file: as listed until now.
         :raises BuildFailed: its backend failed, or built something else.
         """
-        product = self._products[file.url, file.filename]
+        product = self._product(file)
+        if product is None:
+            return file
         with self._lock:
             self._build(product)
             self._name_truly(product)
+        return product.file
 
     def _built(self, product: _Product) -> BuiltWheel:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.sources.reading import Around
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
 
@@ -71,6 +71,31 @@ class DeferredBuilding(Around):
         :param file: as listed.
         """
         return not self.needs_consent(file) or self.building.knows_needs(file)
+
+    @property
+    def mode(self) -> str:
+        """What is done about source distributions that nobody named."""
+        return self.building.mode
+
+    @property
+    def impossible(self) -> str:
+        """Why nothing can be built; empty: it can."""
+        return self.building.impossible
+
+    def allow(self, names: Iterable[NormalizedName]) -> None:
+        """Allow builds of the source distributions of some projects.
+
+        :param names: of the projects.
+        """
+        self.building.allow(names)
+
+    def build(self, file: File) -> None:
+        """Build a wheel; from then on it is listed by its true name.
+
+        :param file: as listed until now.
+        :raises BuildFailed: its backend failed, or built something else.
+        """
+        self.building.build(file)
 
     @staticmethod
     def is_unbuilt(file: File) -> bool:

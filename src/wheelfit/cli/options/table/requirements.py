@@ -98,6 +98,25 @@ REQUIREMENTS = OptionGroup(
 
 DEPENDENCY_GROUPS = OptionGroup("", (_DEPENDENCY_GROUP,))
 
+_BACKENDS = (
+    Option(
+        "--config-settings",
+        ANY_TEXTS,
+        "tell this to build backends",
+        short="-C",
+        metavar="KEY=VALUE",
+    ),
+    Option(
+        "--no-build-isolation",
+        FLAG,
+        "build with what the environment has, and not in one made for that",
+    ),
+)
+
+LOCKED_BUILDS = OptionGroup(
+    "building from source", (ALLOW_SOURCE, *_BACKENDS), note="runs code of the project"
+)
+
 SOURCE_BUILDS = OptionGroup(
     "building from source",
     (
@@ -114,18 +133,7 @@ SOURCE_BUILDS = OptionGroup(
             FLAG,
             "take an older release with a wheel before a newer one without",
         ),
-        Option(
-            "--config-settings",
-            ANY_TEXTS,
-            "tell this to build backends",
-            short="-C",
-            metavar="KEY=VALUE",
-        ),
-        Option(
-            "--no-build-isolation",
-            FLAG,
-            "build with what the environment has, and not in one made for that",
-        ),
+        *_BACKENDS,
     ),
     note="runs code of the project",
 )

@@ -1,0 +1,84 @@
+"""Sources of a lock: source distributions, archives, directories and repositories (PEP 751)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.sources.page import File
+
+STABLE = ("sdist", "archive")
+"""The kinds of sources whose version is that of the wheel that is built of them."""
+
+
+def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
+    """Return the key and the table of a source in an entry of ``packages``.
+
+    :param file: the wheel that would be built of it.
+    :param folder: the folder of the lock file; sources on this machine get paths from there.
+    """
+    origin = file.origin
+    if origin is None:
+        raise ValueError(file)
+    direct = origin.direct_url
+    if direct is None:
+        return "sdist", file_entry(file, origin.name, folder)
+    place = _place(str(direct["url"]), folder)
+    within = {"subdirectory": direct["subdirectory"]} if "subdirectory" in direct else {}
+    if "dir_info" in direct:
+        is_editable = bool(_table(direct, "dir_info").get("editable"))
+        path = {"path": place.get("path") or file_path(place["url"])}
+        return "directory", {**path, **({"editable": True} if is_editable else {}), **within}
+    if "vcs_info" in direct:
+        return "vcs", {**_repository(_table(direct, "vcs_info"), place), **within}
+    hashes = _table(direct, "archive_info")["hashes"]
+    return "archive", {**place, "hashes": dict(hashes), **within}
+
+
+def usable_hashes(hashes: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests of known algorithms, in the order in which they are written."""
+    return {name: hashes[name] for name in sorted(hashes) if name in KNOWN_HASHES}
+
+
+def file_entry(file: File, name: str, folder: Path | None) -> dict[str, Any]:
+    """Return the entry of a file, in the order of the standard.
+
+    :param file: a wheel, or what is built of a source distribution.
+    :param name: the name of the file itself.
+    :param folder: the folder of the lock file; files on this machine get paths from there.
+    """
+    entry: dict[str, Any] = {"name": name}
+    uploaded = time_of_upload(file)
+    if uploaded is not None:
+        entry["upload-time"] = uploaded
+    entry |= _place(file.url, folder)
+    if file.size is not None:
+        entry["size"] = file.size
+    return {**entry, "hashes": usable_hashes(file.hashes)}
+
+
+def _repository(info: Mapping[str, Any], place: Mapping[str, str]) -> dict[str, Any]:
+    wanted = info.get("requested_revision")
+    revision = {} if wanted is None else {"requested-revision": wanted}
+    return {"type": info["vcs"], **place, **revision, "commit-id": info["commit_id"]}
+
+
+def _place(url: str, folder: Path | None) -> dict[str, str]:
+    """Return where something is: by its path from the lock if it is on this machine."""
+    bare = split_userinfo(without_fragment(url))[0]
+    if bare.startswith("file:") and folder is not None:
+        return {"path": Path(os.path.relpath(file_path(bare), folder)).as_posix()}
+    return {"url": bare}
+
+
+def _table(direct: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table: Mapping[str, Any] = direct[key]
+    return table

@@ -1,0 +1,103 @@
+"""Projects that a lock is made for, named as folders, archives or repositories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.operations.locked_builds import stand_in_of
+from wheelfit.projects.names import is_repository_url
+from wheelfit.projects.version_control import parse_repository_url
+from wheelfit.resolution.listing import made_up_name
+from wheelfit_runtime.errors import NetworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.locking.document import Lock
+    from wheelfit.projects.version_control import RepositoryUrl
+    from wheelfit.resolution.request import GivenSource, GivenWheel
+
+
+def open_named(
+    source: GivenSource,
+    given: Callable[[GivenSource], GivenWheel],
+    old: Lock | None,
+    folder: Path,
+    free: Collection[NormalizedName] | None,
+) -> GivenWheel:
+    """Return the wheel that stands for a project on every machine.
+
+    Of a repository the commit stays that an older lock has for the same revision, as long as it
+    can be had.
+
+    :param source: the project.
+    :param given: opens it, and returns the wheel that stands for it here.
+    :param old: the older lock; None: there is none.
+    :param folder: the folder of the lock.
+    :param free: names of projects whose commit need not stay; None: none need.
+    :raises WheelfitError: it cannot be had, or its metadata not be found out.
+    """
+    if old is None or free is None or not is_repository_url(source.url):
+        return _as_unbuilt(given(source))
+    wanted = parse_repository_url(source.url, where=source.where)
+    commit = _locked_commit(wanted, old, folder, free)
+    if commit is None:
+        return _as_unbuilt(given(source))
+    try:
+        wheel = given(replace(source, url=_at(source.url, wanted, commit)))
+    except NetworkError as error:
+        if error.reference != "checkout-failed":
+            raise
+        return _as_unbuilt(given(source))
+    return _as_unbuilt(_as_requested(wheel, wanted, commit))
+
+
+def _locked_commit(
+    wanted: RepositoryUrl, old: Lock, folder: Path, free: Collection[NormalizedName]
+) -> str | None:
+    """Return the commit that a lock has for the revision of a repository; None: it has none."""
+    stand_in = stand_in_of(folder)
+    for package in old.packages:
+        source = package.source
+        if source is None or source.kind != "vcs" or package.name in free:
+            continue
+        asked_for = source.requested_revision, source.subdirectory.strip("/")
+        if asked_for != (wanted.revision, wanted.subdirectory):
+            continue
+        origin = stand_in(package).origin
+        if origin is not None and (origin.direct_url or {}).get("url") == wanted.url:
+            return source.commit
+    return None
+
+
+def _at(url: str, wanted: RepositoryUrl, commit: str) -> str:
+    """Return the URL of a repository at a commit, with the login that it has."""
+    bare, hash_, fragment = url.partition("#")
+    if wanted.revision is not None:
+        bare = bare.removesuffix(f"@{wanted.revision}")
+    return f"{bare}@{commit}{hash_}{fragment}"
+
+
+def _as_requested(wheel: GivenWheel, wanted: RepositoryUrl, commit: str) -> GivenWheel:
+    """Return a wheel of a repository with the revision that was asked for in its record."""
+    origin = wheel.file.origin
+    if origin is None:
+        return wheel
+    origin = replace(origin, name=str(wanted), direct_url=wanted.record(commit))
+    return replace(wheel, file=replace(wheel.file, origin=origin))
+
+
+def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
+    """Return what stands for a project on every machine, though it was built for this one."""
+    origin = wheel.file.origin
+    if origin is None or not origin.is_built:
+        return wheel
+    filename = parse_wheel_filename(wheel.file.filename)
+    made_up = made_up_name(filename.name, filename.version)
+    unbuilt = replace(wheel.file, filename=made_up, origin=replace(origin, is_built=False))
+    return replace(wheel, file=unbuilt)

@@ -1,0 +1,279 @@
+"""``wheelfit lock`` and ``sync`` of what must be built from source."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.commands.test_install_from_source import POISONED
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.projects import commit_all, write_project, write_sdist
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.integration
+
+
+class Desk:
+    """Lock what one index has, and install from the lock into one folder."""
+
+    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
+        self._run = run
+        self.folder = folder
+        self.index = index
+        self.wheels = folder / "wheels"
+        self.target = folder / "target"
+        self.path = folder / "pylock.toml"
+
+    def lock(self, *words: str | Path, code: int = 0) -> Said:
+        """Lock for Linux with this Python."""
+        place = ("-i", self.index.url, "-o", self.path)
+        return self._run("lock", *place, "--platform", "linux-x86_64", *words, code=code)
+
+    def sync(self, *words: str | Path, code: int = 0) -> Said:
+        """Install what the lock has."""
+        place = ("-i", self.index.url, "--target", self.target)
+        return self._run("sync", *place, self.path, *words, code=code)
+
+    def sdist(self, name: str, version: str = "1.0", **more: Any) -> Path:
+        """Put a source distribution into the index."""
+        made = write_project(self.folder / "projects" / f"{name}-{version}", name, version, **more)
+        return write_sdist(self.wheels, made, name, version)
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return the only entry of a package."""
+        packages = tomllib.loads(self.path.read_text())["packages"]
+        (entry,) = (one for one in packages if one["name"] == name)
+        return dict(entry)
+
+    def installed(self) -> dict[str, str]:
+        """Return what is installed: names to versions."""
+        packages = self._run("list", "--target", self.target, "--json").object["packages"]
+        return {one["name"]: one["version"] for one in packages}
+
+
+@pytest.fixture
+def desk(run: Runner, tmp_path: Path) -> Iterator[Desk]:
+    """Give a desk with an index of a plain wheel."""
+    with RecordingIndex(tmp_path / "wheels") as index:
+        made = Desk(run, tmp_path, index)
+        build_wheel(made.wheels, "plain", "1.0")
+        yield made
+
+
+class TestSourceDistributions:
+    """Source distributions of an index."""
+
+    def test_static_metadata(self, desk: Desk) -> None:
+        """One that says what it needs is locked with its hash, and no code of it is run."""
+        path = desk.sdist("reader", dependencies=["plain"], backend=POISONED)
+        said = desk.lock("reader")
+        entry = desk.entry("reader")
+        assert entry["version"] == "1.0"
+        assert "wheels" not in entry
+        assert entry["sdist"]["name"] == path.name
+        assert entry["sdist"]["url"].endswith(path.name)
+        assert entry["sdist"]["hashes"].keys() == {"sha256"}
+        assert entry["dependencies"] == [{"name": "plain"}]
+        assert "wheelfit sync --allow-source reader" in said.err
+
+    def test_sync_needs_consent(self, desk: Desk) -> None:
+        """What must be built is named, all of it, and nothing is installed without consent."""
+        desk.sdist("reader", dependencies=["plain"])
+        desk.sdist("writer")
+        build_wheel(desk.wheels, "app", "1.0", requires=["reader", "writer"])
+        desk.lock("app")
+        said = desk.sync(code=3)
+        assert "reader 1.0 and writer 1.0 must be built from source" in said.err
+        assert "--allow-source reader --allow-source writer" in said.err
+        assert "--only-binary" not in said.err
+        assert not desk.target.exists()
+        desk.sync("--allow-source", "reader", "--allow-source", "writer")
+        assert desk.installed() == {"app": "1.0", "plain": "1.0", "reader": "1.0", "writer": "1.0"}
+        assert "as the lock wants it" in desk.sync().out
+
+    def test_dynamic_metadata(self, desk: Desk) -> None:
+        """What only a backend knows needs consent to be locked; the hint is the command's own."""
+        desk.sdist("reader", dependencies=["plain"], dynamic=True)
+        said = desk.lock("reader", code=3)
+        assert "reader 1.0 must be built from source" in said.err
+        assert "add --allow-source reader" in said.err
+        assert not desk.path.exists()
+        desk.lock("reader", "--allow-source", "reader")
+        assert desk.entry("reader")["dependencies"] == [{"name": "plain"}]
+
+    def test_wheels_on_some_platforms(self, desk: Desk) -> None:
+        """A release with a wheel for one platform has its source for the others."""
+        build_wheel(desk.wheels, "reader", "1.0", tag="py3-none-win_amd64")
+        desk.sdist("reader")
+        desk.lock("reader", "--platform", "windows-x86_64")
+        entry = desk.entry("reader")
+        assert [wheel["name"] for wheel in entry["wheels"]] == ["reader-1.0-py3-none-win_amd64.whl"]
+        assert entry["sdist"]["name"] == "reader-1.0.tar.gz"
+
+    def test_unchanged(self, desk: Desk) -> None:
+        """The same request finds nothing to do, and a new file of the release makes it stale."""
+        desk.sdist("reader")
+        desk.lock("reader")
+        assert "up to date" in desk.lock("reader", "--check").out
+        build_wheel(desk.wheels, "reader", "1.0")
+        desk.lock("reader", "--check", code=31)
+
+    def test_never(self, desk: Desk) -> None:
+        """Where nothing may ever be built, a source is no way to meet a requirement."""
+        desk.sdist("reader")
+        said = desk.lock("reader", "--allow-source", "never", code=3)
+        assert "reader 1.0 must be built from source" in said.err
+
+    def test_only_binary(self, desk: Desk) -> None:
+        """``--only-binary`` locks an older release that has a wheel."""
+        build_wheel(desk.wheels, "reader", "0.9")
+        desk.sdist("reader")
+        desk.lock("reader", "--only-binary", "reader")
+        assert desk.entry("reader")["version"] == "0.9"
+
+    def test_changed_archive(self, desk: Desk) -> None:
+        """An archive that is not the locked one is never built."""
+        path = desk.sdist("reader")
+        desk.lock("reader")
+        desk.sdist("reader", backend="\n# another\n")
+        said = desk.sync("--allow-source", "reader", "--no-cache-dir", code=4)
+        assert path.name in said.err
+        assert not desk.target.exists()
+
+
+class TestNamed:
+    """Folders, archives and repositories that are named."""
+
+    def test_a_folder(self, desk: Desk) -> None:
+        """It has a path from the lock and no version, and is built when the lock is synced."""
+        write_project(desk.folder / "demo", "demo", dependencies=["plain"], backend=POISONED)
+        desk.lock(desk.folder / "demo")
+        entry = desk.entry("demo")
+        assert entry["directory"] == {"path": "demo"}
+        assert "version" not in entry
+        write_project(desk.folder / "demo", "demo", dependencies=["plain"])
+        said = desk.sync(code=3)
+        assert "demo 1.0 must be built from source" in said.err
+        desk.sync("--allow-source", "demo")
+        assert desk.installed() == {"demo": "1.0", "plain": "1.0"}
+
+    def test_an_editable_folder(self, desk: Desk) -> None:
+        """It is used itself, and stays where the next sync finds it in its place."""
+        folder = write_project(desk.folder / "demo", "demo")
+        desk.lock("-e", folder)
+        assert desk.entry("demo")["directory"] == {"path": "demo", "editable": True}
+        desk.sync("--allow-source", "demo")
+        assert list(desk.target.glob("__editable__*.pth"))
+        assert "as the lock wants it" in desk.sync().out
+
+    def test_a_changed_project(self, desk: Desk) -> None:
+        """A lock is out of date once a project that it names needs something else."""
+        build_wheel(desk.wheels, "other", "1.0")
+        folder = write_project(desk.folder / "demo", "demo", dependencies=["plain"])
+        desk.lock(folder)
+        desk.lock(folder, "--check")
+        write_project(folder, "demo", dependencies=["plain", "other"])
+        said = desk.lock(folder, "--check", code=31)
+        assert "+ other 1.0" in said.err
+
+    def test_dynamic(self, desk: Desk) -> None:
+        """Whoever names a project agrees that its backend is asked what it needs."""
+        folder = write_project(desk.folder / "demo", "demo", dependencies=["plain"], dynamic=True)
+        desk.lock(folder)
+        assert desk.entry("demo")["dependencies"] == [{"name": "plain"}]
+        assert desk.entry("plain")["version"] == "1.0"
+
+    def test_metadata_by_building_only(self, desk: Desk) -> None:
+        """A backend that must build to tell its metadata is asked that way; nothing is lost."""
+        without = "\ndel prepare_metadata_for_build_wheel, prepare_metadata_for_build_editable\n"
+        folder = write_project(
+            desk.folder / "demo", "demo", dependencies=["plain"], dynamic=True, backend=without
+        )
+        desk.lock(folder, "--platform", "windows-x86_64")
+        assert desk.entry("demo")["directory"] == {"path": "demo"}
+        assert "marker" not in desk.entry("demo")
+
+    def test_an_archive(self, desk: Desk) -> None:
+        """It is locked with its hash; another archive in its place is refused."""
+        made = write_project(desk.folder / "projects" / "demo", "demo")
+        path = write_sdist(desk.folder, made, "demo")
+        desk.lock(path)
+        archive = desk.entry("demo")["archive"]
+        assert archive["path"] == "demo-1.0.tar.gz"
+        assert archive["hashes"].keys() == {"sha256"}
+        desk.sync("--allow-source", "demo")
+        assert "as the lock wants it" in desk.sync().out
+        shutil.rmtree(desk.target)
+        write_project(made, "demo", backend="\n# another\n")
+        write_sdist(desk.folder, made, "demo")
+        assert "demo-1.0.tar.gz" in desk.sync("--allow-source", "demo", code=4).err
+
+    def test_a_folder_that_is_gone(self, desk: Desk) -> None:
+        """A lock whose folder is not there any more is a clear error."""
+        folder = write_project(desk.folder / "demo", "demo")
+        desk.lock(folder)
+        shutil.rmtree(folder)
+        said = desk.sync("--allow-source", "demo", code=1)
+        assert str(folder) in said.err
+        assert "named in the lock" in said.err
+        assert not desk.target.exists()
+
+
+class TestRepositories:
+    """Projects in repositories."""
+
+    def test_a_branch(self, desk: Desk) -> None:
+        """The commit is locked, and it is what is built though the branch has moved."""
+        folder = write_project(desk.folder / "repo", "demo", dependencies=["plain"])
+        commit = commit_all(folder)
+        desk.lock(f"demo @ git+{folder.as_uri()}@main")
+        entry = desk.entry("demo")
+        assert entry["vcs"] == {
+            "type": "git",
+            "path": "repo",
+            "requested-revision": "main",
+            "commit-id": commit,
+        }
+        write_project(folder, "demo", "2.0")
+        commit_all(folder)
+        desk.sync("--allow-source", "demo")
+        assert desk.installed() == {"demo": "1.0", "plain": "1.0"}
+        assert "as the lock wants it" in desk.sync().out
+
+    def test_the_locked_commit_stays(self, desk: Desk) -> None:
+        """A branch that has moved changes nothing until an upgrade is asked for."""
+        folder = write_project(desk.folder / "repo", "demo")
+        first = commit_all(folder)
+        source = f"git+{folder.as_uri()}@main"
+        desk.lock(source)
+        write_project(folder, "demo", "2.0")
+        second = commit_all(folder)
+        desk.lock(source, "--check")
+        desk.lock(source, "plain")
+        assert desk.entry("demo")["vcs"]["commit-id"] == first
+        desk.lock(source, "plain", "-P", "demo")
+        assert desk.entry("demo")["vcs"]["commit-id"] == second
+        assert desk.entry("demo")["vcs"]["requested-revision"] == "main"
+
+    def test_a_subdirectory(self, desk: Desk) -> None:
+        """A project in a folder of a repository is found there again."""
+        write_project(desk.folder / "repo" / "python", "demo")
+        commit_all(desk.folder / "repo")
+        desk.lock(f"git+{(desk.folder / 'repo').as_uri()}#subdirectory=python")
+        assert desk.entry("demo")["vcs"]["subdirectory"] == "python"
+        desk.sync("--allow-source", "demo")
+        assert desk.installed() == {"demo": "1.0"}
+
+    def test_a_revision_that_is_gone(self, desk: Desk) -> None:
+        """It is an error that names the repository, and no lock is written."""
+        folder = write_project(desk.folder / "repo", "demo")
+        commit_all(folder)
+        said = desk.lock(f"git+{folder.as_uri()}@nowhere", code=5)
+        assert "checkout-failed" in said.err
+        assert not desk.path.exists()
