@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cli.commands.test_install_from_source import POISONED
 from cli.running import Runner, Said
+from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.projects import commit_all, write_project, write_sdist
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
