@@ -216,6 +216,9 @@ class UsageError(WheelfitError, code="usage"):
 class NoSolution(NoFit, code="no-solution"):
     """No set of versions satisfies every requirement; the note is the proof."""
 
+    essence: str = ""
+    """What it fails by, in one clause; empty where the message says it."""
+
 
 class NoConsistentSet(NoSolution, code="no-consistent-set"):
     """Every set of builds mixes what an environment must agree on.

@@ -181,14 +181,14 @@ class TestEnvironments:
             lock(shelf, "fast", platforms=["windows-x86_64"], every_platform=True)
         assert caught.value.where == "windows-x86_64, Python 3.12"
 
-    def test_where_to_learn_why(self, shelf: Shelf) -> None:
-        """Of what is left out for a longer reason it is said how to see that."""
+    def test_a_reason_in_one_clause(self, shelf: Shelf) -> None:
+        """Of what is left out for a longer reason the note has the essence: who lacks what."""
         shelf.add("app 1", requires=["fast"])
         shelf.add("fast 1", tags="cp312-cp312-manylinux_2_17_x86_64")
         (note,) = lock(shelf, "app", platforms=["linux-x86_64", "windows-x86_64"]).notes
         assert note == (
-            "windows-x86_64, Python 3.12 is left out: the requirements cannot all be met "
-            "(--platform windows-x86_64 shows why)"
+            "windows-x86_64, Python 3.12 is left out: app 1 needs fast and fast 1 has no wheel "
+            "that fits"
         )
 
     def test_a_python_without_wheels_is_an_error(self, shelf: Shelf) -> None:

@@ -244,12 +244,12 @@ class TestReleasesThatDoNotFit:
         ]
 
     def test_only_sources(self, world: World) -> None:
-        """F-92: a release without wheels says that building it is off, and how to allow that."""
+        """F-92: a release without wheels says that building it is off, and how to get a wheel."""
         world.repository.add_file("tool-1.0.tar.gz")
         with pytest.raises(SourceOff) as caught:
             world.resolve("tool")
         assert "building from source is off" in (caught.value.note or "")
-        assert "--allow-source tool builds tool-1.0.tar.gz" in (caught.value.hint or "")
+        assert "`wheelfit build tool-1.0.tar.gz -o wheels`" in (caught.value.hint or "")
 
     def test_sources_beside_wheels_for_others(self, world: World) -> None:
         """F-92: a release whose wheels do not fit names its source distribution with them."""
@@ -257,7 +257,46 @@ class TestReleasesThatDoNotFit:
         world.repository.add_file("tool-1.0.tar.gz")
         with pytest.raises(SourceOff) as caught:
             world.resolve("tool")
-        assert "tool-1.0.tar.gz: building from source is off" in (caught.value.note or "")
+        assert "source distribution: building from source is off" in (caught.value.note or "")
+
+    def test_every_release_needs_another_python(self, world: World) -> None:
+        """F-94: where Requires-Python alone is the cause, it is named, with a Python that does."""
+        for version in ("2", "3"):
+            world.repository.add_wheel(
+                f"tool-{version}-py3-none-any.whl", requires_python=">=3.12,<3.15"
+            )
+        world.add("app 1", requires=["tool"])
+        with pytest.raises(NoCompatibleWheel) as alone:
+            world.resolve("tool")
+        assert "tool 2 to 3 need Python <3.15,>=3.12, not 3.11" in alone.value.message
+        assert "`wheelfit venv --python 3.12`" in (alone.value.hint or "")
+        with pytest.raises(NoSolution) as needed:
+            world.resolve("app")
+        assert "tool 2 to 3 need Python" in (needed.value.note or "")
+        assert needed.value.hint == alone.value.hint
+
+    def test_prereleases_that_are_not_asked_for(self, world: World) -> None:
+        """No hint at ``--pre`` where the requirement admits no pre-release anyway."""
+        world.add("app 1", "app 2rc1", requires=["absent"])
+        with pytest.raises(NoSolution) as caught:
+            world.resolve("app==1.*")
+        assert "--pre" not in (caught.value.hint or "")
+        with pytest.raises(NoSolution) as open_end:
+            world.resolve("app>=1")
+        assert "--pre takes pre-releases of app too" in (open_end.value.hint or "")
+
+    def test_closest_wheels_are_named(self, world: World) -> None:
+        """F-92: of many wheels for others those of this platform are named, the newest first."""
+        for tags in ("cp27-cp27m-win32", "cp39-cp39-linux_x86_64"):
+            world.repository.add_wheel(f"tool-1-{tags}.whl")
+        for minor in (7, 8, 10):
+            world.repository.add_wheel(f"tool-1-cp3{minor}-cp3{minor}-macosx_11_0_arm64.whl")
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("tool")
+        _, first, second, others = (caught.value.note or "").splitlines()
+        assert "built for cp39, this is cp311" in first
+        assert "cp310 on macOS" in second
+        assert others.strip() == "and others for other Pythons or platforms"
 
     def test_another_python(self, world: World) -> None:
         """F-94: a wheel for another Python is out before anything is fetched."""

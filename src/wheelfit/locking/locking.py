@@ -212,13 +212,13 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
         texts = (why.message, proof or "")
         key = tuple(text.replace(environment.name, "them") for text in texts)
         alike.setdefault(key, []).append((environment, why))
-    for (reason, _), those in alike.items():
-        environment, why = those[0]
-        verb = "is left out: " + why.message if len(those) == 1 else "are left out: " + reason
-        note = f"{in_words([one for one, _ in those])} {verb}"
+    for (text, _), those in alike.items():
+        _, why = those[0]
+        verb = "is" if len(those) == 1 else "are"
+        reason = why.message if len(those) == 1 else text
         if isinstance(why, NoSolution):  # the proof is too long for a note
-            note += f" (--platform {environment.row} shows why)"
-        yield note
+            reason = why.essence or reason
+        yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
 
 
 def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:

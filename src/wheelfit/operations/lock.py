@@ -209,7 +209,7 @@ class _Locking:
             raise UsageError(
                 "--for says for which machines the lock is; --platform and --python-version do "
                 "not go with it",
-                hint="write the Python into a host file: wheelfit host new",
+                hint="a host file names its Python: `wheelfit host new --python 3.12 -o FILE HOST`",
             )
         self._request = request
         self._context = context

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from wheelfit.errors import NoSolution, SourceOff
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
+from wheelfit.resolution.proof import Kind
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
 
 if TYPE_CHECKING:
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 
 _RELEASES = 3
 """Releases of one project whose wheels are gone through in a message."""
+_BUILD_BEFORE = (
+    "`wheelfit build {} -o wheels` builds a wheel, which runs code of its publisher; "
+    "`--find-links wheels` finds it"
+)
+"""The way on where only wheels count, as in a lock."""
 _VERSIONS = 8
 _LINES = 12
 
@@ -50,7 +58,9 @@ class Lack:
         self._candidates = catalogue.candidates
         self._catalogue = catalogue
         self._prereleases = prereleases
+        self._here = catalogue.candidates.target.python_full_version
         self._unfit: dict[tuple[NormalizedName, Version], None] = {}
+        self._pythons: dict[NormalizedName, SpecifierSet] = {}
         self._only_prereleases: dict[NormalizedName, None] = {}
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
@@ -79,6 +89,11 @@ class Lack:
                 verb = "is a pre-release" if len(count) == 1 else "are pre-releases"
                 return f"{self._named(name, count)} {verb}"
         count = [one for one in count if not one.version.is_prerelease] or count
+        python = wanted_python(releases, self._here)
+        if python is not None:
+            self._pythons[name] = python
+            verb = "needs" if len(releases) == 1 else "need"
+            return f"{self._named(name, releases)} {verb} Python {python}, not {self._here}"
         for release in (count or releases)[:_RELEASES]:
             self._unfit[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
@@ -121,17 +136,20 @@ class Lack:
             yield f"and {len(lines) - _LINES} more reasons"
         if not lines:
             yield _without_wheels(choice.release)
-        elif sources := choice.release.sources:
-            yield f"{', '.join(sources)}: {NO_SOURCES}"
+        elif choice.release.sources:
+            yield f"source distribution: {NO_SOURCES}"
 
     def hint(self, facts: Iterable[Step] = ()) -> str | None:
         """Say what might help.
 
         :param facts: of the proof.
         """
+        facts = list(facts)
         for fact in facts:
             for term in fact.terms:
-                self._look_for_prereleases(term)
+                self._look_for_prereleases(term, facts)
+        if self._pythons:
+            return self._other_python()
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
@@ -146,9 +164,30 @@ class Lack:
     def _building(self) -> str | None:
         """Say of which projects a source distribution could be built (F-92)."""
         names = list(dict.fromkeys(one for one, _ in self._unfit))
-        options = [f"--allow-source {name}" for name in names if self._sources(name)]
-        words = " ".join(options)
-        return f"wheelfit install {words} builds from source, which runs code" if options else None
+        if sources := [source for name in names for source in self._sources(name)]:
+            return _BUILD_BEFORE.format(sources[0])
+        words = " ".join(f"--allow-source {name}" for name in names if self._held_sources(name))
+        return f"`wheelfit install {words}` builds from source, which runs code" if words else None
+
+    def _other_python(self) -> str:
+        """Say which Python would do, where this one is the reason."""
+        fitting = [_fitting_python(one, self._here) for one in self._pythons.values()]
+        if None in fitting or len(set(fitting)) > 1:
+            return f"use another Python than {self._here.major}.{self._here.minor}"
+        (python,) = set(fitting)
+        return (
+            f"Python {python} would do: `wheelfit venv --python {python}` creates an environment "
+            f"with it, `wheelfit lock --python-version {python}` locks for it"
+        )
+
+    def _held_sources(self, name: NormalizedName) -> bool:
+        """Return whether releases mentioned have source distributions that do not count."""
+        listing = self._candidates.listing(name)
+        return listing is not None and any(
+            listing.releases[version].held_sources
+            for project, version in self._unfit
+            if project == name and version in listing.releases
+        )
 
     def _freeing(self) -> str | None:
         """Say which installed packages keep builds from being taken (P-56)."""
@@ -161,14 +200,23 @@ class Lack:
         verb = "is installed and stays" if len(names) == 1 else "are installed and stay"
         return f"{', '.join(names)} {verb}; {options} lets other versions be taken"
 
-    def _look_for_prereleases(self, term: Term) -> None:
-        """Remember a project whose newest releases did not count."""
-        listing = self._candidates.listing(term.package.name) if term.known else None
+    def _look_for_prereleases(self, term: Term, facts: Sequence[Step]) -> None:
+        """Remember a project whose newest releases did not count, though they are admitted."""
+        name = term.package.name
+        listing = self._candidates.listing(name) if term.known else None
         if listing is None or self._prereleases:
             return
-        newest = next(iter(listing.possible()), None)
-        if newest is not None and newest.is_prerelease and newest > term.known[0]:
-            self._only_prereleases[term.package.name] = None
+        asked = [one.terms[-1].versions for one in facts if _wants(one, name, Kind.ASKED)]
+        needed = [one.terms[-1].versions for one in facts if _wants(one, name, Kind.NEEDS)]
+        for version in listing.possible():
+            if version <= term.known[0]:
+                return
+            if (
+                version.is_prerelease
+                and all(version in versions for versions in asked)
+                and (not needed or any(version in versions for versions in needed))
+            ):
+                self._only_prereleases[name] = None
 
     def alone(
         self,
@@ -181,6 +229,9 @@ class Lack:
         :param others: further projects of which the same is known.
         """
         clause = self.lack(name, versions)
+        if name in self._pythons:
+            target = self._candidates.target.name
+            return NoCompatibleWheel(clause, where=target, hint=self._other_python())
         if not self._unfit:
             listing = self._candidates.listing(name)
             known = [] if listing is None else list(listing.releases)
@@ -195,8 +246,7 @@ class Lack:
             return SourceOff(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
                 note="\n".join(self.details()),
-                hint=f"wheelfit install --allow-source {name} builds {sources[0]}, which runs code "
-                "of its publisher",
+                hint=_BUILD_BEFORE.format(sources[0]),
             )
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
@@ -283,3 +333,39 @@ class Lack:
 def _without_wheels(release: Release) -> str:
     reasons = dict.fromkeys(reason for _, reason in release.others)
     return f"no wheels; {'; '.join(reasons)}" if reasons else "no wheels"
+
+
+def _wants(fact: Step, name: NormalizedName, kind: Kind) -> bool:
+    """Return whether a fact is a requirement of a project."""
+    package = fact.terms[-1].package if fact.terms else None
+    return fact.kind is kind and package is not None and package.name == name
+
+
+def wanted_python(releases: Sequence[Release], here: Version) -> SpecifierSet | None:
+    """Return the Python that releases need; None unless every file of all needs another one.
+
+    :param releases: newest first; the newest counts.
+    :param here: the Python that is there.
+    """
+    texts = [wheel.file.requires_python for release in releases for wheel in release.wheels]
+    try:
+        wanted = [SpecifierSet(text) for text in texts if text is not None]
+    except InvalidSpecifier:
+        return None
+    if not wanted or len(wanted) < len(texts):
+        return None
+    return None if any(one.contains(here, prereleases=True) for one in wanted) else wanted[0]
+
+
+_NEWEST_MINOR = 20
+
+
+def _fitting_python(wanted: SpecifierSet, here: Version) -> str | None:
+    """Return the closest version of Python that would do, as ``3.12``; None if none is near.
+
+    :param wanted: a ``requires-python``.
+    :param here: the Python that is there.
+    """
+    minors = [*range(here.minor + 1, _NEWEST_MINOR), *range(here.minor - 1, 0, -1)]
+    versions = (f"{here.major}.{minor}" for minor in minors)
+    return next((one for one in versions if f"{one}.99" in wanted), None)

@@ -125,6 +125,11 @@ class Release:
         return tuple(name for name, reason in self.others if reason is NO_SOURCES)
 
     @property
+    def held_sources(self) -> tuple[str, ...]:
+        """The source distributions that do not count, whichever setting says so (F-92)."""
+        return tuple(name for name, reason in self.others if reason in (NO_SOURCES, ONLY_BINARY))
+
+    @property
     def is_yanked(self) -> bool:
         """Tell whether every wheel that is left was taken back (PEP 592)."""
         left = [wheel for wheel in self.wheels if wheel.rejection is None]

@@ -159,6 +159,23 @@ def tell_newest(
     return "\n".join(lines)
 
 
+def essence(top: Step, knowledge: Knowledge) -> str:
+    """Return in one clause what a request fails by: what cannot be had, and who needs it.
+
+    :param top: of a proof.
+    :param knowledge: why something cannot be had.
+    """
+    words = _Words(knowledge)
+    facts = _newest_first(top)
+    for fact in facts:
+        if fact.kind is Kind.NOTHING:
+            name = fact.terms[0].package.name
+            needs = [one for one in facts if one.kind is Kind.NEEDS]
+            needing = [one for one in needs if one.terms[-1].package.name == name]
+            return " and ".join(words.clause(one) for one in (*needing[:1], fact))
+    return " and ".join(words.clause(fact) for fact in facts[:2])
+
+
 def clause_of(fact: Step, knowledge: Knowledge) -> str:
     """Return a fact in a clause.
 

@@ -9,8 +9,11 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.resolution.listing import NO_TAG
 from wheelfit.resolution.release_metadata import ReleaseMetadata
+from wheelfit_runtime.platforms.words import natural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
@@ -127,8 +130,7 @@ class ReleaseChoice:
                 group = elsewhere if verdict.filename.text in misfits else groups
                 group.setdefault(verdict.reason, {})[label] = None
         lines = [f"{', '.join(labels)}: {reason}" for reason, labels in groups.items()]
-        for reason, labels in list(elsewhere.items())[:_EXAMPLES]:
-            lines.append(f"{', '.join(labels)}: {reason}")
+        lines += [f"{', '.join(elsewhere[reason])}: {reason}" for reason in _closest(elsewhere)]
         if len(elsewhere) > _EXAMPLES:
             lines.append("and others for other Pythons or platforms")
         return tuple(lines)
@@ -149,3 +151,12 @@ class ReleaseChoice:
         """What the label of the chosen wheel declares; empty for a plain wheel."""
         filename = self.selection.chosen
         return EMPTY if filename is None else self.declared(filename.label)
+
+
+def _closest(reasons: Iterable[str]) -> list[str]:
+    """Return the reasons to name of wheels for other Pythons or platforms.
+
+    Those of this platform first, and the newest Python of each.
+    """
+    newest = sorted(reasons, key=natural, reverse=True)
+    return sorted(newest, key=lambda reason: " on " in reason)[:_EXAMPLES]

@@ -22,7 +22,7 @@ from wheelfit.resolution.cautions import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.lookahead import Lookahead
 from wheelfit.resolution.problem import Need, Package
-from wheelfit.resolution.proof import Kind, is_long, steps, tell, tell_newest
+from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
@@ -610,12 +610,13 @@ class _Resolving:
                 package = fact.terms[0].package
                 lack.look_at_build(package.name, package.release)
         note = self._told(top, lack, catalogue, roots)
-        details = lack.details()
-        return NoSolution(
+        error = NoSolution(
             "the requirements cannot all be met",
-            note="\n".join([note, *details]),
+            note="\n".join([note, *lack.details()]),
             hint=lack.hint(facts),
         )
+        error.essence = essence(top, lack)
+        return error
 
     def _told(self, top: Step, lack: Lack, catalogue: Catalogue, roots: Sequence[Need]) -> str:
         """Tell a proof; a long one begins with the newest release of what was asked for."""
