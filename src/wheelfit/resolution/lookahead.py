@@ -89,7 +89,7 @@ class Lookahead:
 
     def announce_release(self, name: NormalizedName, version: Version) -> None:
         """Begin to fetch what tells whether a release is usable."""
-        self._begin((name, version), partial(self._candidates.usable, name, version))
+        self._begin((name, version), partial(self._read, name, version))
 
     def _begin(
         self, key: Package | tuple[NormalizedName, Version], work: Callable[[], object]
@@ -142,10 +142,21 @@ class Lookahead:
         if listing is None or self._closed:
             return
         version = self._guess(need, listing.possible())
-        if version is None or self._candidates.usable(name, version).chosen is None:
+        if version is None or not self._read(name, version):
             return
         for further in following(need.package, version):
             self.announce(further, following)
+
+    def _read(self, name: NormalizedName, version: Version) -> bool:
+        """Return whether a release is usable, as far as no build has to tell.
+
+        Builds belong to the thread that decides: what they need is resolved meanwhile, and would
+        wait for these threads while these wait for the end of the build.
+        """
+        wheel = self._candidates.choice(name, version).chosen
+        if wheel is None or wheel.is_unbuilt:
+            return False
+        return self._candidates.usable(name, version).chosen is not None
 
     def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
         members = need.versions.members(versions)

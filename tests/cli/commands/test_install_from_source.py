@@ -605,6 +605,23 @@ class TestIndexes:
         said = workshop.install(project, "--no-build-isolation", "--debug", code=1)
         assert "No module named 'helper'" in said.err
 
+    @pytest.mark.parametrize("helpers", [1, 6])
+    def test_a_slow_index(self, helpers: int, workshop: Workshop) -> None:
+        """What is fetched ahead never waits for a build that waits for it."""
+        names = [f"helper-{number}" for number in range(helpers)]
+        for name in names:
+            build_wheel(workshop.wheels, name, "1.0", requires=["plain"])
+        project = write_project(
+            workshop.folder / "p", "demo", requires=names, dynamic=True, dependencies=["plain"]
+        )
+        write_sdist(workshop.wheels, project, "demo", "1.0", pkg_info="")
+        build_wheel(workshop.wheels, "app", "1.0", requires=["demo"])
+        workshop.index.faults.delay.update(
+            {f"/simple/{name}/": 0.2 for name in (*names, "app", "demo", "plain")}
+        )
+        workshop.install("app", "--allow-source", "demo")
+        assert set(workshop.packages()) == {"app", "demo", "plain"}
+
     def test_what_building_needs_and_cannot_have(self, workshop: Workshop, tmp_path: Path) -> None:
         """The error says what it was needed for."""
         project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])

@@ -162,9 +162,12 @@ class Building:
         self._echo = echo
         self._progress = progress
         self._children = Children()
-        self._lock = threading.RLock()
+        self._turn = threading.RLock()
+        """Held by the thread that builds, and by it again for what a build needs built."""
         self._busy: list[str] = []
         self._products: dict[tuple[str, str], _Product] = {}
+        self._products_lock = threading.Lock()
+        """Never held for long: pages are read while something is built."""
         self._allowed: set[NormalizedName] = set()
         """Projects that the user allowed when asked."""
         self._given: dict[GivenSource, _Product] = {}
@@ -202,7 +205,7 @@ class Building:
                 where=source.where or None,
                 hint="name an archive with its hash; a folder or a repository has none",
             )
-        with self._lock:
+        with self._turn:
             product = self._given.get(source)
             if product is None:
                 product = self._given[source] = self._open_given(source)
@@ -256,7 +259,7 @@ class Building:
 
     def _built_of(self, name: NormalizedName) -> Mapping[str, File]:
         """Return wheels that were built of listed source distributions, by the URLs of these."""
-        with self._lock:
+        with self._products_lock:
             return {
                 product.file.url: product.file
                 for product in self._products.values()
@@ -275,15 +278,16 @@ class Building:
         return _Product(file, open_)
 
     def _known(self, product: _Product) -> _Product:
-        self._products[product.file.url, product.file.filename] = product
+        with self._products_lock:
+            self._products[product.file.url, product.file.filename] = product
         return product
 
     def _product(self, file: File) -> _Product | None:
         if file.origin is None:
             return None
-        with self._lock:
-            product = self._products.get((file.url, file.filename))
-            return product or self._known(self._listed(file, file.origin))
+        listed = self._listed(file, file.origin)
+        with self._products_lock:
+            return self._products.setdefault((file.url, file.filename), listed)
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
@@ -302,7 +306,7 @@ class Building:
             return known
         if not product.is_named and not self._is_allowed(product):
             return _bare_metadata(product.file)
-        with self._lock:
+        with self._turn:
             return self._metadata(product)
 
     def variant_document(self, file: File) -> bytes | None:
@@ -414,13 +418,13 @@ class Building:
         product = self._product(file)
         if product is None:
             return file
-        with self._lock:
+        with self._turn:
             self._build(product)
             self._name_truly(product)
         return product.file
 
     def _built(self, product: _Product) -> BuiltWheel:
-        with self._lock:
+        with self._turn:
             return self._build(product)
 
     def _name_truly(self, product: _Product) -> None:
