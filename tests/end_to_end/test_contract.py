@@ -41,6 +41,8 @@ COMMANDS = [
     "list",
     "list-outdated",
     "freeze",
+    "show",
+    "why",
     "uninstall",
     "venv",
     "demo",
@@ -279,6 +281,8 @@ def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
     report = run("freeze", "--target", tmp_path / "frozen", "--json").object
     check("freeze", report)
     assert [one["label"] for one in report["packages"]] == ["mkl", None]
+    check("show", run("show", "--target", tmp_path / "frozen", "--json", "fast").object)
+    check("why", run("why", "--target", tmp_path / "frozen", "--json", "plain").object)
 
 
 class TestExplain:

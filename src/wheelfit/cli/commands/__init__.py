@@ -20,6 +20,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "venv": ("packages", "create a virtual environment to install into"),
     "recover": ("packages", "put an environment right whose change was interrupted"),
     "list": ("packages", "show what is installed, with variant labels"),
+    "show": ("packages", "show what an installed package is, and which variant and why"),
+    "why": ("packages", "show which requirements bring a package in"),
     "freeze": ("packages", "print what is installed as requirements"),
     "explain": ("packages", "show which wheel would be chosen, and why not the others"),
     "tree": ("packages", "show what needs what in a lock, for every machine or for one"),

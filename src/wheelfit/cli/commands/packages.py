@@ -21,8 +21,10 @@ from wheelfit.cli.options.table.installing import (
     LIST,
     PIP_HABITS,
     RECOVER,
+    SHOW,
     SYNC,
     UNINSTALL,
+    WHY,
 )
 from wheelfit.cli.options.table.locking import BUNDLE, EXPORT, LOCKING, TREE
 from wheelfit.cli.options.table.machine import MACHINE, MACHINES
@@ -218,6 +220,30 @@ machine and its Python can have. Pre-releases count with --pre only, yanked rele
 """,
         (LIST, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _list,
+    ),
+    "show": Command(
+        """\
+Show what installed packages are, where they are, and what they need and who needs them.
+
+Of a variant also what it needs of a machine, which wheel it came from, for which machine it was
+chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel show` tells.
+""",
+        (SHOW, ENVIRONMENT, MACHINE),
+        Operation(
+            "package_details.package_details",
+            "package_details.PackageDetailsRequest",
+            "needs.show_details",
+        ),
+    ),
+    "why": Command(
+        """\
+Show why a package is installed: the requirements that lead to it, from what was asked for.
+
+Each line is a chain; the shortest come first. With --lock it is why the lock has it, for any of
+the machines that the lock is for.
+""",
+        (WHY, ENVIRONMENT),
+        Operation("why.why", "why.WhyRequest", "needs.show_why"),
     ),
     "freeze": Command(
         """\

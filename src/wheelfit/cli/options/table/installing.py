@@ -5,7 +5,7 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
 from wheelfit.cli.options.table.requirements import PRE
-from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FLAG
+from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FILE, FLAG
 
 INSTALLATION = OptionGroup(
     "installation",
@@ -81,6 +81,22 @@ LIST = OptionGroup(
             short="-o",
         ),
         PRE,
+    ),
+)
+
+SHOW = OptionGroup(
+    "",
+    (
+        Option("NAME", ANY_TEXT, "name of an installed package", number="+", stored_as="names"),
+        Option("--files", FLAG, "list its files too", short="-f"),
+    ),
+)
+
+WHY = OptionGroup(
+    "",
+    (
+        Option("NAME", ANY_TEXT, "name of a package", stored_as="name"),
+        Option("--lock", FILE, "why it is in this lock, for any machine", metavar="FILE"),
     ),
 )
 

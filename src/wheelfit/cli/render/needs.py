@@ -1,0 +1,117 @@
+"""What is known of installed packages, and why they are there, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.installed import project_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.cli.output import Output
+    from wheelfit.installation.needs import Need
+    from wheelfit.operations.package_details import (
+        PackageDetails,
+        PackageDetailsReport,
+        PackageVariant,
+    )
+    from wheelfit.operations.why import Link, WhyReport
+
+
+def show_details(report: PackageDetailsReport, output: Output) -> None:
+    """Print what is known of each package, as pip does, and its variant."""
+    output.result_json(report.to_json())
+    for name in report.missing:
+        output.warn(f"{name} is not installed")
+    for number, package in enumerate(report.packages):
+        if number:
+            output.result("---")
+        for key, value in _lines(package):
+            output.result(key if key.startswith(" ") else f"{key}: {value}".rstrip())
+
+
+def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
+    entry = package.installed
+    yield "Name", entry.name
+    yield "Version", str(entry.version)
+    yield "Summary", package.summary
+    yield "Home-page", package.home_page
+    yield "License", package.license
+    yield "Location", str(entry.location)
+    if (project := project_folder(entry)) is not None:
+        yield "Editable project location", project
+    yield "Installer", entry.installer
+    yield "Requested", "yes" if entry.requested else "no"
+    yield "Requires", ", ".join(map(_need, package.requires))
+    yield "Required-by", ", ".join(one.name for one in package.required_by)
+    yield from () if package.variant is None else _variant_lines(package.variant)
+    if package.files is not None:
+        yield "Files", ""
+        for name in package.files:
+            yield f"  {name}", ""
+
+
+def _need(need: Need) -> str:
+    text = need.requirement.name
+    if need.found is None:
+        return f"{text} (not installed)"
+    return text if need.is_met else f"{text} ({need.requirement.specifier} is not met)"
+
+
+def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
+    yield "Variant", variant.label
+    yield "Variant-properties", ", ".join(variant.properties)
+    yield "Variant-condition", variant.words
+    choice = variant.choice
+    if choice is not None:
+        yield "Variant-wheel", choice.filename
+        circumstances = choice.circumstances
+        for_whom = "this machine" if circumstances.host is None else circumstances.host
+        yield "Variant-chosen-for", ", ".join((for_whom, *circumstances.overrides))
+    fits = {True: "yes", False: "no", None: "unknown"}[variant.fits]
+    yield "Variant-fits", f"{fits}: {variant.reason}" if variant.reason else fits
+
+
+def show_why(report: WhyReport, output: Output) -> None:
+    """Print the chains that lead to a package, from what was asked for."""
+    output.result_json(report.to_json())
+    output.result(f"{report.name} {', '.join(report.versions)}".rstrip())
+    for chain in report.chains:
+        output.result(f"  {_chain(chain, report)}")
+    if not report.chains:
+        output.result("  nothing that is known needs it, and nobody asked for it")
+    if report.has_more:
+        output.say("note: there are further chains, longer than these")
+
+
+def _chain(chain: tuple[Link, ...], report: WhyReport) -> str:
+    first, *rest = chain
+    if not rest and not report.is_lock:
+        return "requested"
+    if not rest:
+        return f"requested: {first.requirement or first.name}{_condition(first)}"
+    extras = [link.extra for link in rest] + [None]
+    parts = [_named(first, extras[0])]
+    for link, extra in zip(rest, extras[1:], strict=True):
+        parts.append(_needed(link, extra))
+    return " -> ".join(parts)
+
+
+def _named(link: Link, extra: str | None) -> str:
+    name = link.requirement or f"{link.name}{'' if extra is None else f'[{extra}]'}"
+    version = "" if link.version is None or link.requirement else f" {link.version}"
+    return f"{name}{version}{_condition(link)}"
+
+
+def _needed(link: Link, extra: str | None) -> str:
+    text = link.requirement or link.name
+    labels = ", ".join(label or "plain" for label in link.labels)
+    some = f" (of {labels})" if labels else ""
+    wanted = "" if extra is None or f"[{extra}" in text else f" with [{extra}]"
+    return f"{text}{wanted}{some}"
+
+
+def _condition(link: Link) -> str:
+    """Return the condition of a lock for what begins a chain, as for an extra or a group."""
+    return "" if link.marker is None else f" (if {link.marker})"

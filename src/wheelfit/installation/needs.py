@@ -1,0 +1,121 @@
+"""Who needs whom in an environment, as the metadata of what is installed says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.installation.installed import by_name
+from wheelfit_runtime.errors import WheelfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.installation.installed import Installed
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A requirement of an installed package that counts in its environment."""
+
+    needing: Installed
+    requirement: Requirement
+    found: Installed | None
+    """The package that meets it, by name; None: nothing of that name is installed."""
+    extra: NormalizedName | None = None
+    """The extra of the needing package that it belongs to; None: it counts always."""
+    is_asked: bool = True
+    """Whether it counts always, or a requirement of another package asks for that extra. Which
+    extras the user asked for is not recorded."""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the installed version is one that is needed."""
+        if self.found is None:
+            return False
+        return self.requirement.specifier.contains(self.found.version, prereleases=True)
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledNeeds:
+    """The packages of an environment and what they need."""
+
+    packages: Mapping[NormalizedName, Installed]
+    """Those that are imported, by name."""
+    needs: tuple[Need, ...]
+    """In the order of the packages and of their metadata."""
+
+    @classmethod
+    def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledNeeds:
+        """Read what each package needs.
+
+        :param installed: of one name, what is imported comes first.
+        :param environment: values of the marker variables.
+        """
+        packages = by_name(installed)
+        needs = [
+            need for entry in packages.values() for need in _needs(entry, packages, environment)
+        ]
+        asked: set[tuple[NormalizedName, NormalizedName]] = set()
+        while True:  # an extra may ask for others
+            more = {
+                (need.requirement.name, extra)
+                for need in needs
+                if need.extra is None or (need.needing.name, need.extra) in asked
+                for extra in need.requirement.extras
+            }
+            if more <= asked:
+                break
+            asked |= more
+        return cls(
+            packages,
+            tuple(
+                need
+                if need.extra is None
+                else Need(
+                    need.needing,
+                    need.requirement,
+                    need.found,
+                    need.extra,
+                    (need.needing.name, need.extra) in asked,
+                )
+                for need in needs
+            ),
+        )
+
+    def of_package(self, name: NormalizedName) -> tuple[Need, ...]:
+        """Return what a package needs, as far as that was asked for."""
+        return tuple(one for one in self.needs if one.needing.name == name and one.is_asked)
+
+    def needing(self, name: NormalizedName) -> tuple[Need, ...]:
+        """Return the needs of others that a package meets, asked for or not."""
+        return tuple(one for one in self.needs if one.requirement.name == name != one.needing.name)
+
+
+def _needs(
+    entry: Installed,
+    packages: Mapping[NormalizedName, Installed],
+    environment: Mapping[str, str],
+) -> Iterator[Need]:
+    # Metadata that cannot be read names no needs; `list` and `check-env` report it.
+    with suppress(WheelfitError):
+        metadata = entry.metadata()
+        # The label was chosen for this machine, so it supports all that the label declares.
+        context = (
+            VariantContext.PLAIN
+            if entry.label is None
+            else VariantContext(entry.label, entry.properties)
+        )
+        for requirement in metadata.requires:
+            found = packages.get(requirement.name)
+            if requirement.applies(environment, "", context):
+                yield Need(entry, requirement, found)
+                continue
+            for extra in sorted(metadata.provides_extra):
+                if found is not None and requirement.applies(environment, extra, context):
+                    yield Need(entry, requirement, found, extra)

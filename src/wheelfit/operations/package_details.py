@@ -1,0 +1,252 @@
+"""What is known of installed packages: metadata, place, variant, and who needs whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.installation.needs import InstalledNeeds
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.installed import project_folder
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
+from wheelfit_runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.checking.installed import Judged
+    from wheelfit.installation.choice import Choice
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.needs import Need
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageDetailsRequest(EnvironmentOptions, MachineOptions):
+    """The packages, the environment, and the machine that their variants are judged for."""
+
+    names: tuple[str, ...] = ()
+    files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PackageVariant:
+    """The variant of an installed package, and how it came to be chosen."""
+
+    label: str
+    properties: tuple[str, ...]
+    words: str
+    """What the properties ask of a machine."""
+    choice: Choice | None
+    """The record of the choice; None: another tool installed it."""
+    fits: bool | None
+    """Whether it fits the machine now; None: nobody knows."""
+    reason: str
+    """Why it does not fit, or why nobody knows; empty if it fits."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of the variant in ``--json``."""
+        choice = self.choice
+        return {
+            "label": self.label,
+            "properties": list(self.properties),
+            "condition": self.words,
+            "filename": None if choice is None else choice.filename,
+            "host": None if choice is None else choice.circumstances.host,
+            "overrides": [] if choice is None else list(choice.circumstances.overrides),
+            "fits": self.fits,
+            "because": self.reason or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PackageDetails:
+    """What is known of one installed package."""
+
+    installed: Installed
+    summary: str
+    home_page: str
+    license: str
+    requires: tuple[Need, ...]
+    """What it needs here."""
+    required_by: tuple[Installed, ...]
+    """What needs it, by name."""
+    variant: PackageVariant | None
+    """None: it is a plain wheel."""
+    files: tuple[str, ...] | None = None
+    """Paths of its files, relative to its folder; None: not asked for, or not recorded."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one package in ``--json``."""
+        entry = self.installed
+        return {
+            "name": entry.name,
+            "version": str(entry.version),
+            "summary": self.summary,
+            "home_page": self.home_page or None,
+            "license": self.license,
+            "location": str(entry.location),
+            "project": project_folder(entry),
+            "installer": entry.installer or None,
+            "requested": entry.requested,
+            "requires": [
+                {
+                    "requirement": str(one.requirement),
+                    "name": one.requirement.name,
+                    "extra": one.extra,
+                    "installed": None if one.found is None else str(one.found.version),
+                    "met": one.is_met,
+                }
+                for one in self.requires
+            ],
+            "required_by": [one.name for one in self.required_by],
+            "variant": None if self.variant is None else self.variant.to_json(),
+            "files": None if self.files is None else list(self.files),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PackageDetailsReport:
+    """What is known of some installed packages."""
+
+    environment: str
+    packages: tuple[PackageDetails, ...]
+    missing: tuple[str, ...]
+    """Names of which nothing is installed."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "environment": self.environment,
+            "packages": [one.to_json() for one in self.packages],
+            "missing": list(self.missing),
+        }
+
+
+def package_details(request: PackageDetailsRequest, context: Context) -> PackageDetailsReport:
+    """Return what is known of installed packages.
+
+    :param request: the packages, and where they are.
+    :param context: the surroundings.
+    :raises UserError: ``not-installed``; none of them is.
+    """
+    environment = open_environment_of(request, context.environ)
+    needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
+    names = list(dict.fromkeys(map(canonicalize_name, request.names)))
+    found = [needs.packages[name] for name in names if name in needs.packages]
+    if not found:
+        raise not_installed(names, needs.packages, environment)
+    judged = _judged(found, needs, environment, request, context)
+    return PackageDetailsReport(
+        environment.name,
+        tuple(
+            _details(entry, needs, judged.get(entry.name), files=request.files) for entry in found
+        ),
+        tuple(name for name in names if name not in needs.packages),
+    )
+
+
+def not_installed(
+    names: Iterable[str], known: Iterable[str], environment: Environment
+) -> UserError:
+    """Return the error that nothing of some names is installed."""
+    from difflib import get_close_matches
+
+    wanted = list(names)
+    close = [one for name in wanted for one in get_close_matches(name, list(known), n=1)]
+    return UserError(
+        f"{', '.join(wanted)[:200]} {'is' if len(wanted) == 1 else 'are'} not installed",
+        code="not-installed",
+        where=environment.name,
+        hint=f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else "`wheelfit list` shows what is installed",
+    )
+
+
+def _judged(
+    found: Iterable[Installed],
+    needs: InstalledNeeds,
+    environment: Environment,
+    request: PackageDetailsRequest,
+    context: Context,
+) -> dict[NormalizedName, Judged]:
+    """Judge variants for the machine, which is looked at only if there are some."""
+    names = {entry.name for entry in found if entry.label is not None}
+    if not names:
+        return {}
+    from wheelfit.installation.fit import judge
+    from wheelfit.operations.machine import choose_machine
+
+    machine = choose_machine(request, environment.target(), context)
+    judged = judge(needs.packages.values(), machine.support)
+    return {one.variant.name: one for one in judged if one.variant.name in names}
+
+
+def _details(
+    entry: Installed, needs: InstalledNeeds, judged: Judged | None, *, files: bool
+) -> PackageDetails:
+    from wheelfit.locking.export.license import license_of
+
+    metadata = entry.metadata()
+    summary, home_page = _about(entry)
+    needing = {one.needing.name: one.needing for one in needs.needing(entry.name) if one.is_asked}
+    return PackageDetails(
+        entry,
+        summary,
+        home_page,
+        license_of(metadata.license).text,
+        needs.of_package(entry.name),
+        tuple(needing[name] for name in sorted(needing)),
+        None if judged is None else _variant(entry, judged),
+        _files(entry) if files else None,
+    )
+
+
+def _variant(entry: Installed, judged: Judged) -> PackageVariant:
+    from wheelfit.core.phrases import needs_in_words
+    from wheelfit.installation.choice import CHOICE_FILE, parse_choice
+
+    record = entry.record(CHOICE_FILE)
+    providers = {} if entry.document is None else entry.document.providers
+    return PackageVariant(
+        str(entry.label),
+        tuple(map(str, entry.properties)),
+        needs_in_words(entry.properties, providers),
+        None if record is None else parse_choice(record),
+        judged.fits,
+        judged.reason,
+    )
+
+
+def _about(entry: Installed) -> tuple[str, str]:
+    """Return the summary and the home page that the metadata names."""
+    from packaging.metadata import parse_email
+
+    data = entry.record("METADATA") or entry.record("PKG-INFO") or b""
+    fields, _ = parse_email(data)
+    pages = {
+        "".join(letter for letter in label.lower() if letter.isalpha()): url
+        for label, url in fields.get("project_urls", {}).items()
+    }
+    return fields.get("summary", ""), fields.get("home_page") or pages.get("homepage", "")
+
+
+def _files(entry: Installed) -> tuple[str, ...] | None:
+    from wheelfit.wheels.record import parse_record
+    from wheelfit_runtime.errors import WheelfitError
+
+    record = entry.record("RECORD")
+    if record is None:
+        return None
+    try:
+        rows = parse_record(record, where=str(entry.path)).rows
+    except WheelfitError:
+        return None
+    return tuple(sorted(row.path for row in rows))

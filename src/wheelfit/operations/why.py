@@ -1,0 +1,243 @@
+"""Why a package is there: the chains of requirements that lead to it, from what was asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.installation.needs import InstalledNeeds, Need
+    from wheelfit.locking.document import Lock, LockedPackage
+    from wheelfit.locking.tree import Branch, TreePackage
+    from wheelfit.operations.context import Context
+
+_Node = TypeVar("_Node", bound="Hashable")
+_Edge = TypeVar("_Edge")
+
+_SHOWN = 100
+"""Chains that are returned; the shortest come first."""
+_STEPS = 100_000
+"""Chains that are looked at on the way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyRequest(EnvironmentOptions):
+    """The package, and the environment or lock that has it."""
+
+    name: str = ""
+    lock: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A package in a chain, and the requirement of the one before it by which it is there."""
+
+    name: NormalizedName
+    version: str | None
+    requirement: str | None
+    """With extras and marker; None: it begins the chain, and the requirement is not recorded."""
+    extra: str | None = None
+    """The extra of the package before it that has the requirement; None: it counts always."""
+    labels: tuple[str | None, ...] = ()
+    """Labels of the package before it that have the requirement, None for its plain wheel; empty:
+    all of them have it."""
+    marker: str | None = None
+    """When a lock takes the package; None: always, or it is installed."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one link in ``--json``."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "requirement": self.requirement,
+            "extra": self.extra,
+            "labels": list(self.labels),
+            "marker": self.marker,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WhyReport:
+    """The reasons for which a package is in an environment or a lock."""
+
+    name: NormalizedName
+    where: str
+    """The environment, or the lock."""
+    is_lock: bool
+    versions: tuple[str, ...]
+    """Its versions; several in a lock for several machines."""
+    chains: tuple[tuple[Link, ...], ...]
+    """From what was asked for to the package, the shortest first; none: nobody asked for it."""
+    has_more: bool
+    """Whether there are further chains."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "name": self.name,
+            "environment": None if self.is_lock else self.where,
+            "lock": self.where if self.is_lock else None,
+            "versions": list(self.versions),
+            "chains": [[link.to_json() for link in chain] for chain in self.chains],
+            "more": self.has_more,
+        }
+
+
+def why(request: WhyRequest, context: Context) -> WhyReport:
+    """Return the chains of requirements that lead to a package.
+
+    :param request: the package, and where it is.
+    :param context: the surroundings.
+    :raises UserError: ``not-installed``; it is not there.
+    """
+    name = canonicalize_name(request.name)
+    if request.lock is not None:
+        from wheelfit.operations.lock_files import load_lock
+
+        return _in_lock(load_lock(Path(request.lock)), request.lock, name)
+    from wheelfit.installation.needs import InstalledNeeds
+    from wheelfit.operations.package_details import not_installed
+
+    environment = open_environment_of(request, context.environ)
+    needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
+    if name not in needs.packages:
+        raise not_installed([name], needs.packages, environment)
+    return _installed(needs, environment.name, name)
+
+
+def _chains(
+    targets: Iterable[_Node],
+    parents: Callable[[_Node], Iterable[tuple[_Node, _Edge]]],
+    begins: Callable[[_Node], bool],
+) -> tuple[list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]], bool]:
+    """Return the ways to some nodes, the shortest first, and whether there are more.
+
+    :param parents: returns what leads to a node, and by what.
+    :param begins: whether a way begins at a node; then it is not followed further up.
+    :return: of each way its nodes, and the edges between them.
+    """
+    found: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []
+    pending: deque[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = deque(
+        ((target,), ()) for target in targets
+    )
+    steps = 0
+    while pending and len(found) < _SHOWN and steps < _STEPS:
+        nodes, edges = pending.popleft()
+        steps += 1
+        if begins(nodes[0]):
+            found.append((nodes, edges))
+            if edges:
+                continue
+        pending += [
+            ((parent, *nodes), (edge, *edges))
+            for parent, edge in parents(nodes[0])
+            if parent not in nodes
+        ]
+    return found, bool(pending)
+
+
+def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
+    """Return why a package is installed.
+
+    Extras that nobody is known to have asked for count only where nothing else leads to it.
+    """
+    is_requested = needs.packages[name].requested
+    chains, has_more = _installed_chains(needs, name, guess=False)
+    if not chains and not is_requested:
+        chains, has_more = _installed_chains(needs, name, guess=True)
+    version = str(needs.packages[name].version)
+    return WhyReport(name, where, False, (version,), tuple(chains), has_more)
+
+
+def _installed_chains(
+    needs: InstalledNeeds, name: NormalizedName, *, guess: bool
+) -> tuple[list[tuple[Link, ...]], bool]:
+    def parents(one: NormalizedName) -> list[tuple[NormalizedName, Need]]:
+        found = (need for need in needs.needing(one) if need.is_asked or guess)
+        return [(need.needing.name, need) for need in found]
+
+    def begins(one: NormalizedName) -> bool:
+        return needs.packages[one].requested or (one != name and not parents(one))
+
+    paths, has_more = _chains([name], parents, begins)
+    versions = {one: str(entry.version) for one, entry in needs.packages.items()}
+    chains = []
+    for nodes, edges in paths:
+        links = [
+            Link(node, versions[node], str(need.requirement), need.extra)
+            for node, need in zip(nodes[1:], edges, strict=True)
+        ]
+        chains.append((Link(nodes[0], versions[nodes[0]], None), *links))
+    return chains, has_more
+
+
+def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
+    """Return why a package is in a lock, for any of the machines that it is for."""
+    from wheelfit.locking.tree import tree_of_all
+
+    tree = tree_of_all(lock)
+    targets = [place for place, one in enumerate(tree.packages) if one.name == name]
+    if not targets:
+        raise UserError(
+            f"{name[:80]} is not in the lock",
+            code="not-installed",
+            where=where,
+            hint="`wheelfit tree` shows what is in it",
+        )
+    asked = {
+        place: _requirement(root.requirement) for root in tree.roots or () for place in root.entries
+    }
+    needed_by = tree.needed_by()
+    paths, has_more = _chains(
+        targets,
+        lambda place: needed_by.get(place, ()),
+        lambda place: place in asked or (tree.roots is None and place not in needed_by),
+    )
+
+    def link(place: int, requirement: str | None, branch: Branch | None = None) -> Link:
+        package = tree.packages[place]
+        labels = () if branch is None or branch.always else branch.labels
+        marker = None if package.marker is None else str(package.marker)
+        return Link(package.name, _version(package), requirement, None, labels, marker)
+
+    chains = []
+    for nodes, edges in paths:
+        links = [
+            link(place, _needed(lock.packages[above], tree.packages[place].name), branch)
+            for above, place, branch in zip(nodes, nodes[1:], edges, strict=False)
+        ]
+        chains.append((link(nodes[0], asked.get(nodes[0])), *links))
+    versions = dict.fromkeys(filter(None, (_version(tree.packages[one]) for one in targets)))
+    return WhyReport(name, where, True, tuple(versions), tuple(chains), has_more)
+
+
+def _version(package: TreePackage) -> str | None:
+    return None if package.version is None else str(package.version)
+
+
+def _needed(package: LockedPackage, name: NormalizedName) -> str | None:
+    """Return the requirement by which a locked package needs another; None: it is not recorded."""
+    for requirements in (package.needs or {}).values():
+        for requirement in requirements:
+            if requirement.name == name:
+                return _requirement(requirement)
+    return None
+
+
+def _requirement(requirement: Requirement) -> str:
+    return redact(str(requirement))

@@ -1,0 +1,206 @@
+"""``wheelfit show`` and ``wheelfit why``: what is installed, which variant, and who needs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}, "open": {"blas": {"library": ["openblas"]}}},
+    static={"blas": {"library": ["openblas", "mkl"]}},
+    providers={},
+    namespaces=["blas"],
+)
+OTHER = "sys_platform == 'never'"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve an application with a plug-in that an extra needs, and a library with variants."""
+    place = tmp_path / "index"
+    for label in ("mkl", "open"):
+        needs = ["small", f"never; {OTHER}", *(["for-mkl"] if label == "mkl" else [])]
+        build_wheel(place, "fast", "2.0", label=label, document=DOCUMENT, requires=needs)
+    (place / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(
+        place,
+        "app",
+        "1.5",
+        requires=["fast>=1", 'plugin<2; extra == "more"', 'other; extra == "unused"'],
+        provides_extra=["more", "unused"],
+    )
+    build_wheel(place, "web", "3", requires=["app[more]"])
+    for name in ("small", "for-mkl", "plugin", "other"):
+        build_wheel(place, name, "1.0")
+    with RecordingIndex(place) as server:
+        yield server
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare_environment: None,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Runner(capsys)
+
+
+@pytest.fixture
+def python(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> Path:
+    """Install the application in a real environment."""
+    path = environment()
+    run("install", "--python", path, "-i", index.url, "--label", "fast=mkl", "web", "other")
+    return path
+
+
+def test_show(run: Runner, python: Path) -> None:
+    """A variant is shown with what it needs, where it came from, and whether it fits."""
+    lines = run("show", "--python", python, "fast").out.splitlines()
+    assert lines[:2] == ["Name: fast", "Version: 2.0"]
+    assert "Requested: no" in lines
+    assert "Requires: small, for-mkl" in lines or "Requires: for-mkl, small" in lines
+    assert "Required-by: app" in lines
+    assert "Variant: mkl" in lines
+    assert "Variant-properties: blas :: library :: mkl" in lines
+    assert "Variant-wheel: fast-2.0-py3-none-any-mkl.whl" in lines
+    assert "Variant-chosen-for: this machine, --label fast=mkl" in lines
+    assert "Variant-fits: yes" in lines
+
+
+def test_show_several(run: Runner, python: Path) -> None:
+    """Names in any spelling are shown; one that is not installed is a warning."""
+    said = run("show", "--python", python, "Web", "APP", "nosuch", "--files")
+    first, second = said.out.split("---\n")
+    assert "Requires: app" in first
+    assert "Requires: fast, plugin" in second
+    assert "Required-by: web" in second
+    assert "  app/__init__.py" in second.split("Files:\n")[1].splitlines()
+    assert "nosuch is not installed" in said.err
+
+
+def test_show_json(run: Runner, python: Path) -> None:
+    """Needs have the requirement, and whether it is met."""
+    library = next(python.parent.parent.glob("lib/python3*/site-packages"))
+    (library / "plugin-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: plugin\nVersion: 2.5\nSummary: about\n"
+        "Project-URL: Home Page, https://x.example\nLicense: MIT\n"
+    )
+    run("uninstall", "--python", python, "small")
+    report = run("show", "--python", python, "app", "fast", "plugin", "--json").object
+    app, fast, plugin = report["packages"]
+    assert {one["name"]: one["met"] for one in app["requires"]} == {"fast": True, "plugin": False}
+    assert {one["name"]: one["installed"] for one in fast["requires"]} == {
+        "small": None,
+        "for-mkl": "1.0",
+    }
+    assert (plugin["summary"], plugin["home_page"]) == ("about", "https://x.example")
+    assert (plugin["license"], plugin["variant"], plugin["files"]) == ("MIT", None, None)
+
+
+def test_show_nothing(run: Runner, python: Path) -> None:
+    """Where nothing of a name is installed, what is like it is named."""
+    error = run("show", "--python", python, "fats", "--json", code=1).error
+    assert error["code"] == "not-installed"
+    assert "did you mean 'fast'?" in error["hint"]
+
+
+def test_why(run: Runner, python: Path) -> None:
+    """Chains begin with what was asked for and name extras and markers."""
+    said = run("why", "--python", python, "for-mkl").out.splitlines()
+    assert said == ["for-mkl 1.0", "  web 3 -> app[more] -> fast>=1 -> for-mkl"]
+    said = run("why", "--python", python, "plugin").out.splitlines()
+    assert said == ["plugin 1.0", '  web 3 -> app[more] -> plugin<2; extra == "more"']
+    assert run("why", "--python", python, "web").out == "web 3\n  requested\n"
+    # That an extra nobody asked for needs it too is no reason.
+    assert run("why", "--python", python, "other").out == "other 1.0\n  requested\n"
+
+
+def test_why_json(run: Runner, python: Path) -> None:
+    """Each link has the requirement of the one before it."""
+    report = run("why", "--python", python, "Plugin", "--json").object
+    (chain,) = report["chains"]
+    assert [one["name"] for one in chain] == ["web", "app", "plugin"]
+    assert [one["requirement"] for one in chain] == [
+        None,
+        "app[more]",
+        'plugin<2; extra == "more"',
+    ]
+    assert [one["extra"] for one in chain] == [None, None, "more"]
+    assert (report["lock"], report["more"], report["versions"]) == (None, False, ["1.0"])
+
+
+def test_why_where_an_extra_was_asked_for(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path]
+) -> None:
+    """Which extras the user asked for nobody records; they are named where nothing else leads."""
+    python = environment()
+    run("install", "--python", python, "-i", index.url, "app[more]")
+    said = run("why", "--python", python, "plugin").out.splitlines()
+    assert said == ["plugin 1.0", '  app[more] 1.5 -> plugin<2; extra == "more"']
+    run("uninstall", "--python", python, "app")
+    lines = run("why", "--python", python, "plugin").out.splitlines()
+    assert lines[1:] == ["  nothing that is known needs it, and nobody asked for it"]
+
+
+def test_why_in_a_circle(run: Runner, tmp_path: Path, environment: Callable[[], Path]) -> None:
+    """Packages that need each other give chains that end."""
+    place = tmp_path / "circle"
+    for one, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        build_wheel(place, one, "1", requires=[other])
+    python = environment()
+    run("install", "--python", python, "--no-index", "-f", place, "a")
+    assert run("why", "--python", python, "c").out.splitlines() == ["c 1", "  a 1 -> b -> c"]
+
+
+PROJECT = """\
+[project]
+name = "demo"
+version = "1"
+dependencies = ["web>=3"]
+[dependency-groups]
+test = ["small"]
+"""
+
+
+def test_why_in_a_lock(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """In a lock, roots have their requirement, and what some labels need names them."""
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    run("lock", "-i", index.url, "--platform", "linux-x86_64", "--python-version", "3.12")
+    said = run("why", "--lock", "pylock.toml", "for-mkl").out.splitlines()
+    assert said == ["for-mkl 1.0", "  web>=3 -> app[more] -> fast -> for-mkl (of mkl)"]
+    chains = run("why", "--lock", "pylock.toml", "small", "--json").object["chains"]
+    assert [[one["name"] for one in chain] for chain in chains] == [
+        ["small"],
+        ["web", "app", "fast", "small"],
+    ]
+    assert run("why", "--lock", "pylock.toml", "web").out == "web 3\n  requested: web>=3\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        (("why", "nosuch", "--python"), "not-installed"),
+        (("why", "nosuch", "--lock", "pylock.toml"), "not-installed"),
+        (("why", "nosuch", "--lock", "pylock.none.toml"), "file-problem"),
+    ],
+)
+def test_why_of_nothing(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], words: tuple[str, ...],
+    reference: str,
+) -> None:  # fmt: skip
+    """What is not there, in the environment or in the lock, is an error."""
+    run("lock", "-i", index.url, "--python-version", "3.12", "small")
+    more = (environment(),) if words[-1] == "--python" else ()
+    assert run(*words, *more, "--json", code=1).error["code"] == reference
