@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -202,3 +203,59 @@ def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
             pytest.skip(f"{requirement} cannot be had from the package registry: {done.stderr}")
         (place / "complete").touch()
     return place
+
+
+@pytest.fixture
+def read_only() -> Iterator[Callable[[Path], None]]:
+    """Return a function that makes a folder read-only, even for root."""
+    undo: list[list[str]] = []
+
+    def make(folder: Path) -> None:
+        folder.chmod(0o555)
+        undo.append(["chmod", "755", str(folder)])
+        if not os.access(folder, os.W_OK):
+            return
+        # Root may write whatever the mode says; nobody may write to an immutable folder.
+        for command, back in (
+            (["chattr", "+i", folder], ["chattr", "-i", folder]),
+            (["mount", "--bind", "-o", "ro", folder, folder], ["umount", folder]),
+        ):
+            done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
+            if done.returncode == 0:
+                undo.append(list(map(str, back)))
+                if not os.access(folder, os.W_OK):
+                    return
+        pytest.skip("this user may write everywhere, and folders cannot be made immutable")
+
+    yield make
+    for command in reversed(undo):
+        subprocess.run(command, check=True)
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Path:
+    """Make an interpreter that belongs to another package manager."""
+    base = Path(sys._base_executable)  # type: ignore[attr-defined]
+    ask = "import sysconfig, sys; print(sys.prefix, sysconfig.get_path('stdlib'), sep='\\n')"
+
+    def answer(python: Path) -> list[str]:
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()
+
+    prefix, stdlib = map(Path, answer(base))
+    home = tmp_path / "managed"
+    moved = home / stdlib.relative_to(prefix)
+    moved.mkdir(parents=True)
+    for entry in stdlib.iterdir():
+        if entry.name not in ("EXTERNALLY-MANAGED", "site-packages"):
+            (moved / entry.name).symlink_to(entry)
+    (home / "bin").mkdir()
+    shutil.copy2(base.resolve(), home / "bin" / "python3")
+    (moved / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=Use apt.\n")
+    if answer(home / "bin" / "python3") != [str(home), str(moved)]:
+        pytest.skip("this interpreter cannot be moved")
+    info = moved / "site-packages" / "here-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: here\nVersion: 1.0\n")
+    (info / "RECORD").write_text("here-1.0.dist-info/METADATA,,\nhere-1.0.dist-info/RECORD,,\n")
+    return home / "bin" / "python3"

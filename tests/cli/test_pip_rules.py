@@ -88,7 +88,7 @@ def test_hashes(configured: Configured) -> None:
 
 
 def test_virtual_environments(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else is changed, and the refusal names the setting; a dry run changes nothing."""
+    """Nothing else is changed, not even in a dry run, and the refusal names the setting."""
     monkeypatch.setenv("PIP_REQUIRE_VIRTUALENV", "true")
     base = getattr(sys, "_base_executable")  # noqa: B009
     if sys.prefix == sys.base_prefix:
@@ -104,10 +104,10 @@ def test_virtual_environments(configured: Configured, monkeypatch: pytest.Monkey
     before = outside_the_cache()
     for words in (["install", *configured.sources, "plain"], ["uninstall", "plain"]):
         place = ["--python", base, "--target", configured.target]
-        error = configured.run(*words, *place, "--json", code=7).error
-        assert error["code"] == "refused"
-        assert "PIP_REQUIRE_VIRTUALENV" in error["note"]
-    configured.run("install", *configured.sources, "plain", *place, "--dry-run")
+        for dry in ((), ("--dry-run",)):
+            error = configured.run(*words, *place, *dry, "--json", code=7).error
+            assert error["code"] == "refused"
+            assert "PIP_REQUIRE_VIRTUALENV" in error["note"]
     assert outside_the_cache() == before
     configured.run("install", *configured.sources, "plain", "--python", environment)
     configured.run("uninstall", "plain", "--python", environment)

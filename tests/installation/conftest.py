@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -101,33 +101,6 @@ def pip() -> Callable[..., subprocess.CompletedProcess[str]]:
 def _pythons() -> list[str]:
     candidates = [sys.executable, sys._base_executable, shutil.which("python3")]  # type: ignore[attr-defined]
     return [candidate for candidate in candidates if candidate]
-
-
-@pytest.fixture
-def read_only() -> Iterator[Callable[[Path], None]]:
-    """Return a function that makes a folder read-only, even for root."""
-    undo: list[list[str]] = []
-
-    def make(folder: Path) -> None:
-        folder.chmod(0o555)
-        undo.append(["chmod", "755", str(folder)])
-        if not os.access(folder, os.W_OK):
-            return
-        # Root may write whatever the mode says; nobody may write to an immutable folder.
-        for command, back in (
-            (["chattr", "+i", folder], ["chattr", "-i", folder]),
-            (["mount", "--bind", "-o", "ro", folder, folder], ["umount", folder]),
-        ):
-            done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
-            if done.returncode == 0:
-                undo.append(list(map(str, back)))
-                if not os.access(folder, os.W_OK):
-                    return
-        pytest.skip("this user may write everywhere, and folders cannot be made immutable")
-
-    yield make
-    for command in reversed(undo):
-        subprocess.run(command, check=True)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable, InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
+    from wheelfit.installation.removal import Removal
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.progress import Progress
     from wheelfit.wheels.file_system import FileSystem
@@ -140,6 +141,42 @@ def apply(
     return Applied(plan.install, plan.remove, notes)
 
 
+def rehearse(
+    plan: Plan,
+    environment: Environment,
+    wheels: Mapping[NormalizedName, UnpackedWheel],
+    *,
+    replace: bool = False,
+    startup_files: StartupFiles = StartupFiles.WARN,
+) -> None:
+    """Refuse what `apply` would refuse, as far as the wheels at hand tell; nothing is changed.
+
+    :param plan: what to do.
+    :param environment: where.
+    :param wheels: those at hand, by name; nothing is said of the others.
+    :param replace: as for `apply`, and so is what follows.
+    """
+    checked = tuple(
+        check_wheel(pin, wheels[pin.name], Circumstances())
+        for pin in plan.install
+        if pin.name in wheels
+    )
+    environment.check_writable(_folders(checked, plan, environment))
+    job = _Job(
+        plan,
+        environment,
+        checked,
+        NO_PROGRESS,
+        replace,
+        compile_bytecode=False,
+        startup_files=startup_files,
+        linker=Linker(),
+        disk=NATIVE,
+    )
+    staying = [entry for entry in environment.installed() if entry not in plan.remove]
+    _laid_out(job, staying, Looking())
+
+
 def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
     """Refuse wheels that are not in their folders any more, as where caches have no locks."""
     for wheel in wheels:
@@ -201,28 +238,8 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
-    staying = _staying(job.plan, environment)
-    real = RealPaths()
     look = Looking()
-    removals = tuple(
-        plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
-    )
-    # Two that go together may share a file.
-    leaving: dict[str, dict[str, str]] = {}
-    for removal in removals:
-        for folder, names in removal.files.items():
-            leaving.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
-    layouts = lay_out(
-        job.checked,
-        environment,
-        leaving=leaving,
-        staying=staying,
-        replace=job.replace,
-        startup_files=job.startup_files,
-        file_system=job.disk,
-        real=real,
-        look=look,
-    )
+    removals, leaving, layouts = _laid_out(job, _staying(job.plan, environment), look)
     unchanged = {
         layout.wheel.pin.name: _unchanged(layout, job, leaving, look) for layout in layouts
     }
@@ -245,6 +262,33 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
             for path in layout.startup
         ]
     return tuple(notes)
+
+
+def _laid_out(
+    job: _Job, staying: Iterable[Installed], look: Looking
+) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[Layout]]:
+    """Find what goes, from which folders, and what comes in its place."""
+    environment, real = job.environment, RealPaths()
+    removals = tuple(
+        plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
+    )
+    # Two that go together may share a file.
+    leaving: dict[str, dict[str, str]] = {}
+    for removal in removals:
+        for folder, names in removal.files.items():
+            leaving.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
+    layouts = lay_out(
+        job.checked,
+        environment,
+        leaving=leaving,
+        staying=staying,
+        replace=job.replace,
+        startup_files=job.startup_files,
+        file_system=job.disk,
+        real=real,
+        look=look,
+    )
+    return removals, leaving, layouts
 
 
 def _in_words(plan: Plan) -> list[str]:

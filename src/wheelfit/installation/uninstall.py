@@ -33,7 +33,7 @@ def uninstall(
     """Remove distributions; all of them, or none.
 
     :param names: what to remove.
-    :param dry_run: only find out what would be removed, and whether it can be.
+    :param dry_run: only find out what would be removed, and refuse what cannot be.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param patience: seconds to wait for another process that changes the environment.
     :raises UserError: ``not-installed``; one of them is not there.
@@ -48,6 +48,8 @@ def uninstall(
         plan = _plan(wanted, installed, environment)
         breaks = breakages(plan, installed, environment.interpreter.environment)
         if dry_run:
+            environment.check_allowed(break_system_packages=break_system_packages)
+            environment.check_writable([entry.location for entry in plan.remove])
             staying = tuple(entry for entry in installed if entry not in plan.remove)
             removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
             notes = tuple(note for removal in removals for note in removal.notes)

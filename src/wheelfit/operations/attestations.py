@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import AttestationOptions
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Repository
-    from wheelfit.wheels.unpacked import UnpackedWheel
 
 _LARGEST = 4 << 20  # bytes of a provenance document
 
@@ -36,7 +35,7 @@ def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, S
 
 def verify_attestations(
     pins: Iterable[Pin],
-    wheels: Mapping[str, UnpackedWheel],
+    digests: Mapping[str, str | None],
     repository: Repository,
     request: AttestationOptions,
     reporter: Reporter,
@@ -44,7 +43,7 @@ def verify_attestations(
     """Verify what the index has of each wheel, as far as the options ask for it.
 
     :param pins: what will be installed.
-    :param wheels: the wheels by the URL in the plan.
+    :param digests: SHA-256 of the wheels by the URL in the plan; what has none is not verified.
     :param repository: where provenance comes from.
     :param request: with the options of `options.table.environment.ATTESTATIONS`.
     :param reporter: told who published what.
@@ -71,10 +70,11 @@ def verify_attestations(
                 )
             reporter.detail(f"{name}: the index has no attestations of it")
             continue
+        digest = digests[pin.file.url]
+        if digest is None:
+            continue
         provenance = repository.read(File(f"{name}.provenance", url), limit=_LARGEST)
-        signers = verify_provenance(
-            provenance, name, wheels[pin.file.url].sha256, trusted=trusted.get(pin.name, ())
-        )
+        signers = verify_provenance(provenance, name, digest, trusted=trusted.get(pin.name, ()))
         reporter.note(f"{name}: published by {', '.join(signers)}")
 
 

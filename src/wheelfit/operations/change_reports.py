@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.breakage import breakages
-from wheelfit.operations.text import sized, sizes_of
+from wheelfit.operations.text import sized
 from wheelfit.resolution.acceleration import unwished_libraries
 
 if TYPE_CHECKING:
@@ -72,15 +72,15 @@ class ChangeReport:
 def report_change(
     decided: Decided,
     ground: Ground,
+    sizes: Mapping[NormalizedName, FileSize] | None,
     *,
-    dry_run: bool,
     otherwise: str,
     seconds: Mapping[str, float],
 ) -> ChangeReport:
     """Return the report of what was done or would be.
 
     :param decided: what.
-    :param dry_run: whether nothing was done; then sizes are asked for.
+    :param sizes: of what would be installed, of a dry run; None: it was done.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
     :param seconds: the time that each step took.
     """
@@ -99,12 +99,12 @@ def report_change(
     return ChangeReport(
         decided,
         ground.machine,
-        dry_run,
+        sizes is not None,
         otherwise,
         tuple(broken),
         (*resolution.unmet, *meant),
         tuple(map(str, (*resolution.notes, *unwished_libraries(resolution, preferences)))),
-        sizes_of(planned.install, ground.candidates.repository, unpacked=True) if dry_run else {},
+        sizes or {},
         seconds,
         tuple(
             f"--label {name}={label} changes nothing: {name} is not needed"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.source_builds import Builds
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.resolution import Resolution
+    from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -151,13 +151,13 @@ def check_ground(
         from wheelfit.operations.attestations import demands
 
         demands(request)
+    # Before anything is fetched: a download in vain helps nobody.
+    check_changes(rules, environment)
+    environment.check_allowed(break_system_packages=request.break_system_packages)
+    environment.check_writable()
     if request.dry_run:
         tell_interruption(environment, context.reporter)
     else:
-        # Before anything is fetched: a download in vain helps nobody.
-        check_changes(rules, environment)
-        environment.check_allowed(break_system_packages=request.break_system_packages)
-        environment.check_writable()
         mend_first(environment, context.reporter)
     tell_unnamed_environment(request, environment, context)
 
@@ -351,11 +351,12 @@ def carry_out(
                 decision = decide()
                 continue
             with durations.measure("download"):
-                are_right = _fetch(decision.planned, wheels, folder, ground, reporter, transfers)
+                pins = decision.planned.install
+                are_right = fetch(pins, wheels, folder, ground, reporter, transfers)
             if not are_right:
                 decision = decide()
                 continue
-            _attest(decision.planned, wheels, request, ground, reporter)
+            attest(decision.planned, wheels, request, ground, reporter)
             left -= 1
             coming = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
             unsettle = None
@@ -414,14 +415,19 @@ def _words_of(planned: Plan) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _attest(
+def attest(
     planned: Plan,
-    wheels: dict[str, UnpackedWheel],
+    wheels: Mapping[str, UnpackedWheel],
     request: ChangeRequest,
     ground: Ground,
     reporter: Reporter,
 ) -> None:
-    """Verify what publishers signed, if the options ask for it."""
+    """Verify what publishers signed, if the options ask for it.
+
+    :param planned: what to do.
+    :param wheels: the wheels by the URL in the plan; of others the hash on the index page counts.
+    :raises AttestationProblem: something does not hold, or is missing and required.
+    """
     asked = (
         request.verify_attestations,
         request.require_attestations,
@@ -430,7 +436,13 @@ def _attest(
     if any(asked):
         from wheelfit.operations.attestations import verify_attestations
 
-        verify_attestations(planned.install, wheels, ground.repository, request, reporter)
+        digests = {
+            pin.file.url: wheels[pin.file.url].sha256
+            if pin.file.url in wheels
+            else pin.file.hashes.get("sha256")
+            for pin in planned.install
+        }
+        verify_attestations(planned.install, digests, ground.repository, request, reporter)
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
@@ -440,8 +452,8 @@ def _circumstances(machine: ChosenMachine) -> Circumstances:
     return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
 
 
-def _fetch(
-    planned: Plan,
+def fetch(
+    pins: Sequence[Pin],
     wheels: dict[str, UnpackedWheel],
     folder: Path,
     ground: Ground,
@@ -450,11 +462,12 @@ def _fetch(
 ) -> bool:
     """Fetch what is not there yet; return whether every wheel is what it was chosen for.
 
+    :param pins: what to fetch.
     :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
     from wheelfit.operations.downloads import unpacked
 
-    missing = [pin for pin in planned.install if pin.file.url not in wheels]
+    missing = [pin for pin in pins if pin.file.url not in wheels]
     found, refused = unpacked(missing, ground.candidates, folder, transfers)
     wheels |= {pin.file.url: found[pin.name] for pin in missing if pin.name in found}
     for pin, reason in refused:

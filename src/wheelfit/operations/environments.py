@@ -94,8 +94,17 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
 
 
 def tell_interruption(environment: Environment, reporter: Reporter) -> None:
-    """Warn if a change was interrupted, which may have left neither the old nor the new state."""
-    if not Places.of(environment.schemes, environment.seal).is_changing:
+    """Warn if a change was interrupted, which may have left neither the old nor the new state.
+
+    :raises EnvironmentUnavailable: another process is at work on it.
+    """
+    places = Places.of(environment.schemes, environment.seal)
+    if places.is_locked:
+        from wheelfit.installation.locking import locked
+
+        with locked(Path(places.library)):
+            pass
+    if not places.is_changing:
         return
     from wheelfit.installation.mending import find_interruption
 

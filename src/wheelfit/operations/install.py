@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from wheelfit.operations.changes import (
     ChangeRequest,
     Present,
-    carry_out,
     check_ground,
     decided,
     in_peace,
@@ -57,6 +56,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.indexes import tell_sources
+    from wheelfit.operations.rehearsal import carry_out_or_rehearse
     from wheelfit.operations.step_durations import StepDurations
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
@@ -73,13 +73,13 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             decision = decide()
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)
-        if not request.dry_run:
-            reporter = context.reporter
-            decision = carry_out(decision, decide, request, reporter, opened, durations)
+        decision, sizes = carry_out_or_rehearse(
+            decision, decide, request, context, opened, durations
+        )
         return report_change(
             decision,
             opened,
-            dry_run=request.dry_run,
+            sizes,
             otherwise=_why_nothing(request, decision),
             seconds=durations.to_json(),
         )

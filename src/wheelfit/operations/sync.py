@@ -10,7 +10,6 @@ from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.changes import (
     ChangeRequest,
     Present,
-    carry_out,
     check_ground,
     decided,
     in_peace,
@@ -111,6 +110,7 @@ def _sync(
 ) -> ChangeReport:
     from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
+    from wheelfit.operations.rehearsal import carry_out_or_rehearse
     from wheelfit.operations.step_durations import StepDurations
 
     reporter = opened.context.reporter
@@ -130,18 +130,13 @@ def _sync(
         decision = decide()
     if request.refit:
         _tell_unlisted(decision, choosing, reporter)
-    if not request.dry_run:
-        decision = carry_out(decision, decide, request, reporter, ground, durations)
+    decision, sizes = carry_out_or_rehearse(
+        decision, decide, request, opened.context, ground, durations
+    )
     otherwise = "the environment is as the lock wants it"
     if request.refit:
         otherwise = "every installed variant of the lock that could be judged fits"
-    return report_change(
-        decision,
-        ground,
-        dry_run=request.dry_run,
-        otherwise=otherwise,
-        seconds=durations.to_json(),
-    )
+    return report_change(decision, ground, sizes, otherwise=otherwise, seconds=durations.to_json())
 
 
 class _Ground(NamedTuple):

@@ -70,11 +70,12 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     from wheelfit.operations.step_durations import StepDurations
 
     environment = open_environment_of(request, context.environ)
+    check_changes(
+        read_rules(context.environ, environment.interpreter.prefix, "uninstall"), environment
+    )
     if request.dry_run:
         tell_interruption(environment, context.reporter)
     else:
-        rules = read_rules(context.environ, environment.interpreter.prefix, "uninstall")
-        check_changes(rules, environment)
         mend_first(environment, context.reporter)
     tell_unnamed_environment(request, environment, context)
     names = [_name(text) for text in request.names]
