@@ -109,7 +109,7 @@ def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
     ("fault", "code", "attempts", "words"),
     [
         ("bug", "work-failed", 1, "ZeroDivisionError"),
-        ("unsendable", "work-failed", 1, "pickle"),
+        ("unsendable", "work-failed", 1, "local object"),
         ("memory", "environment-unavailable", 3, "memory"),
     ],
 )

@@ -184,9 +184,10 @@ class TestChanges:
             shutil.copy2(python, python.with_name("new"))
             python.with_name("new").replace(python)
         elif what == "module":
+            (module,) = (*library.glob("sysconfig.py"), *library.glob("sysconfig/__init__.py"))
             copy = library / "new"
-            shutil.copy2(library / "sysconfig.py", copy)
-            copy.replace(library / "sysconfig.py")
+            shutil.copy2(module, copy)
+            copy.replace(module)
         elif what == "new module":
             (library / "_manylinux.py").write_text("manylinux2014_compatible = False\n")
         else:
@@ -213,9 +214,12 @@ def a_whole_interpreter(folder: Path) -> Path:
     library = folder / "lib" / stdlib.name
     library.mkdir(parents=True)
     for entry in stdlib.iterdir():
-        if entry.name not in ("site-packages", "__pycache__", "sysconfig.py", "test"):
+        if entry.name == "sysconfig":  # a package since Python 3.13
+            shutil.copytree(entry, library / entry.name)
+        elif entry.name == "sysconfig.py":
+            shutil.copy2(entry, library)
+        elif entry.name not in ("site-packages", "__pycache__", "test"):
             (library / entry.name).symlink_to(entry)
-    shutil.copy2(stdlib / "sysconfig.py", library)
     for entry in stdlib.parent.glob("libpython*"):
         (folder / "lib" / entry.name).symlink_to(entry)
     (folder / "bin").mkdir()
