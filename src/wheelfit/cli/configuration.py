@@ -245,10 +245,23 @@ def read_project(path: Path) -> Layer:
     table = table.get("wheelfit", {}) if isinstance(table, dict) else {}
     if not isinstance(table, dict):
         raise InvalidConfiguration("tool.wheelfit is no table", where=str(path))
+    table = _settings_of(table)
     if not table:
         return Layer(PROJECT, str(path), is_bound=True)
     said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
     return Layer(PROJECT, str(path), said, is_bound=True)
+
+
+def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a project, without what the project's file says of itself."""
+    from wheelfit.resolution.project_sources import is_own_source
+
+    sources = table.get("sources")
+    if not isinstance(sources, dict):
+        return table
+    pins = {name: row for name, row in sources.items() if not is_own_source(row)}
+    rest = {key: value for key, value in table.items() if key != "sources"}
+    return rest | ({"sources": pins} if pins or not sources else {})
 
 
 def read_uv_indexes(path: Path) -> Layer:

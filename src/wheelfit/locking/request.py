@@ -34,6 +34,8 @@ class Root:
     """The extra of the project that asks for it; None: none does."""
     group: NormalizedName | None = None
     """The dependency group that asks for it; None: none does."""
+    wheel: GivenWheel | None = None
+    """The wheel that stands for its project; None: any that meets it."""
 
     @property
     def kind(self) -> str | None:
@@ -67,8 +69,6 @@ class LockNeeds:
     """Hold everything that a lock is to be made for."""
 
     roots: tuple[Root, ...] = ()
-    wheels: tuple[GivenWheel, ...] = ()
-    """Wheels that stand for their projects; a root names each."""
     constraints: tuple[Asked, ...] = ()
     """Limits on what is needed anyway."""
     overrides: tuple[Asked, ...] = ()
@@ -89,6 +89,11 @@ class LockNeeds:
     """Whether pre-releases count like final releases."""
     dependencies: bool = True
     """Whether what is locked gets what it needs."""
+
+    @property
+    def wheels(self) -> tuple[GivenWheel, ...]:
+        """Wheels that stand for their projects."""
+        return tuple(dict.fromkeys(root.wheel for root in self.roots if root.wheel is not None))
 
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
         """Yield what counts in place of a requirement: mostly itself.

@@ -181,12 +181,10 @@ class Solver:
         more: Sequence[Asked],
     ) -> Solution:
         request, variables = self.request, environment.target.environment
-        counting = {
-            root.requirement.name for root in request.roots if root.requirement.applies(variables)
-        }
+        roots = [root for root in request.roots if root.requirement.applies(variables)]
         asked = Request(
-            requirements=(*(root.asked() for root in request.roots), *more),
-            wheels=tuple(one for one in request.wheels if one.requirement().name in counting),
+            requirements=(*(root.asked() for root in roots), *more),
+            wheels=tuple(dict.fromkeys(root.wheel for root in roots if root.wheel is not None)),
             constraints=request.constraints,
             overrides=request.overrides,
             excluded=request.excluded,

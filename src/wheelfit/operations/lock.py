@@ -17,9 +17,9 @@ from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.locked_builds import stand_in_of
-from wheelfit.operations.named_sources import open_named
+from wheelfit.operations.named_sources import from_sources, open_named, root_of
 from wheelfit.operations.preferences import choice_policy
-from wheelfit.operations.projects import project_request, works_on_project
+from wheelfit.operations.projects import open_project, project_request, works_on_project
 from wheelfit.operations.requests import (
     BuildingOptions,
     EnvironmentOptions,
@@ -37,6 +37,8 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.installation.builds.building import Building
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requirements import Wanted
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
+    from wheelfit.resolution.project_sources import ProjectSource
     from wheelfit.resolution.request import GivenSource, GivenWheel
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
@@ -260,11 +263,11 @@ class _Locking:
     def _roots(self) -> LockNeeds:
         """What the lock is made for; projects that are named are opened."""
         folder = self._path.absolute().parent
-        sources = [
-            (one, open_named(one, self._building.given, self._old, folder, self._free))
-            for one in self._wanted.sources
-        ]
-        return _roots(self._request, self._wanted, self._rules, sources, self._project)
+
+        def opened(source: GivenSource) -> GivenWheel:
+            return open_named(source, self._building.given, self._old, folder, self._free)
+
+        return _roots(self._request, self._wanted, self._rules, opened, self._project)
 
     def _approved(self, resolved: Callable[[], Resolution], candidates: Candidates) -> Resolution:
         """Return a resolution once the needs of all that must be built are known."""
@@ -597,24 +600,26 @@ def _roots(
     request: LockRequest,
     wanted: Wanted,
     rules: InstallRules,
-    sources: Sequence[tuple[GivenSource, GivenWheel]],
+    opened: Callable[[GivenSource], GivenWheel],
     file: ProjectFile | None,
 ) -> LockNeeds:
     """Return what the lock is made for: the requirements, and those of a project."""
-    from wheelfit.core.requirements import Requirement
     from wheelfit.locking.request import LockNeeds, Root
 
-    project = project_request(request, file) if works_on_project(request) else LockNeeds()
+    project = LockNeeds()
+    sources: Mapping[NormalizedName, Sequence[ProjectSource]] = {}
+    if works_on_project(request):
+        file = file or open_project(request.project or ".")
+        project, sources = project_request(request, file), file.sources
     named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
-    named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
-    named += [
-        Root(Requirement(wheel.requirement().name, wheel.extras, marker=one.marker), wheel.where)
-        for one, wheel in sources
-    ]
+    named += [Root(one.requirement(), one.where, wheel=one) for one in wanted.wheels]
     return replace(
         project,
-        roots=(*project.roots, *named),
-        wheels=(*wanted.wheels, *(wheel for _, wheel in sources)),
+        roots=(
+            *(found for root in project.roots for found in from_sources(root, sources, opened)),
+            *named,
+            *(root_of(source, opened) for source in wanted.sources),
+        ),
         constraints=wanted.constraints,
         overrides=wanted.overrides,
         excluded=wanted.excluded,

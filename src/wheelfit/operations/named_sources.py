@@ -6,21 +6,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.requirements import Requirement
+from wheelfit.locking.request import Root
 from wheelfit.operations.locked_builds import stand_in_of
+from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
 from wheelfit.projects.version_control import parse_repository_url
 from wheelfit.resolution.listing import made_up_name
+from wheelfit.resolution.request import Asked, GivenSource, given_wheel
+from wheelfit.sources.urls import last_segment
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.markers import Marker
     from wheelfit.locking.document import Lock
     from wheelfit.projects.version_control import RepositoryUrl
-    from wheelfit.resolution.request import GivenSource, GivenWheel
+    from wheelfit.resolution.project_sources import ProjectSource
+    from wheelfit.resolution.request import GivenWheel
 
 
 def open_named(
@@ -55,6 +63,69 @@ def open_named(
             raise
         return _as_unbuilt(given(source))
     return _as_unbuilt(_as_requested(wheel, wanted, commit))
+
+
+def root_of(source: GivenSource, opened: Callable[[GivenSource], GivenWheel]) -> Root:
+    """Return what a lock is made for where a project is named.
+
+    :param source: the project.
+    :param opened: opens a project.
+    :raises WheelfitError: it cannot be had.
+    """
+    wheel = opened(source)
+    named = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
+    return Root(named, source.where, wheel=wheel)
+
+
+def from_sources(
+    root: Root,
+    sources: Mapping[NormalizedName, Sequence[ProjectSource]],
+    opened: Callable[[GivenSource], GivenWheel],
+) -> Iterator[Root]:
+    """Yield a requirement of a project as its tables have it: from a folder, archive or repository.
+
+    :param root: the requirement.
+    :param sources: the sources of dependencies, by name.
+    :param opened: opens a project.
+    :raises WheelfitError: it cannot be had.
+    """
+    requirement = root.requirement
+    bare = replace(requirement, marker=None)
+    named = source_of(Asked(bare, root.where))
+    if named is not None:
+        yield _from(root, named, None, opened)
+        return
+    yield root  # where no marker of a source holds, it counts alone
+    for one in sources.get(requirement.name, ()) if requirement.url is None else ():
+        if one.extra not in (None, root.extra) or one.group not in (None, root.group):
+            continue
+        if last_segment(one.url).endswith(".whl"):
+            wheel = given_wheel(one.url, where=root.where)
+            yield replace(root, requirement=_limited(requirement, one.marker), wheel=wheel)
+            continue
+        given = GivenSource(one.url, requirement.name, editable=one.editable, where=root.where)
+        yield _from(root, given, one.marker, opened)
+
+
+def _from(
+    root: Root,
+    source: GivenSource,
+    marker: Marker | None,
+    opened: Callable[[GivenSource], GivenWheel],
+) -> Root:
+    """Return a requirement with the wheel of its source; extras are its own."""
+    wheel = opened(replace(source, extras=frozenset()))
+    requirement = _limited(replace(root.requirement, url=None), marker)
+    return replace(root, requirement=requirement, wheel=wheel)
+
+
+def _limited(requirement: Requirement, marker: Marker | None) -> Requirement:
+    """Return a requirement that counts only if a marker holds too."""
+    if marker is None:
+        return requirement
+    own = requirement.marker
+    both = marker if own is None else parse_marker(f"({own}) and ({marker})")
+    return replace(requirement, marker=both)
 
 
 def _locked_commit(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,7 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import InvalidRequirement
+from wheelfit.resolution.project_sources import read_sources
 from wheelfit.resolution.request import Asked
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.markers import Marker
+    from wheelfit.resolution.project_sources import ProjectSource
 
 _Needs: TypeAlias = tuple[Asked, ...]
 _DEEPEST = 100
@@ -56,7 +59,13 @@ class ProjectFile:
     groups: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
     """What each group adds, with the groups it includes."""
 
+    sources: Mapping[NormalizedName, tuple[ProjectSource, ...]] = field(
+        default_factory=dict, hash=False
+    )
+    """Where dependencies come from that come from no index."""
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
         object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
@@ -138,6 +147,7 @@ class _Reading:
             flat.of(dependencies),
             {name: flat.of(items, extra=name) for name, items in extras.items()},
             {name: flat.of(items, group=name) for name, items in members.items()},
+            read_sources(self._table, Path(self._where).parent, self._fault),
         )
         if self._faults:
             hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None

@@ -277,3 +277,91 @@ class TestRepositories:
         said = desk.lock(f"git+{folder.as_uri()}@nowhere", code=5)
         assert "checkout-failed" in said.err
         assert not desk.path.exists()
+
+
+class TestTables:
+    """Sources in the tables of a project."""
+
+    @pytest.fixture
+    def project(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Give a project that needs a member of its own repository, which an index has too."""
+        build_wheel(desk.wheels, "member", "9.0")
+        write_project(desk.folder / "app" / "member", "member", dependencies=["plain"])
+        monkeypatch.chdir(desk.folder / "app")
+        desk.path = desk.folder / "app" / "pylock.toml"
+        return desk.folder / "app" / "pyproject.toml"
+
+    @staticmethod
+    def write(project: Path, sources: str, *, table: str = "tool.uv.sources") -> None:
+        """Write a project with sources."""
+        project.write_text(
+            '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.11"\n'
+            f'dependencies = ["member"]\n[{table}]\n{sources}\n'
+        )
+
+    @pytest.mark.parametrize("table", ["tool.uv.sources", "tool.wheelfit.sources"])
+    def test_a_path(self, desk: Desk, project: Path, table: str) -> None:
+        """A dependency with a path comes from there and from no index."""
+        self.write(project, 'member = { path = "member", editable = true }', table=table)
+        desk.lock("--python-version", "3.11")
+        assert desk.entry("member")["directory"] == {"path": "member", "editable": True}
+        desk.sync("--allow-source", "member")
+        assert desk.installed() == {"member": "1.0", "plain": "1.0"}
+
+    def test_a_repository(self, desk: Desk, project: Path) -> None:
+        """A dependency with a repository is locked at the commit of its tag."""
+        commit = commit_all(desk.folder / "app" / "member", tag="v1")
+        address = (desk.folder / "app" / "member").as_uri()
+        self.write(project, f'member = {{ git = "{address}", tag = "v1" }}')
+        desk.lock("--python-version", "3.11")
+        assert desk.entry("member")["vcs"]["commit-id"] == commit
+        assert desk.entry("member")["vcs"]["requested-revision"] == "v1"
+
+    def test_a_direct_reference(self, desk: Desk, project: Path) -> None:
+        """A URL in the requirement itself means the same."""
+        member = (desk.folder / "app" / "member").as_uri()
+        project.write_text(
+            f'[project]\nname = "app"\nversion = "1"\ndependencies = ["member @ {member}"]\n'
+        )
+        desk.lock("--python-version", "3.11")
+        assert desk.entry("member")["directory"] == {"path": "member"}
+
+    def test_a_marker(self, desk: Desk, project: Path) -> None:
+        """A source with a marker counts where that holds; elsewhere the index does."""
+        self.write(project, "member = [{ path = 'member', marker = \"sys_platform == 'linux'\" }]")
+        desk.lock("--python-version", "3.11", "--platform", "windows-x86_64")
+        packages = tomllib.loads(desk.path.read_text())["packages"]
+        found = {
+            one["marker"]: one.get("directory") or one["version"]
+            for one in packages
+            if one["name"] == "member"
+        }
+        assert found == {
+            "sys_platform == 'linux'": {"path": "member"},
+            "sys_platform == 'win32'": "9.0",
+        }
+
+    def test_no_longer_there(self, desk: Desk, project: Path) -> None:
+        """A path that leads nowhere is an error that names it."""
+        self.write(project, 'member = { path = "gone" }')
+        said = desk.lock("--python-version", "3.11", code=1)
+        assert str(desk.folder / "app" / "gone") in said.err
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("{ workspace = true }", "workspaces are not supported"),
+            ('{ path = "a", git = "https://b" }', "says both path and git"),
+            ('{ git = "https://b", tag = "1", rev = "2" }', "more than one of rev, tag and branch"),
+            ('{ path = "a", edtable = true }', "edtable is an unknown key"),
+            ("{ path = 1 }", "path must be a string"),
+            ('{ path = "a", marker = "nonsense" }', "is not a marker"),
+        ],
+    )
+    def test_faults(self, source: str, words: str, desk: Desk, project: Path) -> None:
+        """What cannot be understood is an error with its line, and nothing is locked."""
+        self.write(project, f"member = {source}")
+        said = desk.lock("--python-version", "3.11", code=1)
+        assert words in said.err
+        assert "tool.uv.sources.member" in said.err
+        assert not desk.path.exists()
