@@ -256,12 +256,12 @@ def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings of a project, without what the project's file says of itself."""
     from wheelfit.resolution.project_sources import is_own_source
 
-    sources = table.get("sources")
+    settings = {key: value for key, value in table.items() if key != "conflicts"}
+    sources = settings.pop("sources", None)
     if not isinstance(sources, dict):
-        return table
+        return settings if sources is None else {**settings, "sources": sources}
     pins = {name: row for name, row in sources.items() if not is_own_source(row)}
-    rest = {key: value for key, value in table.items() if key != "sources"}
-    return rest | ({"sources": pins} if pins or not sources else {})
+    return settings | ({"sources": pins} if pins or not sources else {})
 
 
 def read_uv_indexes(path: Path) -> Layer:

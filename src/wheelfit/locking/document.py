@@ -25,6 +25,7 @@ from wheelfit.core.strict_toml import Limits
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.locking.faults import (
+    CONFLICTS,
     ROOTS,
     VARIANT_DEPENDENCIES,
     VARIANTS,
@@ -148,6 +149,8 @@ class Lock:
     """What cannot be used or is newer than this program, one sentence each."""
     roots: tuple[Requirement, ...] | None = field(compare=False)
     """What it was made for; None: the lock does not say (F-121)."""
+    conflicts: tuple[tuple[Marker, ...], ...] = field(compare=False)
+    """Extras and groups, as markers, of which at most one of each may be asked for."""
     environments: tuple[Marker, ...] = field(compare=False)
     """What it was made for; one must hold. None at all: it is for any environment."""
     entries: tuple[Mapping[str, Any], ...] = field(compare=False, repr=False)
@@ -176,6 +179,10 @@ class Lock:
             where,
             tuple(_notes(copied, packages)),
             _roots(copied),
+            tuple(
+                tuple(map(parse_marker, members))
+                for members in tool_table(copied).get(CONFLICTS, ())
+            ),
             tuple(map(parse_marker, copied.get("environments", ()))),
             entries,
             MappingProxyType(copied),

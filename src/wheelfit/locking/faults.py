@@ -34,6 +34,8 @@ TOOL = "wheelfit"
 """Our name below ``tool``."""
 ROOTS = "roots"
 """Our array of the whole lock: the requirements that it was made for (F-121)."""
+CONFLICTS = "conflicts"
+"""Our array of the whole lock: extras and groups, as markers, of which at most one holds."""
 VARIANT_DEPENDENCIES = "variant-dependencies"
 """Our table of a package: label to what that wheel needs, as requirements (F-121)."""
 PACKAGES = "packages"
@@ -128,10 +130,24 @@ def _ours(table: Mapping[str, Any]) -> Iterator[Fault]:
     roots = tool_table(table).get(ROOTS)
     if roots is not None:
         yield from _requirements(("tool", TOOL, ROOTS), roots)
+    yield from _conflicts(tool_table(table).get(CONFLICTS, []))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         if isinstance(package, Mapping):
             yield from _package(("packages", index), package)
+
+
+def _conflicts(value: object) -> Iterator[Fault]:
+    steps = ("tool", TOOL, CONFLICTS)
+    if not isinstance(value, list):
+        yield Fault(path_of(*steps), f"expected an array, found {shown(value)}")
+        return
+    for index, members in enumerate(value):
+        if not isinstance(members, list) or not all(isinstance(one, str) for one in members):
+            yield Fault(path_of(*steps, index), "expected an array of markers")
+            continue
+        for place, text in enumerate(members):
+            yield from _marker((*steps, index, place), text)
 
 
 def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:

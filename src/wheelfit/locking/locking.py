@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceOff
 from wheelfit.locking.conditions import Conditions
+from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
 from wheelfit.locking.faults import TOOL
 from wheelfit.locking.merging import merge
+from wheelfit.locking.request import in_extras, in_groups
 from wheelfit.locking.settling import settle
 from wheelfit.locking.writing import new_lock
 from wheelfit_runtime.errors import NoFit
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
+    from wheelfit.locking.fork import Fork
     from wheelfit.locking.request import LockNeeds, Root
     from wheelfit.locking.settling import Settled
     from wheelfit.locking.solving import Solver, Versions
@@ -74,30 +78,42 @@ def lock_everywhere(
     """
     settled: list[Settled] = []
     failed: list[tuple[LockEnvironment, NoFit]] = []
-    chosen: dict[Python, Versions] = {}
-    given_up: set[tuple[NormalizedName, Version]] = set()
-    for environment in environments:
+    chosen: dict[tuple[Fork, Python], Versions] = {}
+    given_up: set[tuple[Fork, NormalizedName, Version]] = set()
+    forks = forks_of(solver.request.conflicts)
+    for environment, fork in product(environments, forks):
+        if failed and failed[-1][0] is environment:
+            continue
         report(environment)
-        preferred = {} if old is None else locked_versions(old, environment.target, upgrade)
+        preferred: Versions = {}
+        if old is not None:
+            preferred = locked_versions(old, environment.target, upgrade, fork.left_out)
         # What would not do before is tried in no other environment first.
-        preferred = {name: one for name, one in preferred.items() if (name, one) not in given_up}
-        own = chosen.setdefault(environment.python, {})
-        for versions in reversed(chosen.values()):  # the same Python first, then its neighbours
-            preferred = versions | preferred
+        preferred = {
+            name: one for name, one in preferred.items() if (fork, name, one) not in given_up
+        }
+        own = chosen.setdefault((fork, environment.python), {})
+        # The same fork and Python first, then its neighbours.
+        nearest = list(reversed(chosen))
+        for key in sorted(nearest, key=lambda key: key[0] != fork):
+            preferred = chosen[key] | preferred
+        forked = solver.within(fork)
         try:
-            solution = solver.solve(environment, preferred)
+            solution = forked.solve(environment, preferred)
         except NoFit as error:
             # What cannot agree anywhere, or be built, is no lack of wheels for a platform.
-            if every_platform or isinstance(error, (NoConsistentSet, SourceOff)):
+            # Nor is what only some of the extras that conflict lack.
+            is_refused = isinstance(error, (NoConsistentSet, SourceOff)) or fork is not forks[0]
+            if every_platform or is_refused:
                 raise _placed(error, environment) from None
             failed.append((environment, error))
             continue
-        one = settle(solver, solution)
+        one = replace(settle(forked, solution), fork=fork)
         settled.append(one)
         for name, part in one.parts.items():
             own.setdefault(name, part.version)
             if preferred.get(name, part.version) != part.version:
-                given_up.add((name, preferred[name]))
+                given_up.add((fork, name, preferred[name]))
     served = {one.environment.python for one in settled}
     for environment, why in failed:
         if not served or (every_python and environment.python not in served):
@@ -138,6 +154,7 @@ def put_together(
         extras=extras,
         dependency_groups=groups,
         default_groups=request.default_groups,
+        conflicts=request.conflicts,
         where=where,
     )
     if old is not None:
@@ -148,22 +165,27 @@ def put_together(
 
 
 def locked_versions(
-    lock: Lock, target: Target, free: Collection[NormalizedName] | None = ()
+    lock: Lock,
+    target: Target,
+    free: Collection[NormalizedName] | None = (),
+    left_out: Collection[str] = (),
 ) -> Versions:
     """Return the versions that a lock has for a target, whatever extras and groups.
 
     :param lock: the lock.
     :param target: the environment.
     :param free: projects to leave out; None: all.
+    :param left_out: extras and groups to leave out, as the markers of a lock.
     """
     if free is None:
         return {}
+    groups = (*(lock.pylock.dependency_groups or ()), *(lock.pylock.default_groups or ()))
     asked: dict[str, str | frozenset[str]] = {
         **target.environment,
-        "extras": frozenset(lock.pylock.extras or ()),
-        "dependency_groups": frozenset(
-            (*(lock.pylock.dependency_groups or ()), *(lock.pylock.default_groups or ()))
+        "extras": frozenset(
+            one for one in lock.pylock.extras or () if in_extras(one) not in left_out
         ),
+        "dependency_groups": frozenset(one for one in groups if in_groups(one) not in left_out),
     }
     found: Versions = {}
     for package in lock.packages:

@@ -12,7 +12,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
 from wheelfit.locking.conditions import Conditions
-from wheelfit.locking.reached import either, kinds_of
+from wheelfit.locking.conflicts import Kinds
+from wheelfit.locking.reached import kinds_of
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.locking.conditions import Place
+    from wheelfit.locking.fork import Fork
     from wheelfit.locking.settling import Needs, Part, Settled
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
@@ -64,8 +66,8 @@ def merge(
 class _Entry:
     """Gather one release from all environments that have it."""
 
+    kinds: Kinds
     parts: list[tuple[Settled, Part]] = field(default_factory=list)
-    kinds: dict[Place, frozenset[str]] = field(default_factory=dict)
 
 
 class _Merging:
@@ -103,17 +105,20 @@ class _Merging:
         place = one.environment.place
         kinds = kinds_of(one, self._request, lambda part: part.needs)
         for part in one.parts.values():
-            entry = self._entries.setdefault((part.name, part.version), _Entry())
+            key = part.name, part.version
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
             entry.parts.append((one, part))
-            asked = kinds.get(part.name, frozenset())
-            entry.kinds[place] = either(entry.kinds.get(place), asked)
+            entry.kinds.add(place, one.fork, kinds.get(part.name, frozenset()))
 
     def _check_places(self) -> None:
-        seen: dict[tuple[NormalizedName, Place], tuple[Version, str]] = {}
+        seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
             for one, _ in entry.parts:
                 place = one.environment.place
-                other, called = seen.setdefault((name, place), (version, one.environment.name))
+                key = name, place, one.fork
+                other, called = seen.setdefault(key, (version, one.environment.name))
                 if other != version:
                     raise NoFit(
                         f"{called} needs {name} {other}, {one.environment.name} {version}, and "
@@ -131,7 +136,7 @@ class _Merging:
             release,
             metadata,
             needs=self._needs(entry),
-            marker=self._conditions.marker(entry.kinds),
+            marker=self._conditions.marker(entry.kinds.by_place()),
             requires_python=_requires_python(entry),
             index=_index(release),
             folder=self._folder,

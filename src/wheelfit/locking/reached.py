@@ -30,7 +30,7 @@ def kinds_of(
     :param labels_of: the labels that count.
     """
     reached: dict[str | None, set[NormalizedName]] = {}
-    for root in request.roots:
+    for root in one.fork.roots(request):
         reached.setdefault(root.kind, set()).update(_reached(one, request, root, labels_of))
     always = reached.pop(None, set())
     kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())

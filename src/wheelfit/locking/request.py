@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import GivenWheel
 
 
+def in_extras(name: str) -> str:
+    """Return the marker of a lock that asks for an extra."""
+    return f"'{name}' in extras"
+
+
+def in_groups(name: str) -> str:
+    """Return the marker of a lock that asks for a dependency group."""
+    return f"'{name}' in dependency_groups"
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
     """Hold one requirement that a lock is made for."""
@@ -41,9 +51,9 @@ class Root:
     def kind(self) -> str | None:
         """When it counts, as a marker of a lock file; None: always."""
         if self.extra is not None:
-            return f"'{self.extra}' in extras"
+            return in_extras(self.extra)
         if self.group is not None:
-            return f"'{self.group}' in dependency_groups"
+            return in_groups(self.group)
         return None
 
     def asked(self) -> Asked:
@@ -85,6 +95,8 @@ class LockNeeds:
     """Dependency groups that may be asked for, likewise."""
     default_groups: tuple[NormalizedName, ...] = ()
     """Those that count when none is asked for."""
+    conflicts: tuple[tuple[str, ...], ...] = ()
+    """Extras and groups of which at most one may be asked for, as the markers of a lock."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
     dependencies: bool = True

@@ -32,6 +32,7 @@ from wheelfit_runtime.errors import (
     NoFit,
     UserError,
 )
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -136,6 +137,7 @@ def applicable(
     _check_known(lock, "extra", extras, pylock.extras or ())
     _check_known(lock, "dependency group", chosen, (*(pylock.dependency_groups or ()), *default))
     environment = _environment(target, extras, chosen)
+    _check_conflicts(lock, environment)
     # 2. The version of the file was checked on reading.
     # 3. requires-python
     wanted = pylock.requires_python
@@ -569,6 +571,19 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
     except InvalidMarker as error:
         error.where = where
         raise
+
+
+def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]) -> None:
+    """Refuse to ask for two extras or groups that conflict."""
+    for members in lock.conflicts:
+        asked = [str(one) for one in members if _holds(one, environment, lock.where)]
+        if len(asked) > 1:
+            names = [text.split("'")[1] if "'" in text else text.split('"')[1] for text in asked]
+            raise UserError(
+                f"{listed(names)} cannot be installed together: the lock says that they conflict",
+                where=lock.where,
+                hint="ask for one of them with --extra or --group",
+            )
 
 
 def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
+from wheelfit.locking.fork import NO_FORK
 from wheelfit.resolution.request import Asked
 from wheelfit.sources.at_once import at_once
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.fork import Fork
     from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution, Solver
     from wheelfit.resolution.candidates import Candidates
@@ -64,6 +66,8 @@ class Settled:
     environment: LockEnvironment
     solution: Solution
     parts: Mapping[NormalizedName, Part]
+    fork: Fork = NO_FORK
+    """The choice of extras and groups that conflict for which it was resolved."""
 
 
 def settle(solver: Solver, solution: Solution) -> Settled:

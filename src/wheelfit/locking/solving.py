@@ -8,6 +8,7 @@ is looked at.
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.fork import Fork
     from wheelfit.locking.request import LockNeeds
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.release_choice import ReleaseChoice
@@ -129,6 +131,15 @@ class Solver:
             except (NoFit, HashMismatch, UserError):
                 pass  # not all of them will do
         return self._solution(environment, opened(self.repository), preferred, more)
+
+    def within(self, fork: Fork) -> Solver:
+        """Return the same for one choice of extras and groups that conflict.
+
+        :param fork: the choice; what was read is shared by all of them.
+        """
+        other = copy(self)
+        other.request = replace(self.request, roots=fork.roots(self.request))
+        return other
 
     def again(self, solution: Solution, more: Sequence[Asked]) -> Solution:
         """Resolve once more with further needs, and with all versions as they are.

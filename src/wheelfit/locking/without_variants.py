@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.locking.conflicts import Kinds
 from wheelfit.locking.plain_entries import fallback, is_bridged, plain_entry
-from wheelfit.locking.reached import either, kinds_of
+from wheelfit.locking.reached import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ def dependencies(versions: dict[str, set[str]], entries: Sequence[_Key]) -> list
 class _Entry:
     """One release, gathered from all environments in which such a tool needs it."""
 
-    kinds: dict[Place, frozenset[str]] = field(default_factory=dict)
+    kinds: Kinds
     filenames: set[str] = field(default_factory=set)
     needs: dict[str, set[str]] = field(default_factory=dict)
 
@@ -111,8 +112,10 @@ class WithoutVariants:
             named = {text for text in self._wheels(part) if self._labels[key][text] in count}
             if named and named <= self._bridged:
                 continue  # what it needs stands for it
-            entry = self._entries.setdefault(key, _Entry())
-            entry.kinds[place] = either(entry.kinds.get(place), asked)
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
+            entry.kinds.add(place, one.fork, asked)
             entry.filenames |= named
             for label in count:
                 for _, written in part.needs.get(label, ()):
@@ -130,7 +133,7 @@ class WithoutVariants:
         names = {name for name, _ in self._entries}
         versions = {name: found for name, found in entry.needs.items() if name in names}
         changed = {
-            "marker": self._conditions.marker(entry.kinds),
+            "marker": self._conditions.marker(entry.kinds.by_place()),
             "dependencies": dependencies(versions, list(self._entries)) or None,
         }
         table = self._tables[key]

@@ -8,7 +8,7 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
 from wheelfit.locking.document import Lock
-from wheelfit.locking.faults import ROOTS, TOOL
+from wheelfit.locking.faults import CONFLICTS, ROOTS, TOOL
 from wheelfit.locking.plain_entries import put_entries
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def new_lock(
     extras: Iterable[str] = (),
     dependency_groups: Iterable[str] = (),
     default_groups: Iterable[str] = (),
+    conflicts: Iterable[Sequence[str]] = (),
     where: str = "",
 ) -> Lock:
     """Build a lock; the order of what is given does not matter, but for environments.
@@ -39,6 +40,7 @@ def new_lock(
     :param extras: that may be asked for.
     :param dependency_groups: groups that may be asked for.
     :param default_groups: those that count when none is asked for.
+    :param conflicts: extras and groups of which at most one may be asked for, as markers.
     :param where: the file, for messages.
     :raises InvalidLock: something is wrong; says everything at once.
     """
@@ -56,8 +58,11 @@ def new_lock(
     table |= {key: items for key, items in distinct.items() if items}
     table["created-by"] = "wheelfit"
     table["packages"] = []
-    if roots is not None:
-        table["tool"] = {TOOL: {ROOTS: sorted(set(roots))}}
+    own: dict[str, Any] = {} if roots is None else {ROOTS: sorted(set(roots))}
+    if apart := [list(one) for one in conflicts]:
+        own[CONFLICTS] = apart
+    if own:
+        table["tool"] = {TOOL: own}
     entries = sorted(packages, key=_order)
     put_entries(table, entries, entries if plain is None else sorted(plain, key=_order))
     return Lock.of(table, where=where)

@@ -384,6 +384,7 @@ class _Locking:
 
         :param report: takes each machine before it is resolved for.
         """
+        from wheelfit.errors import UsageError
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import lock_everywhere
         from wheelfit.locking.solving import Solver
@@ -398,6 +399,11 @@ class _Locking:
         )
         where, folder = str(self._path), self._path.absolute().parent
         if request.hosts:
+            if self._roots.conflicts:
+                raise UsageError(
+                    "extras and groups that conflict cannot be locked together for named machines",
+                    hint="name one of them with --extra or --group",
+                )
             return lock_for_hosts(
                 solver,
                 [self._machine(name) for name in dict.fromkeys(request.hosts)],

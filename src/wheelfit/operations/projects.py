@@ -12,7 +12,7 @@ from wheelfit.operations.user_folders import refuse_pipe
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -134,7 +134,24 @@ def project_request(request: ProjectOptions, project: ProjectFile | None = None)
         extras=tuple(extras),
         groups=tuple(groups),
         default_groups=tuple(_defaults(request.default_groups, project, groups)),
+        conflicts=tuple(_conflicts(project, extras, groups)),
     )
+
+
+def _conflicts(
+    project: ProjectFile, extras: Collection[str], groups: Collection[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield what conflicts among the extras and groups that are locked, as markers."""
+    from wheelfit.locking.request import in_extras, in_groups
+
+    for members in project.conflicts:
+        left = [
+            in_extras(one.name) if one.kind == "extra" else in_groups(one.name)
+            for one in members
+            if one.name in (extras if one.kind == "extra" else groups)
+        ]
+        if len(left) > 1:
+            yield tuple(left)
 
 
 def _defaults(

@@ -23,6 +23,7 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.tables import FaultList, Table, with_lines
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import InvalidRequirement
+from wheelfit.resolution.project_conflicts import Member, read_conflicts
 from wheelfit.resolution.project_sources import read_sources
 from wheelfit.resolution.request import Asked
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
@@ -63,6 +64,8 @@ class ProjectFile:
         default_factory=dict, hash=False
     )
     """Where dependencies come from that come from no index."""
+    conflicts: tuple[tuple[Member, ...], ...] = ()
+    """Extras and groups of which at most one of each may be asked for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -148,12 +151,28 @@ class _Reading:
             {name: flat.of(items, extra=name) for name, items in extras.items()},
             {name: flat.of(items, group=name) for name, items in members.items()},
             read_sources(self._table, Path(self._where).parent, self._fault),
+            self._conflicts(extras, members),
         )
         if self._faults:
             hint = "name what it needs, or give a wheel of it" if self._is_dynamic else None
             faults = with_lines(self._faults, self._lines)
             raise InvalidDocument(faults, code="invalid-project", where=self._where, hint=hint)
         return found
+
+    def _conflicts(
+        self,
+        extras: Mapping[NormalizedName, Sequence[_Item]],
+        groups: Mapping[NormalizedName, Sequence[_Item]],
+    ) -> tuple[tuple[Member, ...], ...]:
+        """Read what conflicts, and see that nothing includes what it conflicts with."""
+        known = [Member("extra", name) for name in extras]
+        known += [Member("group", name) for name in groups]
+        conflicts = read_conflicts(self._table, self._name, known, self._fault)
+        for members in conflicts:
+            for member in members:
+                for other in _included(member, extras, groups) & {*members} - {member}:
+                    self._fault((), f"{member} includes {other}, with which it conflicts")
+        return conflicts
 
     def _section(self, name: str) -> Mapping[str, Any]:
         value = self._table.get(name)
@@ -263,6 +282,27 @@ class _Reading:
 
     def _fault(self, steps: tuple[str | int, ...], message: str) -> None:
         self._root.fault(message, *steps)
+
+
+def _included(
+    member: Member,
+    extras: Mapping[NormalizedName, Sequence[_Item]],
+    groups: Mapping[NormalizedName, Sequence[_Item]],
+) -> set[Member]:
+    """Return the extras and groups that one stands for, itself among them."""
+    found: set[Member] = set()
+    pending = [member]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found.add(one)
+        for item in (extras if one.kind == "extra" else groups).get(one.name, ()):
+            if isinstance(item, _Include):
+                pending.append(Member("group", item.group))
+            elif isinstance(item, _Own):
+                pending += [Member("extra", name) for name in item.extras]
+    return found
 
 
 class _Flat:
