@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -147,10 +149,101 @@ def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     shown = run("config", "show", "install", "--json")
     assert "secret" not in shown.out
+    assert {
+        "kind": "index",
+        "url": "https://****@own.example/simple",
+        "origin": f"{settings}:1",
+        "name": "own",
+        "explicit": False,
+        "pins": ["torch"],
+    } in shown.object["sources"]
     found = shown.object["settings"]
     assert found["index"]["value"][0]["name"] == "own"
     assert found["sources"]["value"] == {"torch": {"index": "own"}}
     assert found["sources"]["origin"][0]["where"].startswith(str(settings))
+
+
+@pytest.mark.parametrize("command", [("config", "show"), ("doctor",)])
+def test_who_set_each_source(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Sources are listed in the order in which they are asked, each with who configured it."""
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nextra-index-url = https://me:secret@more.example/simple\n"
+        "[install]\nfind-links = /wheels\n"
+    )
+    (tmp_path / "wheelfit.toml").write_text(
+        '[[index]]\nname = "own"\nurl = "https://own.example/simple"\n'
+        '[[index]]\nname = "apart"\nurl = "https://apart.example/simple"\nexplicit = true\n'
+        '[sources]\ntorch = { index = "apart" }\n'
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_INDEX_URL", "https://main.example/simple")
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "wheelfit.toml"))
+    said = run(*command, "--json")
+    assert "secret" not in said.out
+    home = str(Path.home())
+    found = [
+        (one["url"], one["origin"].replace("~", home), one["pins"])
+        for one in said.object["sources"]
+    ]
+    folder = str(tmp_path)
+    assert found == [
+        ("/wheels", f"{folder}/pip.conf [install]", []),
+        ("https://own.example/simple", f"{folder}/wheelfit.toml:1", []),
+        ("https://main.example/simple", "PIP_INDEX_URL", []),
+        ("https://****@more.example/simple", f"{folder}/pip.conf [global]", []),
+        ("https://apart.example/simple", f"{folder}/wheelfit.toml:4", ["torch"]),
+    ]
+    text = run(*command).out
+    assert "index https://main.example/simple: PIP_INDEX_URL" in text
+    assert "(apart), the only source of torch, explicit" in text
+
+
+@pytest.mark.parametrize("above", ["", "tool.uv."])
+def test_pins_with_markers(places: Places, run: Runner, above: str) -> None:
+    """Each machine gets the files of the index whose marker holds there, others the usual ones."""
+    for system, folder in (("linux", "first"), ("win32", "later")):
+        build_wheel(places.folder / folder, "split", "1" if system == "linux" else "2")
+    (places.folder / "pyproject.toml").write_text(
+        '[project]\nname = "demo"\nversion = "1"\ndependencies = ["split"]\n'
+        f'[[{above or "tool.wheelfit."}index]]\nname = "win"\nurl = "{places.later.url}"\n'
+        f"explicit = true\n[{above or 'tool.wheelfit.'}sources]\n"
+        'split = [{ index = "win", marker = "sys_platform == \'win32\'" }]\n'
+    )
+    machines = ["--platform", "linux-x86_64", "--platform", "windows-x86_64"]
+    run("lock", "-i", places.first.url, "--no-cache-dir", *machines)
+    lock = (places.folder / "pylock.toml").read_text()
+    assert f"{places.later.url.removesuffix('/simple')}" in lock
+    assert "split-1-" in lock
+    assert "split-2-" in lock
+    run("lock", "-i", places.first.url, "--no-cache-dir", *machines[:2])
+    assert "split-2-" not in (places.folder / "pylock.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[index]]\nname = "a"\nurl = "x"\n' * 2, "has the name of another index: a"),
+        (
+            '[[index]]\nname = "pytorch"\nurl = "x"\n[sources]\nplain = { index = "pytorhc" }\n',
+            "did you mean 'pytorch'?",
+        ),
+        ('[sources]\nplain = [{ index = "a", marker = "os_nam == 1" }]\n', "cannot be understood"),
+        ('[sources]\nplain = "a"\n', "must be a table with the name of an index"),
+        ('uploaded-prior-to = "yesterdayish"\n', "neither a date"),
+        ('uploaded-prior-to = "2999-01-01"\n', "in the future"),
+    ],
+)
+def test_bad_settings(
+    places: Places, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    """What a settings file cannot mean is an error that names it."""
+    settings = places.folder / "wheelfit.toml"
+    settings.write_text(text)
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    code = 2 if "uploaded" in text else 1
+    assert message in places.messages("plain", code=code)
 
 
 class TestTimesOfUpload:
@@ -197,7 +290,54 @@ class TestTimesOfUpload:
         assert "does not tell when files were uploaded" in said
         assert "--uploaded-prior-to-package plain=false" in said
 
-    def test_no_time(self, places: Places) -> None:
+    @pytest.mark.parametrize("text", ["soon", "yesterdayish", "2026-13-01"])
+    def test_no_time(self, places: Places, text: str) -> None:
         """What is no time is an error that shows how to write one."""
-        said = places.messages("plain", "--exclude-newer", "soon", code=2)
+        said = places.messages("plain", "--exclude-newer", text, code=2)
         assert "2026-01-31" in said
+
+    def test_a_time_to_come(self, places: Places) -> None:
+        """A time in the future, which leaves nothing out, is an error."""
+        assert "in the future" in places.messages("plain", "--exclude-newer", "2999-01-01", code=2)
+
+    def test_sync(self, dated: Places, run: Runner) -> None:
+        """What is too new in a lock is not installed, and its time is told; exceptions hold."""
+        where = ["-i", dated.first.url, "--no-cache-dir"]
+        run("lock", "plain", *where, "--platform", "linux-x86_64")
+        sync: list[str | Path] = ["sync", "--target", dated.folder / "target", *where, "--exclude-newer"]
+        refused = run(*sync, "2026-02-01", "--dry-run", code=7).err
+        assert "plain-2-py3-none-any.whl: 2026-03-15T12:00:00" in refused
+        assert "--uploaded-prior-to-package plain=false" in refused
+        run(*sync, "2026-02-01", code=7)
+        assert not (dated.folder / "target" / "plain").exists()
+        run(*sync, "2026-02-01", "--exclude-newer-package", "plain=false")
+        run(*sync, "2026-02-01")  # what is there stays
+        run(*sync, "2026-04-01")
+
+    def test_sync_of_unknown_times(self, places: Places, run: Runner) -> None:
+        """A lock that does not tell when something was uploaded is refused, and says so."""
+        where = ["-i", places.first.url, "--no-cache-dir"]
+        run("lock", "plain", *where, "--platform", "linux-x86_64")
+        refused = run(
+            "sync", "--target", places.folder / "target", *where, "--exclude-newer", "P1D", code=7
+        ).err
+        assert "the lock does not tell" in refused
+
+    @pytest.mark.parametrize("words", [("--full",), ()])
+    def test_run(self, dated: Places, run: Runner, words: tuple[str, ...]) -> None:
+        """The proxy of a command lists nothing newer, and beside it pip and uv are told."""
+        script = (
+            "import json, os, urllib.request as u\n"
+            "base = os.environ['PIP_EXTRA_INDEX_URL'].split()[-1]\n"
+            "full = base.replace('/pip/', '/pip/full/')\n"
+            "ask = u.Request(full + 'plain/')\n"
+            "ask.add_header('Accept', 'application/vnd.pypi.simple.v1+json')\n"
+            "names = [one['filename'] for one in json.load(u.urlopen(ask))['files']]\n"
+            "seen = {'names': names, 'uv': os.environ.get('UV_EXCLUDE_NEWER')}\n"
+            "open('seen.json', 'w').write(json.dumps(seen))\n"
+        )
+        command = ["--exclude-newer", "2026-02-01", *words, "--", sys.executable, "-c", script]
+        run("run", "-i", dated.first.url, "--no-cache-dir", *command)
+        seen = json.loads((dated.folder / "seen.json").read_text())
+        assert seen["names"] == ["plain-1-py3-none-any.whl"]
+        assert (seen["uv"] is None) == bool(words)

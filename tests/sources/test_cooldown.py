@@ -25,11 +25,11 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 )
 def test_moments(text: str, expected: datetime) -> None:
     """Dates, times and durations are understood, as pip and uv write them."""
-    assert parse_cutoff(text, lambda: NOW) == expected
+    assert parse_cutoff(text).at(NOW) == expected
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "soon", "7", "7 fortnights", "P999999W"])
 def test_what_is_none(text: str) -> None:
     """Anything else is refused, and so is what lies before all times."""
     with pytest.raises(ValueError, match="neither a date"):
-        parse_cutoff(text, lambda: NOW)
+        parse_cutoff(text)

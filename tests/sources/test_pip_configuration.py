@@ -367,8 +367,8 @@ class TestRules:
         found = self.rules(text, "[install]\nrequire-hashes = 1\n", REQUIRE_VENV="true")
         assert found.constraints == ("a.txt", "b.txt")
         assert (found.pre, found.require_hashes, found.require_virtualenv) == (True, True, True)
-        assert found.said_by("constraint") == "constraint in 0.conf"
-        assert found.said_by("require-hashes") == "require-hashes in 1.conf"
+        assert found.said_by("constraint") == "constraint in 0.conf [install]"
+        assert found.said_by("require-hashes") == "require-hashes in 1.conf [install]"
         assert found.said_by("require-virtualenv") == "PIP_REQUIRE_VENV"
 
     def test_what_is_taken_back(self) -> None:

@@ -121,7 +121,7 @@ _EnvironmentCode: TypeAlias = Literal[
 ]  # fmt: skip
 _PolicyCode: TypeAlias = Literal[
     "refused", "externally-managed", "own-requirement", "no-consent", "too-large",
-    "startup-file", "variant-change", "unusable-policy",
+    "startup-file", "too-new", "variant-change", "unusable-policy",
 ]  # fmt: skip
 _InternalCode: TypeAlias = Literal[
     "work-failed", "broken-installation", "internal-error",

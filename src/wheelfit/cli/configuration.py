@@ -267,44 +267,57 @@ def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
 def read_uv_indexes(path: Path) -> Layer:
     """Read the indexes that a project names for uv, and the projects that it pins to them.
 
-    Of a pin to several indexes, by markers or extras, all are asked in their order: the project
-    still comes from nowhere else.
-
     :param path: its ``pyproject.toml``; nothing is read where there is none.
-    :raises InvalidConfiguration: it cannot be read.
+    :raises InvalidConfiguration: it cannot be read, or has two indexes of one name.
     """
     data, _ = _read(path, must_exist=False)
     if b"tool.uv" not in data:
         return Layer(PROJECT, "")
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.sources.settings import NamedIndex
+    from wheelfit.cli.options.tables import INDEXES, read_pin
+    from wheelfit.core.strict_json import path_of
+    from wheelfit.core.toml_lines import lines_of
 
     tool = _parse(path, data).get("tool", {})
     table = tool.get("uv", {}) if isinstance(tool, dict) else {}
     rows = table.get("index", []) if isinstance(table, dict) else []
-    indexes = tuple(
-        NamedIndex(
-            str(row.get("name", row["url"])),
-            row["url"],
-            bool(row.get("explicit")),
-            bool(row.get("default")),
-        )
-        for row in (rows if isinstance(rows, list) else [])
-        if isinstance(row, dict) and isinstance(row.get("url"), str) and row.get("format") != "flat"
+    lines = lines_of(data.decode())
+
+    def place(steps: tuple[str | int, ...]) -> str:
+        line = lines.get(path_of("tool", "uv", *steps))
+        return f"{path}: tool.uv.{steps[0]}" if line is None else f"{path}:{line}"
+
+    # What else uv says of an index is no concern of wheelfit, nor is a folder of links.
+    indexes = INDEXES.read(
+        "index",
+        [
+            {"name": row["url"], **{key: row[key] for key in _INDEX_KEYS if key in row}}
+            for row in (rows if isinstance(rows, list) else [])
+            if isinstance(row, dict)
+            and isinstance(row.get("url"), str)
+            and row.get("format") != "flat"
+        ],
+        Place(place(("index",)), place),
     )
     sources = table.get("sources", {}) if isinstance(table, dict) else {}
     pins = tuple(
-        (str(canonicalize_name(name)), one["index"])
+        read_pin(
+            f"tool.uv.sources.{name}",
+            name,
+            {key: row[key] for key in ("index", "marker") if key in row},
+            Place(place(("sources", name))),
+        )
         for name, said in (sources.items() if isinstance(sources, dict) else ())
-        for one in (said if isinstance(said, list) else [said])
-        if isinstance(one, dict) and isinstance(one.get("index"), str)
+        for row in (said if isinstance(said, list) else [said])
+        if isinstance(row, dict) and isinstance(row.get("index"), str)
     )
     said: dict[str, tuple[Any, Origin]] = {}
-    for key, steps, values in (("index", "index", indexes), ("sources", "sources", pins)):
+    for key, values in (("index", indexes), ("sources", pins)):
         if values:
-            said[key] = (values, Origin(PROJECT, f"{path}: tool.uv.{steps}"))
+            said[key] = (values, Origin(PROJECT, f"{path}: tool.uv.{key}"))
     return Layer(PROJECT, "", said, is_bound=True)
+
+
+_INDEX_KEYS = ("name", "url", "explicit", "default")
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:

@@ -40,6 +40,7 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from packaging.pylock import Pylock
     from packaging.utils import NormalizedName
@@ -72,6 +73,8 @@ class LockedWheel:
     """Where it is on this machine, relative to the lock file; wins over ``url``."""
     size: int | None = None
     """Bytes, if the lock says so."""
+    upload_time: datetime | None = field(default=None, compare=False)
+    """When an index got it, if the lock says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +344,7 @@ def _wheel(filename: WheelFilename, entry: Mapping[str, Any]) -> LockedWheel:
         entry.get("url"),
         entry.get("path"),
         entry.get("size"),
+        entry.get("upload-time"),
     )
 
 

@@ -158,6 +158,7 @@ class LockedRepository:
             url,
             wheel.hashes,
             size=wheel.size,
+            upload_time=None if wheel.upload_time is None else wheel.upload_time.isoformat(),
             source=self.name,
             declared=self._declared(package, wheel, url),
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.process import Process
     from wheelfit.doctor.settings import Settings, Variable
     from wheelfit.installation.environment import Environment
+    from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.scrubbing import Scrubber
 
@@ -48,6 +49,8 @@ class Diagnosis:
     """The child processes of detection."""
     settings: Settings | None = None
     """None where another machine is judged for, which has its own."""
+    sources: tuple[ConfiguredSource, ...] = ()
+    """Where files come from on this machine, as settings and pip's configuration have it."""
     contents: Contents | None = None
     process: Process | None = None
 
@@ -104,6 +107,10 @@ class Diagnosis:
             ],
             "environment": _environment(self),
             "settings": None if self.settings is None else _settings(self.settings, scrub),
+            "sources": [
+                {**source.to_json(), "url": scrub(source.url), "origin": scrub(source.origin)}
+                for source in self.sources
+            ],
             "runtime": None if self.process is None else _process(self.process, scrub),
             "summary": summary_json(self.findings),
             "findings": [finding_json(one, scrub) for one in self.findings],

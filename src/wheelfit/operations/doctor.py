@@ -15,7 +15,7 @@ from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.operations.diagnosis import Diagnosis
 from wheelfit.operations.findings import ExaminationRequest, remedies_for
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.surroundings import Surroundings
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
+    from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,8 @@ class DoctorRequest(ExaminationRequest):
     only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repair: bool = False
+    index_table: tuple[NamedIndex, ...] = ()
+    pin_table: tuple[PinnedProject, ...] = ()
 
 
 def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
@@ -136,6 +140,9 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     report = about_contents(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None
+    sources: tuple[ConfiguredSource, ...] = ()
+    if request.host is None and request.replay is None:
+        sources = _sources(request, context, environment)
     if request.host is None:
         seen = real.surroundings
         settings = read_settings(seen)
@@ -165,8 +172,24 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
         detections=detections,
         asked=timed.asked,
         settings=settings,
+        sources=sources,
         contents=contents,
     )
+
+
+def _sources(
+    request: DoctorRequest, context: Context, environment: Environment
+) -> tuple[ConfiguredSource, ...]:
+    from wheelfit.operations.indexes import configured_sources, read_settings
+    from wheelfit.operations.requests import SourceOptions
+
+    options = SourceOptions(index_table=request.index_table, pin_table=request.pin_table)
+    prefix = environment.interpreter.prefix
+    try:
+        return configured_sources(read_settings(options, context.environ, prefix=prefix))
+    except InvalidConfiguration as error:
+        context.reporter.warn(f"{error.message} ({error.where})")
+        return ()
 
 
 def _open_environment(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, open_sources
-from wheelfit.sources.pip_configuration import read_pip_configuration, read_pip_rules
+from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NetworkError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.resolution.requirements_file import RequirementsFile
     from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import Pool
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.settings import SourceSettings
@@ -71,36 +75,95 @@ def read_settings(
         index_strategy="unsafe-best-match" if request.compare_sources else request.index_strategy,
         indexes=request.index_table,
         pins=request.pin_table,
-        **_cutoffs(request, environ, prefix),
+        cooldown=_cooldown(request, settings.cooldown),
     )
 
 
-def _cutoffs(
-    request: SourceOptions, environ: Mapping[str, str], prefix: Path | None
-) -> dict[str, Any]:
-    """Return the moments from which on files are too new; pip's configuration may have one."""
-    text = request.uploaded_prior_to
-    if text is None:
-        rules = read_pip_rules(pip_surroundings(environ, prefix), "install")
-        text = rules.others.get("uploaded-prior-to")
-    if not (text or request.uploaded_prior_to_package):
-        return {}
-    from wheelfit.sources.cooldown import parse_cutoff
+def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | None:
+    """Return from when on files are too new.
 
-    own = []
+    :param by_pip: what pip's configuration says.
+    :raises UsageError: a time cannot be understood, or leaves nothing out.
+    """
+    text, pairs = request.uploaded_prior_to, request.uploaded_prior_to_package
+    if not (text or pairs):
+        return by_pip
+    from datetime import UTC, datetime
+
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.sources.cooldown import Cooldown, Cutoff, parse_cutoff
+
+    own: dict[NormalizedName, Cutoff | None] = {}
     try:
-        for pair in request.uploaded_prior_to_package:
+        usual = parse_cutoff(text) if text else None if by_pip is None else by_pip.usual
+        for pair in pairs:
             name, equals, when = pair.partition("=")
             if not (name.strip() and equals):
                 raise UsageError(f"{pair[:80]!r} is not NAME=TIME or NAME=false")
             is_free = when.strip().lower() == "false"
-            own.append((name.strip(), None if is_free else parse_cutoff(when)))
-        return {
-            "uploaded_before": parse_cutoff(text) if text else None,
-            "uploaded_before_by_project": tuple(own),
-        }
+            own[canonicalize_name(name.strip())] = None if is_free else parse_cutoff(when)
     except ValueError as error:
         raise UsageError(f"--uploaded-prior-to: {error}") from None
+    now = datetime.now(UTC)
+    if text and usual is not None and usual.at(now) > now:
+        raise UsageError(
+            f"--uploaded-prior-to {text} is in the future, and leaves nothing out",
+            hint="name a time that has passed, or a duration as P7D",
+        )
+    return Cooldown(usual, own)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredSource:
+    """An index, or a place beside the indexes, with whoever configured it."""
+
+    kind: Literal["find-links", "index"]
+    url: str
+    """URL without credentials, or path."""
+    origin: str
+    """The file, with line or section, or the variable; ``default`` for PyPI."""
+    name: str = ""
+    """The name of an index that settings name."""
+    is_explicit: bool = False
+    """Whether only pinned projects come from it."""
+    pins: tuple[str, ...] = ()
+    """The projects that come from it only."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the source as plain data."""
+        return {
+            "kind": self.kind,
+            "url": self.url,
+            "origin": self.origin,
+            "name": self.name or None,
+            "explicit": self.is_explicit,
+            "pins": list(self.pins),
+        }
+
+
+def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]:
+    """Return the sources in effect: places beside the indexes, then indexes in their order."""
+    links = settings.origins.get("find_links", "")
+    explicit = [index for index in settings.indexes if index.explicit and not settings.no_index]
+    return (
+        *(ConfiguredSource("find-links", redact(place), links) for place in settings.find_links),
+        *(
+            ConfiguredSource(
+                "index",
+                redact(index.url),
+                index.origin,
+                index.name,
+                index.explicit,
+                tuple(
+                    dict.fromkeys(pin.project for pin in settings.pins if pin.index == index.name)
+                )
+                if index.name
+                else (),
+            )
+            for index in (*settings.asked_indexes, *explicit)
+        ),
+    )
 
 
 def open_indexes(

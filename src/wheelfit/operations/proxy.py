@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
+    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
@@ -121,7 +122,7 @@ def open_proxy(
     :param below: further proxies below paths, each with the settings of its own indexes.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
-    upstreams = _Upstreams(request, context)
+    upstreams = _Upstreams(request, context, settings.cooldown)
     behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
     if not any(behind.values()):
         raise InvalidConfiguration(
@@ -172,12 +173,18 @@ def serving(
 
 
 class _Upstreams:
-    """The indexes behind a proxy; each is opened once."""
+    """The indexes behind a proxy; each is opened once.
 
-    def __init__(self, request: ProxiedRequest, context: Context) -> None:
+    :param cooldown: files that are too new are left out, of whatever index.
+    """
+
+    def __init__(
+        self, request: ProxiedRequest, context: Context, cooldown: Cooldown | None
+    ) -> None:
         self._request = request
         self._context = context
-        self._left_out_urls: set[str] = set()
+        self._cooldown = cooldown
+        self._told: set[str] = set()
         self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
 
     @property
@@ -214,17 +221,22 @@ class _Upstreams:
                 url, f"it is not https; --trusted-host {where.host} uses it all the same"
             )
             return None
+        web = self._web(url, settings)
+        plain = Upstream(url, web, cooldown=self._cooldown, note=self._tell)
         if self._request.no_bridges:
-            return Upstream(url, self._web(url, settings))
+            return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
         from wheelfit.sources.bridges.shelf import Shelf
 
-        return BridgedUpstream(url, self._web(url, settings), Shelf(self._request.bridge))
+        return BridgedUpstream(plain, Shelf(self._request.bridge))
 
     def _leave_out(self, url: str, why: str) -> None:
-        if url not in self._left_out_urls:
-            self._left_out_urls.add(url)
-            self._context.reporter.warn(f"{redact(url)} is left out: {why}")
+        self._tell(f"{redact(url)} is left out: {why}")
+
+    def _tell(self, note: str) -> None:
+        if note not in self._told:
+            self._told.add(note)
+            self._context.reporter.warn(note)
 
     def _web(self, url: str, settings: SourceSettings) -> Web:
         request = self._request
@@ -391,6 +403,11 @@ def proxy(
             f"{SECRET} needs 16 letters or digits and more, nothing else but - and _"
         )
     settings = read_settings(request, context.environ)
+    if settings.cooldown is not None and not request.full:
+        context.reporter.warn(
+            "--uploaded-prior-to holds for what the proxy lists, and not for what installers take "
+            "from the index beside it: give them the option too, or serve everything with --full"
+        )
     with open_proxy(request, settings, context) as opened:
         if not secret and opened.has_logins:
             context.reporter.warn(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.shorthands import Shorthand
     from wheelfit.resolution.requirements_file import RequirementLine
-    from wheelfit.sources.settings import NamedIndex
+    from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
 class Checked:
@@ -77,7 +77,7 @@ class SourceOptions(CacheOptions):
     uploaded_prior_to: str | None = None
     uploaded_prior_to_package: tuple[str, ...] = ()
     index_table: tuple[NamedIndex, ...] = ()
-    pin_table: tuple[tuple[str, str], ...] = ()
+    pin_table: tuple[PinnedProject, ...] = ()
     find_links: tuple[str, ...] = ()
     no_index: bool = False
     bridge: tuple[str, ...] = ()

@@ -15,9 +15,11 @@ from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
     from types import FrameType
 
     from wheelfit.operations.context import Context
+    from wheelfit.sources.settings import SourceSettings
 
 
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -94,6 +96,14 @@ def _has_terminal() -> bool:
         os.close(terminal)
 
 
+def _cutoff(settings: SourceSettings) -> datetime | None:
+    """Return from when on files are too new for every package that has no time of its own."""
+    from datetime import UTC, datetime
+
+    usual = settings.cooldown and settings.cooldown.usual
+    return usual.at(datetime.now(UTC)) if usual else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(ProxiedRequest):
     """The command to run, and the proxy that it gets."""
@@ -147,6 +157,7 @@ def run(request: RunRequest, context: Context) -> int:
                 pip_index=installers.pip_index,
                 uv_index=installers.uv_index,
                 in_project=installers.in_project,
+                cutoff=None if request.uploaded_prior_to is None else _cutoff(settings),
             )
             try:
                 return run_in_place(request.command, changed)

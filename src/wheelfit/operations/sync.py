@@ -21,7 +21,7 @@ from wheelfit.operations.requirements import Wanted
 from wheelfit.operations.source_builds import consent_of, open_building
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.lock_files import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.resolution import Resolution
+    from wheelfit.resolution.resolution import Pin, Resolution
+    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.remembered import Remembered
 
 
@@ -121,6 +122,7 @@ def _sync(
 
     def decide_once() -> Decided:
         found = _decide(request, ground, choosing, leaving, reporter)
+        _check_uploads(found.planned.install, opened.settings.cooldown)
         check_bounds(request, found, choosing.candidates, reporter)
         return found
 
@@ -137,6 +139,35 @@ def _sync(
     if request.refit:
         otherwise = "every installed variant of the lock that could be judged fits"
     return report_change(decision, ground, sizes, otherwise=otherwise, seconds=durations.to_json())
+
+
+def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
+    """Refuse to fetch what an index got too lately.
+
+    :param pins: what would be installed.
+    :raises PolicyRefusal: ``too-new``; there is such a file, or one of which that is not known.
+    """
+    if cooldown is None:
+        return
+    refused = [
+        pin for pin in pins if not pin.file.is_local and cooldown.refuses(pin.name, pin.file)
+    ]
+    if not refused:
+        return
+    from wheelfit.sources.page import time_of_upload
+    from wheelfit_runtime.errors import PolicyRefusal
+
+    times = {pin.filename.text: time_of_upload(pin.file) for pin in refused}
+    raise PolicyRefusal(
+        "files of the lock were uploaded since --uploaded-prior-to, or nobody knows when",
+        code="too-new",
+        note="\n".join(
+            f"{name}: {'the lock does not tell' if when is None else when.isoformat()}"
+            for name, when in times.items()
+        ),
+        hint="wheelfit lock --upgrade with the same option takes older releases; "
+        f"--uploaded-prior-to-package {refused[0].name}=false takes this one all the same",
+    )
 
 
 class _Ground(NamedTuple):

@@ -89,8 +89,7 @@ def open_whole_index(
         index_strategy="first-index",
         indexes=(),
         pins=(),
-        uploaded_before=None,
-        uploaded_before_by_project=(),
+        cooldown=None,
     )
     note = note or context.reporter.warn
     folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None

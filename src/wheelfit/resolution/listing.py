@@ -18,6 +18,7 @@ from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
 from wheelfit.projects.names import release_of
@@ -315,8 +316,10 @@ def sort_page(
     :param sources: which source distributions count; None: none does.
     """
     sorting = _Sorting(page.name, NO_SOURCES if sources is None else sources.exclusion(page.name))
+    absent = _absent_sources(page, target)
     for file in page.files:
-        sorting.place(file)
+        if file.source not in absent:
+            sorting.place(file)
     found = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
     judge = _Judge(target, allowed)
     releases = Releases(page.name, found, judge, is_given=is_given)
@@ -333,6 +336,19 @@ def sort_page(
         page.bridge,
         ranks if page.order else {},
     )
+
+
+def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
+    """Return the sources of a page whose markers hold none for a target."""
+    if not page.markers:
+        return frozenset()
+    present = {
+        source
+        for source, text in page.markers
+        if text == "" or (text and parse_marker(text).evaluate(target.environment))
+    }
+    otherwise = {source for source, text in page.markers if text is None}
+    return frozenset(source for source, _ in page.markers) - (present or otherwise)
 
 
 def _rank(files: _Files, order: Sequence[str]) -> int:

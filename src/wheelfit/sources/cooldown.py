@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,27 @@ _ISO = re.compile(
 _WORDS = re.compile(r"(\d{1,6}) ?(week|day|hour|minute)s?(?: ago)?", re.IGNORECASE)
 
 
-def parse_cutoff(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> datetime:
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """The point in time before which files must have been uploaded."""
+
+    moment: datetime | None = None
+    """With its zone; None: so long ago as ``age`` says."""
+    age: timedelta = timedelta()
+
+    def at(self, now: datetime) -> datetime:
+        """Return the point in time.
+
+        :param now: the present time, with its zone.
+        """
+        return now - self.age if self.moment is None else self.moment
+
+
+def parse_cutoff(text: str) -> Cutoff:
     """Return the point in time before which files must have been uploaded.
 
     :param text: a date or time as RFC 3339 has it, in local time unless it names a zone; or how
         long ago, as ``P7D``, ``PT12H`` or ``7 days``.
-    :param now: returns the present time, with its zone.
     :raises ValueError: it is neither.
     """
     text = text.strip()
@@ -41,51 +56,48 @@ def parse_cutoff(text: str, now: Callable[[], datetime] = lambda: datetime.now(U
         parts = [int(words[1]) if unit == words[2].lower() else 0 for unit in units]
     try:
         if parts is None:
-            return datetime.fromisoformat(text).astimezone()
+            return Cutoff(datetime.fromisoformat(text).astimezone())
         weeks, days, hours, minutes = parts
-        return now() - timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+        age = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+        datetime.now(UTC) - age  # raises before the year 1
     except (ValueError, OverflowError, OSError):
         raise ValueError(
             f"{text[:40]!r} is neither a date, as 2026-01-31 or 2026-01-31T12:00:00Z, nor a "
             "duration, as P7D or '7 days'"
         ) from None
+    return Cutoff(age=age)
 
 
-class UploadedBefore(Around):
-    """An index without the files that were uploaded later: ``Repository``.
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """The cutoffs of all projects."""
 
-    Files whose time of upload the index does not tell are left out too, and it is said so, as in
-    uv.
+    usual: Cutoff | None = None
+    """None: every file is old enough."""
+    exceptions: Mapping[NormalizedName, Cutoff | None] = field(default_factory=dict, hash=False)
+    """Projects with a cutoff of their own, or with none."""
 
-    :param index: the index.
-    :param cutoff: the first moment that is too late.
-    :param exceptions: projects with a moment of their own; None admits all files.
-    :param note: told of an index that gives no times.
-    """
+    def cutoff(self, name: NormalizedName) -> datetime | None:
+        """Return the first moment that is too late for a project; None: there is none."""
+        cutoff = self.exceptions.get(name, self.usual)
+        return None if cutoff is None else cutoff.at(datetime.now(UTC))
 
-    def __init__(
-        self,
-        index: Repository,
-        cutoff: datetime | None,
-        exceptions: Mapping[NormalizedName, datetime | None],
-        note: Callable[[str], None],
-    ) -> None:
-        super().__init__(index)
-        self._cutoff = cutoff
-        self._exceptions = exceptions
-        self._note = note
+    def admitted(self, page: ProjectPage, note: Callable[[str], None]) -> ProjectPage:
+        """Return the page of an index with the files that were uploaded in time.
 
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project with the files that were uploaded in time."""
-        page = self._repository.project(name)
-        cutoff = self._exceptions.get(name, self._cutoff)
-        if page is None or cutoff is None:
+        Files whose time of upload the index does not tell are left out too, as in uv.
+
+        :param note: told that there are such files.
+        """
+        cutoff = self.cutoff(page.name)
+        if cutoff is None:
             return page
         times = {file: time_of_upload(file) for file in page.files if _is_distribution(file)}
         if None in times.values():
-            self._note(
-                f"{self.name} does not tell when files were uploaded, so those of {name} are left "
-                f"out; --uploaded-prior-to-package {name}=false takes them all the same"
+            note(
+                f"{page.source} does not tell when files were uploaded, so those of {page.name} "
+                f"are left out; --uploaded-prior-to-package {page.name}=false takes them all the "
+                "same"
             )
         files = tuple(
             file
@@ -93,6 +105,33 @@ class UploadedBefore(Around):
             if file not in times or ((when := times[file]) is not None and when < cutoff)
         )
         return replace(page, files=files)
+
+    def refuses(self, name: NormalizedName, file: File) -> bool:
+        """Return whether a file of an index is too new, or may be.
+
+        :param name: the project of the file.
+        """
+        cutoff, when = self.cutoff(name), time_of_upload(file)
+        return cutoff is not None and (when is None or when >= cutoff)
+
+
+class UploadedBefore(Around):
+    """An index without the files that were uploaded later: ``Repository``.
+
+    :param index: the index.
+    :param cooldown: the cutoffs.
+    :param note: told of an index that gives no times.
+    """
+
+    def __init__(self, index: Repository, cooldown: Cooldown, note: Callable[[str], None]) -> None:
+        super().__init__(index)
+        self._cooldown = cooldown
+        self._note = note
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project with the files that were uploaded in time."""
+        page = self._repository.project(name)
+        return None if page is None else self._cooldown.admitted(page, self._note)
 
 
 def _is_distribution(file: File) -> bool:

@@ -38,6 +38,7 @@ class Pool(ReadsFiles):
     :param links: the places of ``--find-links``; of two files of one name, theirs counts.
     :param pins: for projects that are pinned, the only indexes that are asked. Of ``links`` those
         on this machine count for them, and no others.
+    :param markers: for projects whose pins have markers, the names of their indexes with these.
     :param strategy: which of the indexes supply a project.
     :param local: names of the repositories that need no network.
     :param others: reads files that none of them listed, such as a wheel that the user named; None
@@ -51,6 +52,7 @@ class Pool(ReadsFiles):
         *,
         links: Iterable[Repository] = (),
         pins: Mapping[NormalizedName, Sequence[Repository]] | None = None,
+        markers: Mapping[NormalizedName, Sequence[tuple[str, str]]] | None = None,
         strategy: IndexStrategy = "first-index",
         local: Iterable[str] = (),
         others: Files | None = None,
@@ -59,6 +61,7 @@ class Pool(ReadsFiles):
         self._indexes = tuple(indexes)
         self._links = tuple(links)
         self._pins = dict(pins or {})
+        self._markers = dict(markers or {})
         self._strategy = strategy
         self._local = frozenset(local)
         self._others = others
@@ -81,12 +84,31 @@ class Pool(ReadsFiles):
             indexes = pinned
             links = tuple(each for each in links if each.name in self._local)
         linked = _pages(links, name)
+        if (markers := self._markers.get(name)) is not None:
+            return self._marked(name, linked, indexes, markers)
         if self._strategy == "first-index" or pinned is not None:
             supplied = self._first(indexes, name, linked)
         else:
             supplied = _pages(indexes, name)
         order = tuple(each.name for each in indexes) if self._ranks_indexes else ()
         return _joined(name, [*linked, *supplied], order)
+
+    def _marked(
+        self,
+        name: NormalizedName,
+        linked: list[ProjectPage],
+        pinned: Sequence[Repository],
+        markers: Sequence[tuple[str, str]],
+    ) -> ProjectPage | None:
+        """Return the files of a project that is pinned for some environments only."""
+        supplied, rules = _pages(pinned, name), list[tuple[str, str | None]](markers)
+        if all(text for _, text in markers):
+            usual = tuple(each for each in self._indexes if each not in pinned)
+            first = self._strategy == "first-index"
+            others = self._first(usual, name, linked) if first else _pages(usual, name)
+            supplied += others
+            rules += ((page.source, None) for page in others)
+        return _joined(name, [*linked, *supplied], markers=rules)
 
     def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
         """Return the pages of the indexes that were not asked, as an earlier one has the project.
@@ -177,18 +199,25 @@ def _pages(repositories: Iterable[Repository], name: NormalizedName) -> list[Pro
 
 
 def _joined(
-    name: NormalizedName, pages: Sequence[ProjectPage], order: tuple[str, ...]
+    name: NormalizedName,
+    pages: Sequence[ProjectPage],
+    order: tuple[str, ...] = (),
+    markers: Sequence[tuple[str, str | None]] = (),
 ) -> ProjectPage | None:
     """Return several pages as one; each file says in ``source`` where it is from."""
-    if len(pages) < 2:
+    if len(pages) < 2 and not (pages and markers):
         return pages[0] if pages else None
     wheels: set[str] = set()
+    apart = {source for source, _ in markers}
     files: list[File] = []
     for page in pages:
         fresh = [file for file in page.files if file.filename not in wheels]
         files += fresh
-        wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
+        if page.source not in apart:
+            wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
     notes = tuple(note for page in pages for note in page.notes)
     source = ", ".join(page.source for page in pages)
     status = next((page.status for page in pages if page.status), ACTIVE)
-    return ProjectPage(name, tuple(files), source, notes, status=status, order=order)
+    return ProjectPage(
+        name, tuple(files), source, notes, status=status, order=order, markers=tuple(markers)
+    )

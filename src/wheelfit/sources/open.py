@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
-    from wheelfit.sources.settings import SourceSettings
+    from wheelfit.sources.settings import PinnedProject, SourceSettings
     from wheelfit.sources.transport import Transport
 
 
@@ -94,10 +94,12 @@ def open_sources(
     opener = _Opener(web.pages, files, trusted, settings, working_folder or Path.cwd(), note)
     links = list(opener.link_places(settings.find_links))
     indexes = list(opener.indexes(settings.index_urls))
+    pins, markers = _pinned(settings, opener)
     pool = Pool(
         [index for index, _ in indexes],
         links=[place for place, _ in links],
-        pins=_pinned(settings, opener),
+        pins=pins,
+        markers=markers,
         strategy=settings.index_strategy,
         local=[repository.name for repository, is_local in (*links, *indexes) if is_local],
         others=files,
@@ -128,27 +130,47 @@ class OpenedSources(Remembered):
 
 def _pinned(
     settings: SourceSettings, opener: _Opener
-) -> Mapping[NormalizedName, Sequence[Repository]]:
-    """Return the indexes of each project that is pinned; none where no index is asked."""
+) -> tuple[
+    Mapping[NormalizedName, Sequence[Repository]],
+    Mapping[NormalizedName, Sequence[tuple[str, str]]],
+]:
+    """Return the indexes of each project that is pinned; none where no index is asked.
+
+    :return: besides, for projects whose pins have markers, the names of the indexes with these.
+    """
     if not settings.pins:
-        return {}
+        return {}, {}
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
 
     urls = {index.name: index.url for index in reversed(settings.indexes)}
     opened: dict[str, list[Repository]] = {}
     found: dict[NormalizedName, list[Repository]] = {}
-    for project, index in settings.pins:
-        if index not in urls:
-            raise InvalidConfiguration(
-                f"{project} is to come from the index {index!r}, which is not configured",
-                hint=f'[[index]] with name = "{index}" and its url says where it is',
-            )
-        own = found.setdefault(canonicalize_name(project), [])
-        if not settings.no_index:
-            if index not in opened:
-                opened[index] = [each for each, _ in opener.indexes([urls[index]])]
-            own += opened[index]
-    return found
+    markers: dict[NormalizedName, list[tuple[str, str]]] = {}
+    for pin in settings.pins:
+        if pin.index not in urls:
+            raise _unknown_index(pin, urls)
+        name = canonicalize_name(pin.project)
+        own = found.setdefault(name, [])
+        if settings.no_index:
+            continue
+        if pin.index not in opened:
+            opened[pin.index] = [each for each, _ in opener.indexes([urls[pin.index]])]
+        own += (each for each in opened[pin.index] if each not in own)
+        markers.setdefault(name, []).extend((each.name, pin.marker) for each in opened[pin.index])
+    marked = {n: pairs for n, pairs in markers.items() if any(text for _, text in pairs)}
+    return found, marked
+
+
+def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfiguration:
+    from difflib import get_close_matches  # noqa: PLC0415 - of errors only
+
+    close = get_close_matches(pin.index, known, n=1)
+    return InvalidConfiguration(
+        f"{pin.project} is to come from the index {pin.index!r}, which is not configured",
+        hint=f"did you mean {close[0]!r}?"
+        if close
+        else f'[[index]] with name = "{pin.index}" and its url says where it is',
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,15 +427,11 @@ class _Opener:
                 yield FileIndex(path, self.files), True
 
     def _aged(self, index: HttpIndex) -> Repository:
-        settings = self.settings
-        if settings.uploaded_before is None and not settings.uploaded_before_by_project:
+        if self.settings.cooldown is None:
             return index
-        from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
-
         from wheelfit.sources.cooldown import UploadedBefore  # noqa: PLC0415 - start-up
 
-        own = {canonicalize_name(n): when for n, when in settings.uploaded_before_by_project}
-        return UploadedBefore(index, settings.uploaded_before, own, self.note)
+        return UploadedBefore(index, self.settings.cooldown, self.note)
 
     def _path(self, text: str) -> Path | None:
         """Return the path that a text names; None for a URL of a server."""

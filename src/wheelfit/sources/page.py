@@ -183,3 +183,6 @@ class ProjectPage:
     order: tuple[str, ...] = ()
     """The sources whose versions are preferred to those of later ones, however new these are;
     empty: newer versions are preferred."""
+    markers: tuple[tuple[str, str | None], ...] = ()
+    """Sources whose files count only where one of their markers holds: source and marker, empty
+    for everywhere, None where no other one holds. Files of other sources count everywhere."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from configparser import RawConfigParser
 
+    from wheelfit.sources.cooldown import Cooldown
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -180,6 +182,7 @@ def settings_from(
     :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
     """
     settings = SourceSettings()
+    origins: dict[str, str] = {}
     no_input = False
     for origin, key, value in _in_order(tuple(files), environ):
         if key == "no-input":
@@ -192,6 +195,8 @@ def settings_from(
             elif field_name == "find_links":
                 converted = tuple(_expanded(each, home) for each in converted)
             settings = replace(settings, **{field_name: converted})
+            origins[field_name] = origin
+    settings = replace(settings, origins=origins)
     if no_input and settings.keyring == "auto":
         # As in pip: keyring may ask the user something, which nobody wants then.
         settings = replace(settings, keyring="disabled")
@@ -227,7 +232,10 @@ def rules_from(
 def _in_order(
     files: tuple[ConfigurationFile, ...], environ: Mapping[str, str], command: str = "install"
 ) -> Iterable[tuple[str, str, str]]:
-    """Yield (origin, key, value), those counting least first."""
+    """Yield (origin, key, value), those counting least first.
+
+    The origin is a file and a section, or a variable.
+    """
     parsed = [(file.path, _parse(file)) for file in files]
     for section in ("global", command):
         values: dict[str, tuple[str, str]] = {}
@@ -239,7 +247,7 @@ def _in_order(
         # what an earlier file says in the same section.
         for key, (path, value) in values.items():
             if value:
-                yield path, key, value
+                yield f"{path} [{section}]", key, value
     for name, value in environ.items():
         if name.startswith("PIP_") and value:
             yield name, _key(name.removeprefix("PIP_")), value
@@ -322,6 +330,15 @@ def _keyring(value: str, key: str, origin: str) -> str:
     return value
 
 
+def _cooldown(value: str, key: str, origin: str) -> Cooldown:
+    from wheelfit.sources.cooldown import Cooldown, parse_cutoff  # noqa: PLC0415 - start-up
+
+    try:
+        return Cooldown(parse_cutoff(value))
+    except ValueError:
+        raise _wrong(value, key, origin, "a date, a time or a duration as P7D") from None
+
+
 def _wrong(value: str, key: str, origin: str, expected: str) -> InvalidConfiguration:
     return InvalidConfiguration(
         f"{key} must be {expected}, not {redact(value)!r}",
@@ -353,6 +370,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
     "resume-retries": ("resume_retries", _count),
     "keyring-provider": ("keyring", _keyring),
     "no-cache-dir": ("cache", _no_cache),
+    "uploaded-prior-to": ("cooldown", _cooldown),
 }
 """pip's name of each option, the setting it becomes, and how its text is read."""
 
@@ -367,5 +385,5 @@ _RULES: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
 _RULE_NAMES = {"require-venv": "require-virtualenv"}
 """Second names that pip has for them."""
 
-_OTHERS = frozenset(["prefix", "root", "target", "uploaded-prior-to"])
-"""What nobody may pass over without a word: it decides where files go, or which may be taken."""
+_OTHERS = frozenset(["prefix", "root", "target"])
+"""What nobody may pass over without a word: it decides where files go."""

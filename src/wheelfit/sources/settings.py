@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping
 
+    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import IndexStrategy
 
 DEFAULT_INDEX = "https://pypi.org/simple"
@@ -33,6 +33,20 @@ class NamedIndex:
     """Whether only projects that are pinned to it come from it."""
     default: bool = False
     """Whether it takes the place of ``index_url``, unless that is configured."""
+    origin: str = field(default="", compare=False)
+    """The file and line that name it, or the variable, as messages have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedProject:
+    """A project that comes from a named index only."""
+
+    project: str
+    """As it is written."""
+    index: str
+    """The name of the index."""
+    marker: str = ""
+    """The environments for which that holds; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +90,13 @@ class SourceSettings:
     """Which of several indexes supply a project; pip has no such option, for all of them do."""
     indexes: tuple[NamedIndex, ...] = ()
     """Indexes with names; those that are not explicit are asked before the main one."""
-    pins: tuple[tuple[str, str], ...] = ()
-    """Projects that come from one named index only: the project, as it is written, and the name
-    of the index. One may have several, which are asked in this order."""
+    pins: tuple[PinnedProject, ...] = ()
+    """Projects that come from named indexes only; those of one project are asked in this order."""
 
-    uploaded_before: datetime | None = None
-    """The moment from which on files of indexes are too new; None: none are."""
-    uploaded_before_by_project: tuple[tuple[str, datetime | None], ...] = ()
-    """Projects with a moment of their own; None: none of their files are too new."""
+    cooldown: Cooldown | None = None
+    """The moments from which on files of indexes are too new; None: none are."""
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The files and variables of pip's configuration, by the fields that they set."""
 
     def with_options(
         self,
@@ -129,11 +142,20 @@ class SourceSettings:
     @property
     def index_urls(self) -> tuple[str, ...]:
         """The indexes in the order in which they are asked; none under ``no_index``."""
+        return tuple(index.url for index in self.asked_indexes)
+
+    @property
+    def asked_indexes(self) -> tuple[NamedIndex, ...]:
+        """The same with where each is configured; those without a name have an empty one."""
         if self.no_index:
             return ()
         named = [index for index in self.indexes if not index.explicit]
-        main = self.index_url
-        if main == DEFAULT_INDEX:
-            main = next((index.url for index in named if index.default), main)
-        first = [index.url for index in named if not index.default]
-        return tuple(dict.fromkeys((*first, main, *self.extra_index_urls)))
+        main = NamedIndex("", self.index_url, origin=self.origins.get("index_url", "default"))
+        if main.url == DEFAULT_INDEX:
+            main = next((index for index in named if index.default), main)
+        by = self.origins.get("extra_index_urls", "")
+        extra = [NamedIndex("", url, origin=by) for url in self.extra_index_urls]
+        found: dict[str, NamedIndex] = {}
+        for index in (*(one for one in named if not one.default), main, *extra):
+            found.setdefault(index.url, index)
+        return tuple(found.values())

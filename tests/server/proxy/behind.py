@@ -100,7 +100,7 @@ class Behind:
             if bridges is None:
                 upstreams.append(Upstream(url, web))
             else:
-                upstreams.append(BridgedUpstream(url, web, Shelf(bridges)))
+                upstreams.append(BridgedUpstream(Upstream(url, web), Shelf(bridges)))
         machines = {"": supported or {}, **(others or {})}
         self._profiles = {
             name: Profile(name, target or target_of(), FixedDetector(values))

@@ -28,7 +28,7 @@ from wheelfit.cli.options.table.indexes import (
 )
 from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.proxying import PROXIED, PROXY, RUN
-from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ WHEELFIT_PROXY_SECRET has a secret in the path, before everything else.
 
 To listen at another address than one of this machine it needs the extra `server`.
 """,
-        (PROXY, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS),
+        (PROXY, PROXIED, INTERPRETER, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _proxy,
     ),
     "run": Command(
@@ -324,7 +324,7 @@ in the build that fits; all others come from where they always do.
 
 Everything after -- is the command: wheelfit run -- uv pip install torch
 """,
-        (RUN, PROXIED, INTERPRETER, SOURCES, MACHINE, VARIANTS),
+        (RUN, PROXIED, INTERPRETER, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _run,
     ),
 }

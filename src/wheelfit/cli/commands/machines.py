@@ -23,7 +23,7 @@ from wheelfit.cli.options.table.hardware import (
 )
 from wheelfit.cli.options.table.installing import CHECK_ENV
 from wheelfit.cli.options.table.machine import MACHINE, PROVIDER_SETTINGS
-from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.sources import NAMED_INDEXES, SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ Look up a plugin, show its files, and trust exactly those.
 
 Nothing is installed or run unless --try is given.
 """,
-                (TRUST, SOURCES, PROVIDER_SETTINGS),
+                (TRUST, SOURCES, UPLOADS, PROVIDER_SETTINGS),
                 _trust,
                 summary="look up a plugin, show its files, trust exactly those",
             ),
@@ -386,7 +386,7 @@ credentials are left out.
 It reports packages that wheelfit itself depends on and that are missing, damaged or of an
 unsuitable version; --repair installs them.
 """,
-        (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
+        (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS, NAMED_INDEXES),
         _doctor,
     ),
 }

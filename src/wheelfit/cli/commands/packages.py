@@ -185,6 +185,7 @@ points to a source tree.
             ATTESTATIONS,
             ENVIRONMENT,
             SOURCES,
+            UPLOADS,
             MACHINE,
             VARIANTS,
         ),

@@ -20,7 +20,7 @@ from wheelfit.cli.options.table.building import (
 from wheelfit.cli.options.table.environment import INTERPRETER
 from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.requirements import DEPENDENCY_GROUPS, REQUIREMENTS, SOURCE_BUILDS
-from wheelfit.cli.options.table.sources import SOURCES
+from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import VARIANTS
 from wheelfit.cli.options.table.workers import WORKERS
 
@@ -144,6 +144,7 @@ variants is asked for them; of any other one a plain wheel is built and converte
             WORKERS,
             INTERPRETER,
             SOURCES,
+            UPLOADS,
             *(
                 group.off_command_line()
                 for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from wheelfit.cli.configuration import Configuration, Effective
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.context import Context
+    from wheelfit.operations.indexes import ConfiguredSource
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
     """Show settings, with whoever set them if it is asked for."""
     from wheelfit.cli.configuration import read_layers, strays
     from wheelfit.cli.options.settings import SETTINGS
+    from wheelfit.cli.render.diagnosis import source_lines
 
     command = " ".join(arguments.command) or None
     defaults, works_on_project = _defaults(command)
@@ -27,6 +29,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
         _worked_on(arguments, works_on_project=works_on_project), context.environ
     )
     effective = {key: configuration.of(key) for key in sorted(defaults)}
+    sources = _sources(effective, context) if "index" in effective else ()
     output.result_json(
         {
             "version": 1,
@@ -46,15 +49,31 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
                 }
                 for key, found in effective.items()
             },
+            "sources": [source.to_json() for source in sources],
         }
     )
     if not effective:
         output.result(f"no setting concerns {command}")
     for key, found in effective.items():
         _tell(key, found, defaults[key], output, origin=arguments.origin)
+    if sources:
+        output.result("# files come from, in this order:")
+        for line in source_lines(sources):
+            output.result(f"# {line}")
     for name in strays(context.environ):
         output.warn(f"{name} is no setting{_meant(name)}")
     return 0
+
+
+def _sources(effective: Mapping[str, Effective], context: Context) -> tuple[ConfiguredSource, ...]:
+    """Return the sources in effect, as all settings and pip's configuration have it."""
+    from wheelfit.operations.indexes import configured_sources, read_settings
+    from wheelfit.operations.requests import SourceOptions
+
+    request = SourceOptions(
+        index_table=effective["index"].value or (), pin_table=effective["sources"].value or ()
+    )
+    return configured_sources(read_settings(request, context.environ))
 
 
 def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
@@ -193,7 +212,8 @@ COMMANDS = {
 Show every setting, or those that concern one command, and who set them.
 
 Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
-shown can be written into a file.
+shown can be written into a file. At the end stands where files come from: every place of find-links
+and every index, in the order in which they are asked, with the file or variable that sets it.
 """,
                 (SETTINGS_SHOWN, CONFIG),
                 _show,

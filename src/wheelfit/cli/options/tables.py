@@ -18,6 +18,8 @@ from wheelfit.cli.options.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wheelfit.sources.settings import PinnedProject
+
 
 class _Rows(Kind):
     """Tables of one name, each read by a function; layers add to each other.
@@ -234,7 +236,11 @@ def _index(path: str, row: Mapping[str, Any], place: Place) -> object:
         if not isinstance(row.get(key, False), bool):
             place.refuse(f"{path}.{key}", "is neither true nor false")
     return NamedIndex(
-        row["name"], row["url"], row.get("explicit", False), row.get("default", False)
+        row["name"],
+        row["url"],
+        row.get("explicit", False),
+        row.get("default", False),
+        place.where,
     )
 
 
@@ -245,8 +251,46 @@ def _shown_index(row: Any) -> object:
     return {"name": row.name, "url": redact(row.url), **flags}
 
 
+class _Indexes(_Rows):
+    """Indexes; of one name the highest layer counts."""
+
+    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+        rows = super().read(key, value, place)
+        for number, row in enumerate(rows):
+            if row.name in {other.name for other in rows[:number]}:
+                at = Place(place.of(key, number))
+                at.refuse(f"{key}[{number}]", f"has the name of another index: {row.name}")
+        return rows
+
+    def join(self, above: Any, below: Any) -> tuple[Any, ...]:
+        names = {row.name for row in above}
+        return (*above, *(row for row in below if row.name not in names))
+
+
+_PIN = ({"index"}, {"index", "marker"})
+
+
+def read_pin(key: str, project: str, row: object, place: Place) -> PinnedProject:
+    """Return one of the indexes that a project is pinned to."""
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.core.markers import parse_marker
+    from wheelfit.errors import InvalidMarker
+    from wheelfit.sources.settings import PinnedProject
+
+    if not isinstance(row, dict) or row.keys() not in _PIN or not isinstance(row["index"], str):
+        place.refuse(key, "must be a table with the name of an index, and maybe a marker")
+    marker = row.get("marker", "")
+    try:
+        if not isinstance(marker, str) or (marker and parse_marker(marker).uses_variants):
+            place.refuse(key, "has a marker that is none of an environment")
+    except InvalidMarker as error:
+        place.refuse(key, f"has a marker that cannot be understood: {error.message}")
+    return PinnedProject(str(canonicalize_name(project)), row["index"], marker)
+
+
 class _Pins(Kind):
-    """Projects, each with the name of its index; of one project the highest layer counts."""
+    """Projects, each with the names of its indexes; of one project the highest layer counts."""
 
     is_list = True
     is_text = False
@@ -256,33 +300,28 @@ class _Pins(Kind):
         return ()
 
     def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
-        from packaging.utils import canonicalize_name
-
         if not isinstance(value, dict):
             place.refuse(key, f"is no table; write [{key}] with NAME = {{ index = INDEX }}")
-        pins = []
-        for name, row in value.items():
-            at = Place(place.of(key, name))
-            if not (
-                isinstance(row, dict)
-                and row.keys() == {"index"}
-                and isinstance(row["index"], str)
-                and row["index"]
-            ):
-                at.refuse(f"{key}.{name}", "is no table with the name of an index and nothing else")
-            pins.append((str(canonicalize_name(name)), row["index"]))
-        return tuple(pins)
+        return tuple(
+            read_pin(f"{key}.{name}", name, row, Place(place.of(key, name)))
+            for name, rows in value.items()
+            for row in (rows if isinstance(rows, list) else [rows])
+        )
 
     def join(self, above: Any, below: Any) -> tuple[Any, ...]:
-        names = {name for name, _ in above}
-        return (*above, *(pin for pin in below if pin[0] not in names))
+        projects = {pin.project for pin in above}
+        return (*above, *(pin for pin in below if pin.project not in projects))
 
     def show(self, value: Any) -> object:
-        return {name: {"index": index} for name, index in value}
+        shown: dict[str, list[object]] = {}
+        for pin in value:
+            marker = {"marker": pin.marker} if pin.marker else {}
+            shown.setdefault(pin.project, []).append({"index": pin.index, **marker})
+        return {name: rows[0] if len(rows) == 1 else rows for name, rows in shown.items()}
 
 
 AGREEMENTS = _Rows(_agreement, _shown_agreement)
-INDEXES = _Rows(_index, _shown_index)
+INDEXES = _Indexes(_index, _shown_index)
 PINS = _Pins()
 PROVIDERS = _Rows(_provider, _shown_provider)
 SHORTHANDS = _Named(_shorthand, _shown_shorthand)

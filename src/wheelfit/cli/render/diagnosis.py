@@ -12,7 +12,7 @@ from wheelfit_runtime import __version__
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.checking.findings import Finding
     from wheelfit.cli.output import Output, Style
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis
+    from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit_runtime.platforms.features import Detection
 
     Line = tuple[str, Style]
@@ -62,6 +63,7 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
             ("Machine", _machine_lines(found, verbose=verbose)),
             ("Environment", _environment_lines(found, verbose=verbose)),
             ("Variables", _variable_lines(found)),
+            ("Sources", ((f"  {line}", "plain") for line in source_lines(found.sources))),
             ("Process", _process_lines(found)),
         ):
             said = list(section)
@@ -77,6 +79,19 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
         lines += [("", "plain")]
     lines += [summary_line(found.findings, verbose=verbose)]
     return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
+
+
+def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
+    """Return a line for each place where files come from."""
+    for one in sources:
+        words = [f"{one.kind} {one.url}"]
+        if one.name not in ("", one.url):
+            words[0] += f" ({one.name})"
+        if one.pins:
+            words.append(f"the only source of {', '.join(one.pins)}")
+        if one.is_explicit:
+            words.append("explicit" if one.pins else "explicit, and no project is pinned to it")
+        yield f"{', '.join(words)}: {one.origin}"
 
 
 def _head(found: Diagnosis) -> Iterator[Line]:

@@ -207,7 +207,7 @@ class Proxy:
         if asked.mode == "additive":
             return missing("the project has no variants; other indexes have it")
         if (
-            page.may_be_quarantined
+            page.must_be_written
             or upstream.wants_login(page.url)
             or not _fits(page.content_type, media_type)
         ):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
 
 _HERE = ("127.0.0.1", "localhost")
@@ -20,6 +22,7 @@ def environment_for(
     pip_index: str | None = None,
     uv_index: str | None = None,
     in_project: bool = False,
+    cutoff: datetime | None = None,
 ) -> dict[str, str]:
     """Return an environment in which pip, uv and pdm ask the proxy.
 
@@ -35,6 +38,8 @@ def environment_for(
         it is. A project that is public too would come from there otherwise.
     :param uv_index: the same for uv.
     :param in_project: whether uv is to change a project, whose files shall know nothing of this.
+    :param cutoff: from when on files are too new, of the indexes beside the proxy as well; None:
+        as pip and uv are configured.
     """
     changed = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
@@ -64,6 +69,10 @@ def environment_for(
         if uv_index is not None:
             changed.pop("UV_DEFAULT_INDEX", None)
             changed["UV_INDEX_URL"] = uv_index
+    if cutoff is not None and not whole:
+        text = cutoff.astimezone(UTC).isoformat(timespec="seconds")
+        for name in ("PIP_UPLOADED_PRIOR_TO", "UV_EXCLUDE_NEWER"):
+            changed[name] = environ.get(name) or text
     for name in ("NO_PROXY", "no_proxy"):
         known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
         changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))

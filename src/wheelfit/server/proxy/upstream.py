@@ -33,11 +33,13 @@ from wheelfit_runtime.errors import InvalidPage
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.bridges.shelf import Shelf
+    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
 
@@ -67,8 +69,8 @@ class RawPage:
     """SHA-256 of the page, decompressed."""
     has_variants: bool
     """Whether some release has variants."""
-    may_be_quarantined: bool = False
-    """Whether the page has to be understood before it is handed on (PEP 792)."""
+    must_be_written: bool = False
+    """Whether the page cannot be handed on as it came: files are left out, or may be (PEP 792)."""
 
     @property
     def plain(self) -> bytes:
@@ -77,14 +79,27 @@ class RawPage:
 
 
 class Upstream(ReadsFiles):
-    """One index: a `Repository` whose pages can also be had as they came."""
+    """One index: a `Repository` whose pages can also be had as they came.
 
-    def __init__(self, url: str, web: Web) -> None:
+    :param cooldown: files that are too new are left out of its pages; None: all are old enough.
+    :param note: told that it does not tell times of upload.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        web: Web,
+        *,
+        cooldown: Cooldown | None = None,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         super().__init__(web.files)
         self.url = split_userinfo(url)[0].rstrip("/")
         """Without credentials and final slash."""
         self.name = redact(url)
         self.web = web
+        self._cooldown = cooldown
+        self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
             replace(web.pages, packed=True),
             Memory(_MOST_IN_MEMORY, lambda page: len(page[1].body) + 1024),
@@ -110,7 +125,13 @@ class Upstream(ReadsFiles):
         :param html: whether JSON would be of no use.
         :raises NetworkError: the index cannot be read, or answers with no page.
         """
-        return self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
+        page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
+        if page is None or self._cooldown is None or self._cooldown.cutoff(name) is None:
+            return page
+        # It is another page whenever a file gets old enough.
+        names = " ".join(file.filename for file in self.parsed(name, page).files)
+        digest = hashlib.sha256(f"{page.digest} {names}".encode()).hexdigest()
+        return replace(page, digest=digest, must_be_written=True)
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted; none if the index does not list them.
@@ -137,7 +158,8 @@ class Upstream(ReadsFiles):
             answer = Answer(200, {"content-type": page.content_type}, page.url, page.plain)
             return ParsedPages(self.web.store).page(answer, name, source=self.name)
 
-        return self._parsed.get((name, page.digest), parse)
+        parsed = self._parsed.get((name, page.digest), parse)
+        return parsed if self._cooldown is None else self._cooldown.admitted(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
         found = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
@@ -265,12 +287,15 @@ class BridgedUpstream(Upstream):
     """An index in which the pages of families have their members.
 
     Families of indexes are left alone: their members are in other places than this.
+
+    :param plain: the index itself.
     """
 
-    def __init__(self, url: str, web: Web, shelf: Shelf) -> None:
-        super().__init__(url, web)
+    def __init__(self, plain: Upstream, shelf: Shelf) -> None:
+        super().__init__(plain.url, plain.web)
+        self.name = plain.name
         self._shelf = shelf
-        self._plain = Upstream(url, web)
+        self._plain = plain
         self._bridged = Bridged(self._plain, shelf)
         self._files = self._bridged
 

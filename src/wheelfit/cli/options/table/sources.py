@@ -49,6 +49,26 @@ UPLOADS = OptionGroup(
     ),
 )
 
+NAMED_INDEXES = OptionGroup(
+    "",
+    (
+        Option(
+            "index",
+            INDEXES,
+            "indexes with names: name, url, and explicit if only pinned projects come from it",
+            stored_as="index_table",
+            project=ProjectMay.SET_IT,
+        ),
+        Option(
+            "sources",
+            PINS,
+            "projects that come from one named index only",
+            stored_as="pin_table",
+            project=ProjectMay.SET_IT,
+        ),
+    ),
+)
+
 SOURCES = OptionGroup(
     "sources",
     (
@@ -76,20 +96,7 @@ SOURCES = OptionGroup(
             default="first-index",
             project=ProjectMay.NOT_SET_IT,
         ),
-        Option(
-            "index",
-            INDEXES,
-            "indexes with names: name, url, and explicit if only pinned projects come from it",
-            stored_as="index_table",
-            project=ProjectMay.SET_IT,
-        ),
-        Option(
-            "sources",
-            PINS,
-            "projects that come from one named index only",
-            stored_as="pin_table",
-            project=ProjectMay.SET_IT,
-        ),
+        *NAMED_INDEXES.options,
         Option(
             "--find-links",
             FILES,
