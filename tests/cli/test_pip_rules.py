@@ -83,7 +83,7 @@ def test_hashes(configured: Configured) -> None:
     """What has no hash is refused, and the setting is named."""
     path = configured.say("[global]\nrequire-hashes = true\n")
     said = configured.install("plain", code=1)
-    assert f"hashes are required by require-hashes in {path} [global], and plain has none" in said.err
+    assert f"required by require-hashes in {path} [global], and plain has none" in said.err
     assert not configured.target.exists()
 
 

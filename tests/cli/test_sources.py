@@ -304,7 +304,8 @@ class TestTimesOfUpload:
         """What is too new in a lock is not installed, and its time is told; exceptions hold."""
         where = ["-i", dated.first.url, "--no-cache-dir"]
         run("lock", "plain", *where, "--platform", "linux-x86_64")
-        sync: list[str | Path] = ["sync", "--target", dated.folder / "target", *where, "--exclude-newer"]
+        target: list[str | Path] = ["--target", dated.folder / "target"]
+        sync: list[str | Path] = ["sync", *target, *where, "--exclude-newer"]
         refused = run(*sync, "2026-02-01", "--dry-run", code=7).err
         assert "plain-2-py3-none-any.whl: 2026-03-15T12:00:00" in refused
         assert "--uploaded-prior-to-package plain=false" in refused
