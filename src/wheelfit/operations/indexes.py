@@ -174,6 +174,8 @@ def open_indexes(
     *,
     by_content: bool = False,
     most: int | None = None,
+    named: Iterable[str] = (),
+    named_whole: bool = False,
 ) -> OpenedSources:
     """Open the sources; nobody is asked yet.
 
@@ -183,6 +185,8 @@ def open_indexes(
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
     :param most: bytes that may be downloaded in all; None: any number.
+    :param named: URLs of wheels that the user named, without credentials and hashes.
+    :param named_whole: whether those will be installed in any case.
     """
     # Looked at here, and not by each that is opened, so that its faults are told once.
     kept_in = usable_cache_folder(
@@ -201,6 +205,8 @@ def open_indexes(
             note=context.reporter.warn,
             most=most,
             by_content=by_content,
+            named=named,
+            named_whole=named_whole,
         )
 
     repository = opened(settings)

@@ -128,6 +128,8 @@ def open_for_choice(
         wanted.given_urls,
         by_content=requires_hashes or wanted.has_promises,
         most=request.max_download,
+        named=wanted.wheel_urls(),
+        named_whole=changes and request.max_download is None,
     )
     by = rules.said_by("require-hashes") if rules.require_hashes else ""
     building = DeferredBuilding(

@@ -71,6 +71,12 @@ class Wanted:
         """Whether everything must have a promised hash: a file says so, or one thing has (pip)."""
         return self.has_hashes or any(file.require_hashes for file in self.files)
 
+    def wheel_urls(self) -> frozenset[str]:
+        """Return the URLs of the wheels that are named, without credentials and hashes."""
+        named = (asked.requirement.url for asked in self.requirements)
+        of_requirements = (given_wheel(url).file.url for url in named if url is not None)
+        return frozenset((*(wheel.file.url for wheel in self.wheels), *of_requirements))
+
     @property
     def has_promises(self) -> bool:
         """Whether anything has a promised hash, as in the fragment of a URL."""

@@ -56,6 +56,8 @@ def open_sources(
     progress: Progress = NO_PROGRESS,
     most: int | None = None,
     by_content: bool = False,
+    named: Iterable[str] = (),
+    named_whole: bool = False,
 ) -> OpenedSources:
     """Return the repository that settings describe.
 
@@ -72,6 +74,8 @@ def open_sources(
     :param progress: told of wheels that must be fetched for their metadata alone.
     :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
+    :param named: URLs of wheels that the user named, without credentials and hashes.
+    :param named_whole: whether those are wanted in any case, so that no parts of them are read.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is
         named by something that is no URL.
     """
@@ -88,6 +92,8 @@ def open_sources(
         progress=progress,
         most=most,
         by_content=by_content,
+        named=named,
+        named_whole=named_whole,
     )
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
@@ -180,6 +186,8 @@ class Web:
     pages: CachedPages
     files: Files
     wheels: WheelStore
+    forget: Callable[[], None]
+    """Removes what no cache keeps."""
 
     @property
     def client(self) -> Client:
@@ -193,6 +201,7 @@ class Web:
 
     def close(self) -> None:
         """Close every connection, and let go of what was found in the cache."""
+        self.forget()
         self.client.close()
         self.store.close()
 
@@ -217,6 +226,8 @@ def open_web(
     may_ask: Callable[[str], bool] = lambda _url: True,
     patience: float | None = None,
     by_content: bool = False,
+    named: Iterable[str] = (),
+    named_whole: bool = False,
 ) -> Web:
     """Return what fetches pages and files under some settings; the parameters of `open_sources`.
 
@@ -257,8 +268,10 @@ def open_web(
         most=most,
         wheels=wheels,
         lines=Lines(settings.connections),
+        named=named,
+        named_whole=named_whole,
     )
-    return Web(pages, AllFiles(remote, wheels), wheels)
+    return Web(pages, AllFiles(remote, wheels), wheels, remote.close)
 
 
 _LOGIN = pattern(r"[^/\\\s]+:[^/\\\s]*@")

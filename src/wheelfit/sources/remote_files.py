@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.budget import Budget
@@ -31,7 +31,8 @@ from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from tempfile import TemporaryDirectory
     from typing import BinaryIO
 
     from wheelfit.sources.cache import Store
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_Identity: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 _NO_RANGES = "the server gives no ranges"
 
 
@@ -59,6 +61,8 @@ class RemoteFiles:
     :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
     :param wheels: keeps unpacked wheels; by default in the store.
     :param lines: how many connections to each server may carry wheels.
+    :param named: URLs of wheels that the user named, without credentials and hashes.
+    :param named_whole: whether those are wanted in any case, so that no parts of them are read.
     """
 
     def __init__(
@@ -71,6 +75,8 @@ class RemoteFiles:
         most: int | None = None,
         wheels: WheelStore | None = None,
         lines: Lines | None = None,
+        named: Iterable[str] = (),
+        named_whole: bool = False,
     ) -> None:
         self._pages = pages
         self._client = pages.client
@@ -82,6 +88,13 @@ class RemoteFiles:
         self._lines = lines or Lines()
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
+        self._named = frozenset(named)
+        self._named_whole = named_whole
+        self._whole = _Whole()
+
+    def close(self) -> None:
+        """Remove the wheels that no cache keeps."""
+        self._whole.close()
 
     # --- small files --------------------------------------------------------------
 
@@ -135,11 +148,7 @@ class RemoteFiles:
         try:
             members = self._members(file)
         except TooCostly:
-            import tempfile  # noqa: PLC0415 - start-up
-
-            with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
-                path = self.download(file, Path(folder), self._progress)
-                members = read_local_members(path, [METADATA], file.filename)
+            members = self._members_of_whole(file)
         return metadata_of(members, redact(file.url))
 
     def variant_document(self, file: File) -> bytes | None:
@@ -151,6 +160,9 @@ class RemoteFiles:
 
     def _known_member(self, file: File, name: str) -> bytes | None:
         """Return a member that was read before, or that lies in a kept wheel."""
+        whole = self._whole.find(file)
+        if whole is not None:
+            return read_local_members(whole, [name], file.filename).get(name)
         sha256 = file.hashes.get("sha256")
         if sha256 is None:
             return None
@@ -167,6 +179,8 @@ class RemoteFiles:
 
         :raises TooCostly: the server gives no ranges.
         """
+        if self._named_whole and file.url in self._named:
+            return self._members_of_whole(file)
         where = origin(file.url)
         with self._lock:
             hopeless = where in self._without_ranges
@@ -195,6 +209,23 @@ class RemoteFiles:
             self._remember(file, name, body)
         return members
 
+    def _members_of_whole(self, file: File) -> dict[str, bytes]:
+        """Fetch a wheel as a whole, and read what is wanted of it.
+
+        One that is named is fetched once, even if it has no hash and no cache keeps it.
+        """
+
+        def fetch(folder: Path) -> Path:
+            return self.download(file, folder, self._progress)
+
+        names = [METADATA, VARIANT_DOCUMENT]
+        if file.url in self._named:
+            return read_local_members(self._whole.get(file, fetch), names, file.filename)
+        import tempfile  # noqa: PLC0415 - start-up
+
+        with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
+            return read_local_members(fetch(Path(folder)), names, file.filename)
+
     def _remember(self, file: File, name: str, body: bytes) -> None:
         """Keep a member: what has one hash never changes."""
         sha256 = file.hashes.get("sha256")
@@ -205,6 +236,9 @@ class RemoteFiles:
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return how large a wheel is, asking as little as possible."""
+        whole = self._whole.find(file)
+        if whole is not None:
+            return size_of_local(whole, unpacked=unpacked)
         sha256 = file.hashes.get("sha256")
         kept = self._store.wheel(sha256) if sha256 is not None else None
         if not unpacked:
@@ -280,7 +314,7 @@ class RemoteFiles:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder and return its path there."""
         try:
-            kept = self._kept_wheel(file)
+            kept = self._whole.find(file) or self._kept_wheel(file)
             if kept is not None:
                 return self._hand_over(kept, file, folder, progress)
             if self._pages.offline:
@@ -316,7 +350,8 @@ class RemoteFiles:
         """Fetch a wheel, unless its archive is kept, and unpack it."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
-        if sha256 is not None and self._store.wheel(sha256) is None and not self._pages.offline:
+        is_here = self._whole.find(file) is not None or self._pages.offline
+        if sha256 is not None and not is_here and self._store.wheel(sha256) is None:
             return self._unpacked_from_server(file, sha256, folder, progress)
         import tempfile  # noqa: PLC0415 - start-up
 
@@ -471,6 +506,53 @@ class RemoteFiles:
         finally:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+
+
+class _Whole:
+    """The wheels that were fetched as a whole before anything of them was used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folder: TemporaryDirectory[str] | None = None
+        self._paths: dict[_Identity, Path] = {}
+        self._locks: dict[_Identity, threading.Lock] = {}
+
+    def find(self, file: File) -> Path | None:
+        """Return where a wheel lies; None if it was not fetched."""
+        return self._paths.get(_identity(file))
+
+    def get(self, file: File, fetch: Callable[[Path], Path]) -> Path:
+        """Return where a wheel lies, fetched if need be.
+
+        :param fetch: puts it into a folder, and returns its path there.
+        """
+        key = _identity(file)
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._paths:
+                self._paths[key] = fetch(self._new_folder())
+            return self._paths[key]
+
+    def close(self) -> None:
+        """Remove them."""
+        with self._lock:
+            self._paths.clear()
+            if self._folder is not None:
+                self._folder.cleanup()
+                self._folder = None
+
+    def _new_folder(self) -> Path:
+        import tempfile  # noqa: PLC0415 - start-up
+
+        with self._lock:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="wheelfit-")
+            return Path(tempfile.mkdtemp(dir=self._folder.name))
+
+
+def _identity(file: File) -> _Identity:
+    return file.url, frozenset(file.hashes.items())
 
 
 def _check_only(_source: ByteSource, check: Callable[[], None]) -> None:
