@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from wheelfit.operations.hosts import Host
     from wheelfit.operations.install import InstallRequest, install
     from wheelfit.operations.lock import LockReport, LockRequest, lock
+    from wheelfit.operations.outdated import OutdatedReport, OutdatedRequest, list_outdated
     from wheelfit.operations.probe import ProbeReport, ProbeRequest, probe
     from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.operations.select import SelectRequest, read_variants_json, select
+    from wheelfit.operations.show import ShowReport, ShowRequest, show
     from wheelfit.operations.sync import SyncRequest, sync
     from wheelfit.operations.uninstall import UninstallReport, UninstallRequest, uninstall
     from wheelfit.operations.wheels import MakeVariantRequest, make_variant
+    from wheelfit.operations.why import WhyReport, WhyRequest, why
     from wheelfit_runtime import __version__
     from wheelfit_runtime.errors import WheelfitError
 
@@ -64,6 +67,8 @@ __all__ = [
     "LockReport",
     "LockRequest",
     "MakeVariantRequest",
+    "OutdatedReport",
+    "OutdatedRequest",
     "ProbeReport",
     "ProbeRequest",
     "RemoveRequest",
@@ -71,10 +76,14 @@ __all__ = [
     "ResolveRequest",
     "RewriteReport",
     "SelectRequest",
+    "ShowReport",
+    "ShowRequest",
     "SyncRequest",
     "UninstallReport",
     "UninstallRequest",
     "WheelfitError",
+    "WhyReport",
+    "WhyRequest",
     "__version__",
     "add",
     "build",
@@ -84,6 +93,7 @@ __all__ = [
     "export",
     "freeze",
     "install",
+    "list_outdated",
     "lock",
     "make_variant",
     "probe",
@@ -91,8 +101,10 @@ __all__ = [
     "remove",
     "resolve",
     "select",
+    "show",
     "sync",
     "uninstall",
+    "why",
 ]
 
 _HOMES = {
@@ -117,6 +129,8 @@ _HOMES = {
     "LockReport": "wheelfit.operations.lock",
     "LockRequest": "wheelfit.operations.lock",
     "MakeVariantRequest": "wheelfit.operations.wheels",
+    "OutdatedReport": "wheelfit.operations.outdated",
+    "OutdatedRequest": "wheelfit.operations.outdated",
     "ProbeReport": "wheelfit.operations.probe",
     "ProbeRequest": "wheelfit.operations.probe",
     "RemoveRequest": "wheelfit.operations.dependencies",
@@ -124,10 +138,14 @@ _HOMES = {
     "ResolveRequest": "wheelfit.operations.explain",
     "RewriteReport": "wheelfit.operations.rewriting",
     "SelectRequest": "wheelfit.operations.select",
+    "ShowReport": "wheelfit.operations.show",
+    "ShowRequest": "wheelfit.operations.show",
     "SyncRequest": "wheelfit.operations.sync",
     "UninstallReport": "wheelfit.operations.uninstall",
     "UninstallRequest": "wheelfit.operations.uninstall",
     "WheelfitError": "wheelfit_runtime.errors",
+    "WhyReport": "wheelfit.operations.why",
+    "WhyRequest": "wheelfit.operations.why",
     "__version__": "wheelfit_runtime",
     "add": "wheelfit.operations.dependencies",
     "build": "wheelfit.operations.build",
@@ -137,6 +155,7 @@ _HOMES = {
     "export": "wheelfit.operations.export",
     "freeze": "wheelfit.operations.freeze",
     "install": "wheelfit.operations.install",
+    "list_outdated": "wheelfit.operations.outdated",
     "lock": "wheelfit.operations.lock",
     "make_variant": "wheelfit.operations.wheels",
     "probe": "wheelfit.operations.probe",
@@ -144,8 +163,10 @@ _HOMES = {
     "remove": "wheelfit.operations.dependencies",
     "resolve": "wheelfit.operations.explain",
     "select": "wheelfit.operations.select",
+    "show": "wheelfit.operations.show",
     "sync": "wheelfit.operations.sync",
     "uninstall": "wheelfit.operations.uninstall",
+    "why": "wheelfit.operations.why",
 }
 
 

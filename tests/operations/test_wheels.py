@@ -11,7 +11,7 @@ from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.init import InitRequest, init
 from wheelfit.operations.matrix import MatrixRequest, matrix
 from wheelfit.operations.repack import RepackRequest, repack
-from wheelfit.operations.show import ShowRequest, show
+from wheelfit.operations.wheel_contents import WheelContentsRequest, read_contents
 from wheelfit.operations.wheels import MakeVariantRequest, RelabelRequest, make_variant, relabel
 from wheelfit.testing.wheels import build_wheel
 
@@ -56,7 +56,7 @@ def test_reports_are_values(
     )
     report = repack(edits, context)
     assert report.index_files == (tmp_path / "out" / "demo-2.0-variants.json",)
-    (shown,) = show(ShowRequest(wheels=(str(tmp_path / "out"),)), context).wheels
+    (shown,) = read_contents(WheelContentsRequest(wheels=(str(tmp_path / "out"),)), context).wheels
     assert shown.filename.label == "fast"
     assert shown.properties == ["blas :: library :: mkl"]
     assert str(shown.core.version) == "2.0"

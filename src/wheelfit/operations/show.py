@@ -1,204 +1,252 @@
-"""The contents of wheels, as far as installers read them: label, properties, sizes, metadata."""
+"""What is known of installed packages: metadata, place, variant, and who needs whom."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import SourceOptions
+from packaging.utils import canonicalize_name
+
+from wheelfit.installation.needs import InstalledNeeds
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.installed import project_folder
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable
 
-    from wheelfit.core.core_metadata import CoreMetadata
-    from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.properties import PropertySet
+    from packaging.utils import NormalizedName
+
+    from wheelfit.checking.installed import Judged
+    from wheelfit.installation.choice import Choice
+    from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
+    from wheelfit.installation.needs import Need
     from wheelfit.operations.context import Context
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowRequest(SourceOptions):
-    """The wheels to show: files, folders and URLs."""
+class ShowRequest(EnvironmentOptions, MachineOptions):
+    """The packages, the environment, and the machine that their variants are judged for."""
 
-    wheels: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ShownWheel:
-    """The contents of one wheel."""
+class PackageVariant:
+    """The variant of an installed package, and how it came to be chosen."""
 
-    where: str
-    """Its path or URL."""
-    filename: WheelFilename
-    metadata: bytes
-    core: CoreMetadata
-    """The parsed metadata."""
-    variant_json: bytes | None
-    size: int | None
-    """Bytes; None where unknown."""
-    unpacked_size: int | None
-    files: int | None
-    """The number of files in it; None where unknown."""
-    document: VariantDocument | None
-    """The variant document; None for a plain wheel."""
-
-    @property
-    def properties(self) -> list[str]:
-        """The properties of its variant."""
-        return [] if self.document is None else list(map(str, self._properties(self.document)))
-
-    @property
-    def variant_markers(self) -> list[str]:
-        """The dependencies whose markers ask about variants."""
-        return [str(one) for one in self.core.requires if one.marker and one.marker.uses_variants]
-
-    @property
-    def providers(self) -> Mapping[str, str]:
-        """The providers of its variant by namespace, in words."""
-        if self.document is None:
-            return {}
-        return {name: _provider(one) for name, one in self.document.providers.items()}
-
-    def _properties(self, document: VariantDocument) -> PropertySet:
-        from wheelfit.core.properties import EMPTY
-
-        label = self.filename.label
-        return (None if label is None else document.properties(label)) or EMPTY
+    label: str
+    properties: tuple[str, ...]
+    words: str
+    """What the properties ask of a machine."""
+    choice: Choice | None
+    """The record of the choice; None: another tool installed it."""
+    fits: bool | None
+    """Whether it fits the machine now; None: nobody knows."""
+    reason: str
+    """Why it does not fit, or why nobody knows; empty if it fits."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the object of one wheel in ``--json``."""
+        """Return the object of the variant in ``--json``."""
+        choice = self.choice
         return {
-            "wheel": self.where,
-            "name": self.core.name,
-            "version": str(self.core.version),
-            "tags": sorted(map(str, self.filename.tags)),
-            "size": self.size,
-            "unpacked_size": self.unpacked_size,
-            "files": self.files,
-            "requires_python": None
-            if self.core.requires_python is None
-            else str(self.core.requires_python),
-            "requires": list(self.core.requires_texts),
-            "variant_markers": self.variant_markers,
-            "label": self.filename.label,
-            **self._variant(),
+            "label": self.label,
+            "properties": list(self.properties),
+            "condition": self.words,
+            "filename": None if choice is None else choice.filename,
+            "host": None if choice is None else choice.circumstances.host,
+            "overrides": [] if choice is None else list(choice.circumstances.overrides),
+            "fits": self.fits,
+            "because": self.reason or None,
         }
 
-    def _variant(self) -> dict[str, object]:
-        from wheelfit.core.labels import derive_label
-        from wheelfit.core.strict_json import load
 
-        document = self.document
-        if document is None:
-            return dict.fromkeys(
-                ("layout", "properties", "derived_label", "priorities", "providers", "document")
-            )
+@dataclass(frozen=True, slots=True)
+class PackageDetails:
+    """What is known of one installed package."""
+
+    installed: Installed
+    summary: str
+    home_page: str
+    license: str
+    requires: tuple[Need, ...]
+    """What it needs here."""
+    required_by: tuple[Installed, ...]
+    """What needs it, by name."""
+    variant: PackageVariant | None
+    """None: it is a plain wheel."""
+    files: tuple[str, ...] | None = None
+    """Paths of its files, relative to its folder; None: not asked for, or not recorded."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one package in ``--json``."""
+        entry = self.installed
         return {
-            "layout": document.layout,
-            "properties": self.properties,
-            "derived_label": derive_label(self._properties(document)),
-            "priorities": list(document.priorities),
-            "providers": self.providers,
-            "document": load(self.variant_json or b""),
+            "name": entry.name,
+            "version": str(entry.version),
+            "summary": self.summary,
+            "home_page": self.home_page or None,
+            "license": self.license,
+            "location": str(entry.location),
+            "project": project_folder(entry),
+            "installer": entry.installer or None,
+            "requested": entry.requested,
+            "requires": [
+                {
+                    "requirement": str(one.requirement),
+                    "name": one.requirement.name,
+                    "extra": one.extra,
+                    "installed": None if one.found is None else str(one.found.version),
+                    "met": one.is_met,
+                }
+                for one in self.requires
+            ],
+            "required_by": [one.name for one in self.required_by],
+            "variant": None if self.variant is None else self.variant.to_json(),
+            "files": None if self.files is None else list(self.files),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class ShowReport:
-    """The contents of wheels."""
+    """What is known of some installed packages."""
 
-    wheels: tuple[ShownWheel, ...]
+    environment: str
+    packages: tuple[PackageDetails, ...]
+    missing: tuple[str, ...]
+    """Names of which nothing is installed."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "wheels": [wheel.to_json() for wheel in self.wheels]}
+        return {
+            "version": 1,
+            "environment": self.environment,
+            "packages": [one.to_json() for one in self.packages],
+            "missing": list(self.missing),
+        }
 
 
 def show(request: ShowRequest, context: Context) -> ShowReport:
-    """Read wheels; of those at URLs only a few ranges of bytes are fetched.
+    """Return what is known of installed packages.
 
-    :raises WheelfitError: a wheel does not exist, or is not valid.
+    :param request: the packages, and where they are.
+    :param context: the surroundings.
+    :raises UserError: ``not-installed``; none of them is.
     """
-    return ShowReport(tuple(_shown(request, context)))
-
-
-def _shown(request: ShowRequest, context: Context) -> Iterator[ShownWheel]:
-    from wheelfit.operations.rewriting import find_wheels
-    from wheelfit.wheels.archive import WheelArchive
-
-    urls = [text for text in request.wheels if text.startswith(("https://", "http://"))]
-    for path in find_wheels([text for text in request.wheels if text not in urls]):
-        with WheelArchive(path) as wheel:
-            yield _read(
-                wheel.filename,
-                str(path),
-                wheel.metadata(),
-                wheel.variant_document(),
-                size=wheel.size,
-                unpacked_size=sum(member.size for member in wheel.members),
-                files=len(wheel.names()),
-            )
-    if urls:
-        yield from _remote(request, urls, context)
-
-
-def _remote(request: ShowRequest, urls: list[str], context: Context) -> Iterator[ShownWheel]:
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.sources.page import File
-    from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
-
-    settings = read_settings(request, context.environ)
-    with open_indexes(request, settings, context, urls) as repository:
-        for url in urls:
-            bare = without_fragment(split_userinfo(url)[0])
-            filename = parse_wheel_filename(last_segment(bare))
-            file = File(filename.text, bare)
-            size = repository.size(file, unpacked=True)
-            yield _read(
-                filename,
-                redact(bare),
-                repository.metadata(file),
-                repository.variant_document(file),
-                size=size.file,
-                unpacked_size=size.unpacked,
-            )
-
-
-def _read(
-    filename: WheelFilename,
-    where: str,
-    metadata: bytes,
-    variant_json: bytes | None,
-    *,
-    size: int | None,
-    unpacked_size: int | None,
-    files: int | None = None,
-) -> ShownWheel:
-    from wheelfit.core.core_metadata import read_metadata
-    from wheelfit.core.index_metadata import read_wheel_document
-
-    core = read_metadata(metadata, where)
-    document = None
-    if filename.label is not None:
-        document = read_wheel_document(variant_json, filename.label, where=where)
-    return ShownWheel(
-        where, filename, metadata, core, variant_json, size, unpacked_size, files, document
+    environment = open_environment_of(request, context.environ)
+    needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
+    names = list(dict.fromkeys(map(canonicalize_name, request.names)))
+    found = [needs.packages[name] for name in names if name in needs.packages]
+    if not found:
+        raise not_installed(names, needs.packages, environment)
+    judged = _judged(found, needs, environment, request, context)
+    return ShowReport(
+        environment.name,
+        tuple(
+            _details(entry, needs, judged.get(entry.name), files=request.files) for entry in found
+        ),
+        tuple(name for name in names if name not in needs.packages),
     )
 
 
-def _provider(provider: object) -> str:
-    """Return a provider in words."""
-    from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+def not_installed(
+    names: Iterable[str], known: Iterable[str], environment: Environment
+) -> UserError:
+    """Return the error that nothing of some names is installed."""
+    from difflib import get_close_matches
 
-    match provider:
-        case StaticProvider(features):
-            lists = "; ".join(f"{one.name}: {', '.join(one.values)}" for one in features)
-            return f"a list: {lists}"
-        case PluginProvider(requires, plugin_api):
-            return f"a plugin: {', '.join(requires)}" + (f" ({plugin_api})" if plugin_api else "")
-        case BuiltinProvider(name):
-            return f"built in: {name}"
-        case _:
-            return "broken"
+    wanted = list(names)
+    close = [one for name in wanted for one in get_close_matches(name, list(known), n=1)]
+    return UserError(
+        f"{', '.join(wanted)[:200]} {'is' if len(wanted) == 1 else 'are'} not installed",
+        code="not-installed",
+        where=environment.name,
+        hint=f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else "`wheelfit list` shows what is installed",
+    )
+
+
+def _judged(
+    found: Iterable[Installed],
+    needs: InstalledNeeds,
+    environment: Environment,
+    request: ShowRequest,
+    context: Context,
+) -> dict[NormalizedName, Judged]:
+    """Judge variants for the machine, which is looked at only if there are some."""
+    names = {entry.name for entry in found if entry.label is not None}
+    if not names:
+        return {}
+    from wheelfit.installation.fit import judge
+    from wheelfit.operations.machine import choose_machine
+
+    machine = choose_machine(request, environment.target(), context)
+    judged = judge(needs.packages.values(), machine.support)
+    return {one.variant.name: one for one in judged if one.variant.name in names}
+
+
+def _details(
+    entry: Installed, needs: InstalledNeeds, judged: Judged | None, *, files: bool
+) -> PackageDetails:
+    from wheelfit.locking.export.license import license_of
+
+    metadata = entry.metadata()
+    summary, home_page = _about(entry)
+    needing = {one.needing.name: one.needing for one in needs.needing(entry.name) if one.is_asked}
+    return PackageDetails(
+        entry,
+        summary,
+        home_page,
+        license_of(metadata.license).text,
+        needs.of_package(entry.name),
+        tuple(needing[name] for name in sorted(needing)),
+        None if judged is None else _variant(entry, judged),
+        _files(entry) if files else None,
+    )
+
+
+def _variant(entry: Installed, judged: Judged) -> PackageVariant:
+    from wheelfit.core.phrases import needs_in_words
+    from wheelfit.installation.choice import CHOICE_FILE, parse_choice
+
+    record = entry.record(CHOICE_FILE)
+    providers = {} if entry.document is None else entry.document.providers
+    return PackageVariant(
+        str(entry.label),
+        tuple(map(str, entry.properties)),
+        needs_in_words(entry.properties, providers),
+        None if record is None else parse_choice(record),
+        judged.fits,
+        judged.reason,
+    )
+
+
+def _about(entry: Installed) -> tuple[str, str]:
+    """Return the summary and the home page that the metadata names."""
+    from packaging.metadata import parse_email
+
+    data = entry.record("METADATA") or entry.record("PKG-INFO") or b""
+    fields, _ = parse_email(data)
+    pages = {
+        "".join(letter for letter in label.lower() if letter.isalpha()): url
+        for label, url in fields.get("project_urls", {}).items()
+    }
+    return fields.get("summary", ""), fields.get("home_page") or pages.get("homepage", "")
+
+
+def _files(entry: Installed) -> tuple[str, ...] | None:
+    from wheelfit.wheels.record import parse_record
+    from wheelfit_runtime.errors import WheelfitError
+
+    record = entry.record("RECORD")
+    if record is None:
+        return None
+    try:
+        rows = parse_record(record, where=str(entry.path)).rows
+    except WheelfitError:
+        return None
+    return tuple(sorted(row.path for row in rows))

@@ -111,7 +111,7 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
 
         return _in_lock(load_lock(Path(request.lock)), request.lock, name)
     from wheelfit.installation.needs import InstalledNeeds
-    from wheelfit.operations.package_details import not_installed
+    from wheelfit.operations.show import not_installed
 
     environment = open_environment_of(request, context.environ)
     needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)

@@ -231,8 +231,8 @@ chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel sho
 """,
         (SHOW, ENVIRONMENT, MACHINE),
         Operation(
-            "package_details.package_details",
-            "package_details.PackageDetailsRequest",
+            "show.show",
+            "show.ShowRequest",
             "needs.show_details",
         ),
     ),

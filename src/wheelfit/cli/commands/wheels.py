@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
     """Show wheels, or a part of what is in them."""
     from wheelfit.cli.render.wheels import show_dependencies, show_metadata, show_wheels
-    from wheelfit.operations.show import ShowRequest, show
+    from wheelfit.operations.wheel_contents import WheelContentsRequest, read_contents
 
-    report = show(request_of(ShowRequest, arguments), context)
+    report = read_contents(request_of(WheelContentsRequest, arguments), context)
     if arguments.metadata:
         show_metadata(report, output)
     elif arguments.dependencies:

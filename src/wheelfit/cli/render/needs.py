@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.installation.needs import Need
-    from wheelfit.operations.package_details import (
+    from wheelfit.operations.show import (
         PackageDetails,
-        PackageDetailsReport,
         PackageVariant,
+        ShowReport,
     )
     from wheelfit.operations.why import Link, WhyReport
 
 
-def show_details(report: PackageDetailsReport, output: Output) -> None:
+def show_details(report: ShowReport, output: Output) -> None:
     """Print what is known of each package, as pip does, and its variant."""
     output.result_json(report.to_json())
     for name in report.missing:

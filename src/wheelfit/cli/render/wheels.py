@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.inspection import InspectedFile
     from wheelfit.operations.rewriting import RewriteReport
-    from wheelfit.operations.show import ShownWheel, ShowReport
+    from wheelfit.operations.wheel_contents import ShownWheel, WheelContentsReport
     from wheelfit.wheels.binaries.facts import Binary
 
 
@@ -46,7 +46,7 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
     return LOSSES if report.lost else 0
 
 
-def show_wheels(report: ShowReport, output: Output) -> None:
+def show_wheels(report: WheelContentsReport, output: Output) -> None:
     """Print the contents of wheels."""
     output.result_json(report.to_json())
     for wheel in report.wheels:
@@ -55,7 +55,7 @@ def show_wheels(report: ShowReport, output: Output) -> None:
             output.result(f"  {name:<9} {text}")
 
 
-def show_metadata(report: ShowReport, output: Output) -> None:
+def show_metadata(report: WheelContentsReport, output: Output) -> None:
     """Print the METADATA of wheels as it is."""
     output.result_json(report.to_json())
     for wheel in report.wheels:
@@ -64,7 +64,7 @@ def show_metadata(report: ShowReport, output: Output) -> None:
         output.result(wheel.metadata.decode("utf-8", "replace").rstrip("\n"))
 
 
-def show_dependencies(report: ShowReport, output: Output) -> None:
+def show_dependencies(report: WheelContentsReport, output: Output) -> None:
     """Print the dependencies of wheels as they are."""
     output.result_json(report.to_json())
     for wheel in report.wheels:

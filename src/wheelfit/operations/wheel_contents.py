@@ -1,0 +1,206 @@
+"""The contents of wheels, as far as installers read them: label, properties, sizes, metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.requests import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.operations.context import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class WheelContentsRequest(SourceOptions):
+    """The wheels to show: files, folders and URLs."""
+
+    wheels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWheel:
+    """The contents of one wheel."""
+
+    where: str
+    """Its path or URL."""
+    filename: WheelFilename
+    metadata: bytes
+    core: CoreMetadata
+    """The parsed metadata."""
+    variant_json: bytes | None
+    size: int | None
+    """Bytes; None where unknown."""
+    unpacked_size: int | None
+    files: int | None
+    """The number of files in it; None where unknown."""
+    document: VariantDocument | None
+    """The variant document; None for a plain wheel."""
+
+    @property
+    def properties(self) -> list[str]:
+        """The properties of its variant."""
+        return [] if self.document is None else list(map(str, self._properties(self.document)))
+
+    @property
+    def variant_markers(self) -> list[str]:
+        """The dependencies whose markers ask about variants."""
+        return [str(one) for one in self.core.requires if one.marker and one.marker.uses_variants]
+
+    @property
+    def providers(self) -> Mapping[str, str]:
+        """The providers of its variant by namespace, in words."""
+        if self.document is None:
+            return {}
+        return {name: _provider(one) for name, one in self.document.providers.items()}
+
+    def _properties(self, document: VariantDocument) -> PropertySet:
+        from wheelfit.core.properties import EMPTY
+
+        label = self.filename.label
+        return (None if label is None else document.properties(label)) or EMPTY
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of one wheel in ``--json``."""
+        return {
+            "wheel": self.where,
+            "name": self.core.name,
+            "version": str(self.core.version),
+            "tags": sorted(map(str, self.filename.tags)),
+            "size": self.size,
+            "unpacked_size": self.unpacked_size,
+            "files": self.files,
+            "requires_python": None
+            if self.core.requires_python is None
+            else str(self.core.requires_python),
+            "requires": list(self.core.requires_texts),
+            "variant_markers": self.variant_markers,
+            "label": self.filename.label,
+            **self._variant(),
+        }
+
+    def _variant(self) -> dict[str, object]:
+        from wheelfit.core.labels import derive_label
+        from wheelfit.core.strict_json import load
+
+        document = self.document
+        if document is None:
+            return dict.fromkeys(
+                ("layout", "properties", "derived_label", "priorities", "providers", "document")
+            )
+        return {
+            "layout": document.layout,
+            "properties": self.properties,
+            "derived_label": derive_label(self._properties(document)),
+            "priorities": list(document.priorities),
+            "providers": self.providers,
+            "document": load(self.variant_json or b""),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WheelContentsReport:
+    """The contents of wheels."""
+
+    wheels: tuple[ShownWheel, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {"version": 1, "wheels": [wheel.to_json() for wheel in self.wheels]}
+
+
+def read_contents(request: WheelContentsRequest, context: Context) -> WheelContentsReport:
+    """Read wheels; of those at URLs only a few ranges of bytes are fetched.
+
+    :raises WheelfitError: a wheel does not exist, or is not valid.
+    """
+    return WheelContentsReport(tuple(_shown(request, context)))
+
+
+def _shown(request: WheelContentsRequest, context: Context) -> Iterator[ShownWheel]:
+    from wheelfit.operations.rewriting import find_wheels
+    from wheelfit.wheels.archive import WheelArchive
+
+    urls = [text for text in request.wheels if text.startswith(("https://", "http://"))]
+    for path in find_wheels([text for text in request.wheels if text not in urls]):
+        with WheelArchive(path) as wheel:
+            yield _read(
+                wheel.filename,
+                str(path),
+                wheel.metadata(),
+                wheel.variant_document(),
+                size=wheel.size,
+                unpacked_size=sum(member.size for member in wheel.members),
+                files=len(wheel.names()),
+            )
+    if urls:
+        yield from _remote(request, urls, context)
+
+
+def _remote(
+    request: WheelContentsRequest, urls: list[str], context: Context
+) -> Iterator[ShownWheel]:
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.sources.page import File
+    from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
+
+    settings = read_settings(request, context.environ)
+    with open_indexes(request, settings, context, urls) as repository:
+        for url in urls:
+            bare = without_fragment(split_userinfo(url)[0])
+            filename = parse_wheel_filename(last_segment(bare))
+            file = File(filename.text, bare)
+            size = repository.size(file, unpacked=True)
+            yield _read(
+                filename,
+                redact(bare),
+                repository.metadata(file),
+                repository.variant_document(file),
+                size=size.file,
+                unpacked_size=size.unpacked,
+            )
+
+
+def _read(
+    filename: WheelFilename,
+    where: str,
+    metadata: bytes,
+    variant_json: bytes | None,
+    *,
+    size: int | None,
+    unpacked_size: int | None,
+    files: int | None = None,
+) -> ShownWheel:
+    from wheelfit.core.core_metadata import read_metadata
+    from wheelfit.core.index_metadata import read_wheel_document
+
+    core = read_metadata(metadata, where)
+    document = None
+    if filename.label is not None:
+        document = read_wheel_document(variant_json, filename.label, where=where)
+    return ShownWheel(
+        where, filename, metadata, core, variant_json, size, unpacked_size, files, document
+    )
+
+
+def _provider(provider: object) -> str:
+    """Return a provider in words."""
+    from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+
+    match provider:
+        case StaticProvider(features):
+            lists = "; ".join(f"{one.name}: {', '.join(one.values)}" for one in features)
+            return f"a list: {lists}"
+        case PluginProvider(requires, plugin_api):
+            return f"a plugin: {', '.join(requires)}" + (f" ({plugin_api})" if plugin_api else "")
+        case BuiltinProvider(name):
+            return f"built in: {name}"
+        case _:
+            return "broken"
