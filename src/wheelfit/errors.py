@@ -259,7 +259,7 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
             "the bundle is not what it was when it was made",
             where=where,
             note="\n".join([*lines[:100], *more]),
-            hint="copy it again, or make it anew: wheelfit bundle --update",
+            hint="copy it again, or make it anew: `wheelfit bundle --update`",
         )
 
     def parts(self) -> dict[str, object]:

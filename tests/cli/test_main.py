@@ -55,7 +55,7 @@ def test_help_shows_ten_commands_first(capsys: pytest.CaptureFixture[str]) -> No
     shown = re.findall(r"^  ([\w-]+)  ", text, re.MULTILINE)
     assert shown == [name for names in FIRST.values() for name in names]
     assert len(shown) == 10
-    assert f"wheelfit --help all shows all {len(COMMANDS)} commands" in text
+    assert f"`wheelfit --help all` shows all {len(COMMANDS)} commands" in text
 
 
 @pytest.mark.parametrize("words", [["help", "all"], ["help", "index", "all"], ["help", "index"]])
@@ -145,10 +145,10 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
     ("words", "message", "hint"),
     [
         (["instal"], "there is no command 'instal'", "did you mean 'install'?"),
-        (["zzz"], "there is no command 'zzz'", "wheelfit --help lists the commands"),
+        (["zzz"], "there is no command 'zzz'", "`wheelfit --help` lists the commands"),
         (["index", "generat"], "there is no command 'index generat'", "did you mean 'generate'?"),
         (["index", "token", "lst"], "no command 'index token lst'", "did you mean 'list'?"),
-        (["help", "cache", "zzz"], "no command 'cache zzz'", "wheelfit cache --help lists"),
+        (["help", "cache", "zzz"], "no command 'cache zzz'", "`wheelfit cache --help` lists"),
         (["install", "--indx-url", "x"], "arguments: --indx-url", "did you mean '--index-url'?"),
         (["install", "--pyton=3", "x"], "arguments: --pyton=3", "did you mean '--python'?"),
         (["uninstall", "--dryrun"], "arguments: --dryrun", "did you mean '--dry-run'?"),
@@ -157,8 +157,8 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
         (["run", "uv", "--version"], "arguments: --version", "stand after --"),
         (["--verion"], "no option '--verion'", "did you mean '--version'?"),
         (["index", "--hlep"], "no option '--hlep'", "did you mean '--help'?"),
-        (["index", "--what"], "no option '--what'", "wheelfit index --help lists the commands"),
-        (["--what"], "no option '--what'", "wheelfit --help lists the commands"),
+        (["index", "--what"], "no option '--what'", "`wheelfit index --help` lists the commands"),
+        (["--what"], "no option '--what'", "`wheelfit --help` lists the commands"),
         (["list", "--what"], "unrecognized arguments: --what", "wheelfit list --help"),
         (["uninstall"], "the following arguments are required: NAME", "wheelfit uninstall --help"),
     ],

@@ -48,8 +48,8 @@ class TestJudge:
         """P-14, P-18: without trust every plugin is refused, with the command that trusts it."""
         refusal = judge(question("acme-provider>=1")).refusal
         assert refusal == (
-            "acme-provider is not trusted; to trust it: wheelfit providers trust "
-            "'acme-provider>=1' --namespace acme --plugin-api acme_provider:Plugin"
+            "acme-provider is not trusted; to trust it: `wheelfit providers trust "
+            "'acme-provider>=1' --namespace acme --plugin-api acme_provider:Plugin`"
         )
 
     def test_names_that_nobody_had(self) -> None:

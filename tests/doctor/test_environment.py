@@ -58,7 +58,7 @@ class TestVariants:
         assert finding.code == "unsupported-here"
         assert "torch 2.8.0 (cu129)" in finding.message
         assert "12.9" in finding.message
-        assert finding.remedy.startswith("wheelfit install --refit;")
+        assert finding.remedy.startswith("`wheelfit install --refit`;")
 
     def test_another_gpu(self, patient: Patient, nvidia: Machine) -> None:
         """P-83: code for another GPU than the one that is there."""
@@ -286,7 +286,7 @@ class TestFiles:
         lost, changed = sorted(patient.findings(full=True), key=lambda one: one.severity)
         assert lost.message == "pack 1.0: 1 of 6 files missing: pack/a.py"
         assert changed.message == "pack 1.0: 2 of 6 files not as installed: pack/b.py, pack/c.py"
-        assert lost.remedy == "wheelfit install --force-reinstall pack==1.0"
+        assert lost.remedy == "`wheelfit install --force-reinstall pack==1.0`"
 
     def test_bytecode_may_go(self, patient: Patient) -> None:
         """What installers write without a hash may be missing."""

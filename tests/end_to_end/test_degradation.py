@@ -289,7 +289,7 @@ def test_many_losses(scene: Scene) -> None:
     (scene.folder / INDEX_FILE).write_bytes(variants(**broken))
     said = scene.command("explain", "some")
     (warning,) = warnings(said)
-    assert "and 4 more (wheelfit explain names them)" in warning
+    assert "and 4 more (`wheelfit explain` names them)" in warning
     for label in broken:
         assert said.err.count(f"{label}: ignored, ") == 1
     assert warnings(scene.install("--dry-run", "some")) == [warning]

@@ -106,7 +106,7 @@ def gitlab_pipeline(
     :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
         platform.
     """
-    lines = ["# Written by wheelfit matrix --for gitlab; pyproject.toml says what is in it."]
+    lines = ["# Written by `wheelfit matrix --for gitlab`; pyproject.toml says what is in it."]
     if template is not None:
         lines += ["include:", f"  - local: {_yaml(template)}"]
     else:

@@ -52,7 +52,7 @@ class Guide:
             several = ", several at once" if one.multi_value else ""
             lines.append(f"  {one.name}{several}: {values}")
         if left := len(self.features) - len(shown):
-            lines.append(f"  … and {left} more: wheelfit providers show {self.namespace}")
+            lines.append(f"  … and {left} more: `wheelfit providers show {self.namespace}`")
         lines.append(f"  as {self.example}")
         return lines
 

@@ -468,7 +468,7 @@ NO_SM_ARCH = CHECKS.warning(
     "no-sm-arch",
     "P-95",
     "the binaries have code for GPUs, and the variant claims no sm_arch",
-    "claim sm_arch; wheelfit wheel inspect shows the values",
+    "claim sm_arch; `wheelfit wheel inspect` shows the values",
 )
 WRONG_CUDA_BOUND = CHECKS.error(
     "wrong-cuda-bound",
@@ -639,13 +639,13 @@ UNSUPPORTED_HERE = CHECKS.error(
     "unsupported-here",
     "F-96",
     "a variant is installed that this machine does not support any more",
-    "exchange it for the build that fits: wheelfit install --refit",
+    "exchange it for the build that fits: `wheelfit install --refit`",
 )
 BROKEN_BY_DEPENDENCY = CHECKS.error(
     "broken-by-dependency",
     "P-56",
     "a variant is installed that was built for another version of an installed package",
-    "exchange it with wheelfit install --refit, or install the version that it was built for",
+    "exchange it with `wheelfit install --refit`, or install the version that it was built for",
 )
 
 # --- profile uv ------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def judge_installed(
         unchecked = None
         if unknown:
             reason = f"{variant} needs {', '.join(unknown)}, which nobody can be asked about here"
-            hint = "wheelfit probe says why"
+            hint = "`wheelfit probe` says why"
             unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))
         yield Judged(variant, tuple(refusals), unchecked)

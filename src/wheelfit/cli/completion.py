@@ -56,7 +56,7 @@ def _takes_value(option: Option) -> bool:
 # --- bash ---------------------------------------------------------------------------------------
 
 _BASH_START = """\
-# Completion of wheelfit for bash; written by "wheelfit completion bash".
+# Completion of wheelfit for bash; written by `wheelfit completion bash`.
 _wheelfit_words() {
     local IFS=$' \\t\\n'
     COMPREPLY=($(compgen -W "$1" -- "$cur"))
@@ -146,7 +146,7 @@ def _bash_value(option: Option) -> str:
 
 def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "#compdef wheelfit"
-    yield '# Completion of wheelfit for zsh; written by "wheelfit completion zsh".'
+    yield "# Completion of wheelfit for zsh; written by `wheelfit completion zsh`."
     yield "_wheelfit() {"
     yield "    local curcontext=$curcontext state line command"
     yield "    typeset -A opt_args"
@@ -224,7 +224,7 @@ def _quoted(text: str) -> str:
 
 
 def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
-    yield '# Completion of wheelfit for fish; written by "wheelfit completion fish".'
+    yield "# Completion of wheelfit for fish; written by `wheelfit completion fish`."
     yield "function __wheelfit_at"
     yield "    set -l words (commandline -opc)"
     yield "    contains -- '--' $words; and return 1"

@@ -417,7 +417,7 @@ def _not_allowed(setting: Option, name: str, place: Place) -> InvalidConfigurati
         return InvalidConfiguration(
             f"a project cannot set {setting.key}: {setting.why}",
             where=place.where,
-            hint=f"it belongs in your own wheelfit.toml{either} (wheelfit config path)",
+            hint=f"it belongs in your own wheelfit.toml{either} (`wheelfit config path`)",
         )
     return InvalidConfiguration(
         f"{setting.key} cannot be set in a file that others than the administrator can write: "

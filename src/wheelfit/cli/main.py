@@ -130,7 +130,7 @@ def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> Usage
     name = " ".join([*names, word])
     return UsageError(
         f"no option {word!r}" if word.startswith("-") else f"there is no command {name!r}",
-        hint=f"did you mean {close[0]!r}?" if close else f"{program} --help lists the commands",
+        hint=f"did you mean {close[0]!r}?" if close else f"`{program} --help` lists the commands",
     )
 
 
@@ -198,9 +198,9 @@ def _first_commands() -> str:
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name][1]}" for name in names)]
     lines += [
         "",
-        f"wheelfit --help all shows all {len(COMMANDS)} commands.",
-        "wheelfit COMMAND --help shows the options of a command.",
-        "wheelfit --version shows the version.",
+        f"`wheelfit --help all` shows all {len(COMMANDS)} commands.",
+        "`wheelfit COMMAND --help` shows the options of a command.",
+        "`wheelfit --version` shows the version.",
     ]
     return "\n".join([*lines, ""])
 
@@ -220,10 +220,10 @@ def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[
         "Commands:",
         *(f"  {name:<{width}}  {summary}" for name, summary in summaries.items()),
         "",
-        f"{program} COMMAND --help shows the options of a command.",
+        f"`{program} COMMAND --help` shows the options of a command.",
     ]
     if command is None:
-        lines.append("python -m wheelfit_runtime tells what running programs choose and fetch.")
+        lines.append("`python -m wheelfit_runtime` tells what running programs choose and fetch.")
     return "\n".join([*lines, ""])
 
 

@@ -104,7 +104,7 @@ def in_one_line(degradations: Iterable[Degradation]) -> str:
     sentences = [str(one) for one in degradations]
     told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:TOLD]]
     if len(sentences) > TOLD:
-        told.append(f"and {len(sentences) - TOLD} more (wheelfit explain names them)")
+        told.append(f"and {len(sentences) - TOLD} more (`wheelfit explain` names them)")
     return "; ".join(told)
 
 

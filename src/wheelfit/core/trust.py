@@ -304,7 +304,7 @@ def _objection(
             "so find out first whose it is"
         )
     if not entries:
-        return f"{requirement.name} is not trusted; to trust it: {trusting}"
+        return f"{requirement.name} is not trusted; to trust it: `{trusting}`"
     applying = [entry for entry in entries if entry.applies(question)]
     if not applying:
         bounds = [
@@ -312,7 +312,7 @@ def _objection(
         ]
         return (
             f"{requirement.name} is trusted for {listed(bounds, 'or')} only; "
-            f"to trust it here: {trusting}"
+            f"to trust it here: `{trusting}`"
         )
     files = {file.filename: file.sha256 for entry in applying for file in entry.usable_files()}
     if not _fitting(requirement, files):
@@ -327,7 +327,7 @@ def _objection(
         which = listed([str(version) for version in own], "or") if own else "no version"
         return (
             f"{requirement} is asked for, and {requirement.name} is trusted in version {which} "
-            f"only; to trust it: {trusting}"
+            f"only; to trust it: `{trusting}`"
         )
     return None
 

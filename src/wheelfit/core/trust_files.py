@@ -117,8 +117,9 @@ def format_trust(trust: Trust) -> str:
 
 _HEADER = (
     "# Plugins that wheelfit may install and run, and providers that are switched on or off.",
-    "# Written by `wheelfit providers trust|untrust|enable|disable`; wheelfit providers list shows",
-    "# it. Every file is named with its SHA-256: nothing else is installed for a plugin.",
+    "# Written by `wheelfit providers trust`, `untrust`, `enable` and `disable`; shown by",
+    "# `wheelfit providers list`. Every file is named with its SHA-256: nothing else is installed",
+    "# for a plugin.",
     "",
 )
 

@@ -36,7 +36,7 @@ DETECTION_FAILED = _machine.error(
     "detection-failed",
     "P-17",
     "a driver or tool could not be asked, so nothing of its namespace counts as supported",
-    "read the evidence (wheelfit doctor -v) and repair the driver; until then an override or "
+    "read the evidence (`wheelfit doctor -v`) and repair the driver; until then an override or "
     "--for says what the machine supports",
 )
 OVERRIDE_UNREADABLE = _machine.error(
@@ -76,8 +76,8 @@ DETECTION_WARNING = _machine.warning(
     "detection-warning",
     "P-21",
     "detection says something that may not be what you expect",
-    "if that hardware is to be used, remove the cause that is named; wheelfit doctor -v shows the "
-    "evidence",
+    "if that hardware is to be used, remove the cause that is named; `wheelfit doctor -v` shows "
+    "the evidence",
 )
 TRANSLATED = _machine.warning(
     "translated-interpreter",
@@ -200,7 +200,7 @@ OWN_REQUIREMENT_UNMET = _packages.error(
     "own-requirement-unmet",
     "",
     "a package that wheelfit itself depends on is missing, damaged or of an unsuitable version",
-    "install what is needed with wheelfit doctor --repair",
+    "install what is needed with `wheelfit doctor --repair`",
 )
 _packages |= {one.code: one for one in (UNSUPPORTED_HERE, BROKEN_BY_DEPENDENCY)}
 WRONG_PLATFORM = _packages.error(
@@ -299,7 +299,7 @@ INTERRUPTED = _packages.warning(
     "interrupted-installation",
     "",
     "an installation is running, or did not come to its end",
-    "wheelfit recover; what pip left goes when it is run again",
+    "`wheelfit recover`; what pip left goes when it is run again",
 )
 UNREADABLE = _packages.warning(
     "unreadable-package",
@@ -317,7 +317,7 @@ UNASKED = _packages.warning(
     "unasked-variant",
     "P-17",
     "whether a variant still fits could not be found out",
-    "see what wheelfit probe says of its namespace",
+    "see what `wheelfit probe` says of its namespace",
 )
 
 # --- process -----------------------------------------------------------------------------

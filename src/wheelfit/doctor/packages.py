@@ -205,7 +205,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
                 yield Place(where).found(
                     diagnoses.IDLE_HARDWARE,
                     words,
-                    remedy=f"wheelfit install --force-reinstall {build.package.name}, from an "
+                    remedy=f"`wheelfit install --force-reinstall {build.package.name}`, from an "
                     "index that has builds for the GPU",
                 )
 
@@ -305,7 +305,7 @@ def about_shared_files(
             words += "; the content is the same, but uninstalling one takes it from the other"
         elif (winner := winners.get(shown.path)) is not None:
             words += f"; what is there is from {winner}"
-        remedy = f"wheelfit uninstall {left.name} {right.name}, and install the one that is needed"
+        remedy = f"`wheelfit uninstall {left.name} {right.name}`, and install the one you need"
         severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
         yield Place(str(left.installed.path)).found(
             diagnoses.SHARED_FILE, words, remedy=remedy, severity=severity
@@ -317,7 +317,7 @@ def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
     for change in changes:
         package = change.package
         place = Place(str(package.installed.path))
-        remedy = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
+        remedy = f"`wheelfit install --force-reinstall {package.name}=={package.installed.version}`"
         if change.lost:
             words = _counted(package, change.lost, "missing")
             yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
@@ -357,7 +357,7 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; nobody can say which files are whose",
                 remedy=f"delete the folders {some_of([one.installed.path.name for one in found])}, "
-                f"then wheelfit install --replace-files {name}",
+                f"then `wheelfit install --replace-files {name}`",
             )
 
 

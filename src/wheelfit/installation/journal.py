@@ -201,7 +201,7 @@ def _flaw(found: os.stat_result) -> str | None:
     return None
 
 
-_VOUCH: Final = "; if you know what it is, wheelfit recover --trust-journal follows it"
+_VOUCH: Final = "; if you know what it is, `wheelfit recover --trust-journal` follows it"
 
 
 def _foreign(

@@ -40,8 +40,10 @@ class Interruption:
         if self.running:
             return f"this environment is being changed by another process{what}"
         if self.refusal is not None:
-            return f"{self.refusal}; it is left alone, and wheelfit recover says what to do"
-        return f"a change of this environment was interrupted{what}; wheelfit recover puts it right"
+            return f"{self.refusal}; it is left alone, and `wheelfit recover` says what to do"
+        return (
+            f"a change of this environment was interrupted{what}; `wheelfit recover` puts it right"
+        )
 
 
 def find_interruption(environment: Environment) -> Interruption | None:

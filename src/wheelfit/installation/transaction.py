@@ -169,7 +169,7 @@ class Transaction:
                 "the environment could not be changed, nor be brought back to what it was",
                 where=self._places.workplace,
                 note=f"{error}\n{failure}",
-                hint="the next command that changes it will try again, or wheelfit recover",
+                hint="the next command that changes it will try again, or `wheelfit recover`",
             ) from error
         if recovered is not None:
             self._notes = recovered.notes

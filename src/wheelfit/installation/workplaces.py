@@ -107,7 +107,7 @@ class Workplaces:
                 raise EnvironmentBusy(
                     "another process is changing the environment, or was killed",
                     where=self._places.workplace,
-                    hint="if none is at work, wheelfit recover puts it right",
+                    hint="if none is at work, `wheelfit recover` puts it right",
                 )
             time.sleep(_PAUSE)
 

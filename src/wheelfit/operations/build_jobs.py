@@ -91,7 +91,8 @@ def jobs_for(
         jobs = tuple(job for job in jobs if job.label is not None)
     if not jobs:
         raise UsageError(
-            "no wheel of the matrix is left", hint="wheelfit matrix lists its Pythons and platforms"
+            "no wheel of the matrix is left",
+            hint="`wheelfit matrix` lists its Pythons and platforms",
         )
     platform = _platform()
     here = tuple(job for job in jobs if is_for(job, platform))

@@ -363,7 +363,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
             raise FileProblem(
                 f"nothing of {text} is kept in the cache, so nothing was removed",
                 where=str(inventory.folder),
-                hint="wheelfit cache list shows what is kept",
+                hint="`wheelfit cache list` shows what is kept",
             )
         found |= {one.sha256: one for one in some}
     return [entry for one in found.values() for entry in one.entries]

@@ -295,7 +295,7 @@ def _check_wishes(resolution: Resolution, ground: Ground) -> None:
     for wish in ground.candidates.policy.preferences.in_vain(present):
         raise NoCompatibleWheel(
             f"{wish} is required, but no package of the result has a variant with it",
-            hint="wheelfit explain shows what each package offers",
+            hint="`wheelfit explain` shows what each package offers",
         )
 
 

@@ -79,7 +79,7 @@ def choose_family(target: Target) -> Family:
 
 def own_wheel(folder: Path) -> Path:
     """Write a small wheel, for when there is no network."""
-    source = '"""A package made by wheelfit demo."""\n\n__version__ = "1.0"\n'
+    source = '"""A package made by `wheelfit demo`."""\n\n__version__ = "1.0"\n'
     return write_plain_wheel(folder, "wheelfit-demo", "1.0", {"wheelfit_demo.py": source})
 
 

@@ -122,7 +122,9 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     :raises WheelfitError: something cannot be edited, resolved or installed.
     """
     if not request.requirements:
-        raise UsageError("nothing was named to add", hint="name a requirement: wheelfit add httpx")
+        raise UsageError(
+            "nothing was named to add", hint="name a requirement: `wheelfit add httpx`"
+        )
     texts = [_requirement(text) for text in request.requirements]
     editing = _Editing(request, context)
     edited = editing.before
@@ -358,7 +360,7 @@ def _requirement(text: str) -> str:
         head = text.partition(";")[0]
         if "@" not in head and ("/" in head or "\\" in head or head.endswith(".whl")):
             raise UsageError(
-                f"{text} names no project", hint=f"write NAME @ URL: wheelfit add 'demo @ {text}'"
+                f"{text} names no project", hint=f"write NAME @ URL: `wheelfit add 'demo @ {text}'`"
             ) from None
         error.where = error.where or "command line"
         raise

@@ -189,7 +189,7 @@ def load_host_file(name: str) -> HostFile:
         raise FileProblem(
             f"the host file cannot be read: {error.strerror}",
             where=name,
-            hint="write one on the machine it describes: wheelfit probe -o FILE",
+            hint="write one on the machine it describes: `wheelfit probe -o FILE`",
         ) from None
     if len(data) > limit:
         raise UserError(
@@ -208,6 +208,6 @@ def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
     start = f"did you mean {' or '.join(close)}? " if close else ""
     return UnknownHost(
         f"{name[:80]!r} is no preset, no host file of yours, and no file",
-        hint=f"{start}wheelfit host list shows what there is; "
-        "wheelfit probe -o FILE describes a machine",
+        hint=f"{start}`wheelfit host list` shows what there is; "
+        "`wheelfit probe -o FILE` describes a machine",
     )

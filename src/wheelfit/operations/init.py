@@ -366,5 +366,5 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             faults,
             code="invalid-project",
             where=where,
-            hint="wheelfit init --explain tells what may be said; nothing was written",
+            hint="`wheelfit init --explain` tells what may be said; nothing was written",
         )

@@ -227,7 +227,7 @@ def _pip(
     if indexes:
         notes.append(
             f"a requirements file has --index-url {redact(indexes[-1])}, for which pip leaves out "
-            "the proxy; give it to wheelfit run instead"
+            "the proxy; give it to `wheelfit run` instead"
         )
     notes.extend(
         f"with --{switch} pip does not ask the proxy"

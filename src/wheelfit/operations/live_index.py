@@ -59,7 +59,7 @@ def open_administration(request: LiveIndexRequest, context: Context) -> Administ
         raise FileProblem(
             "there is no index in this folder",
             where=request.at,
-            hint="--at says where it is; wheelfit index serve DIR makes one",
+            hint="--at says where it is; `wheelfit index serve DIR` makes one",
         )
     return StoreAdministration(open_store(folder, records=request.database, blobs=request.storage))
 
@@ -119,7 +119,7 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
         raise PolicyRefusal(
             "what is deleted is gone, and its names never come back",
             code="no-consent",
-            hint="--yes deletes; wheelfit index yank keeps installers from it as well",
+            hint="--yes deletes; `wheelfit index yank` keeps installers from it as well",
         )
     with closing(open_administration(request, context)) as administration:
         return FilesReport(tuple(administration.delete(request.what)))

@@ -488,8 +488,8 @@ class _Locking:
         if names:
             options = " ".join(f"--allow-source {name}" for name in names)
             yield (
-                f"{listed(names)} must be built from source: wheelfit sync {options} runs code of "
-                "whoever published that"
+                f"{listed(names)} must be built from source: `wheelfit sync {options}` runs code "
+                "of whoever published that"
             )
 
     def _path_for(self, host: str) -> Path:

@@ -159,6 +159,6 @@ def load_lock(path: Path, *, strict: bool = False) -> Lock:
         raise FileProblem(
             f"the lock file cannot be read: {error.strerror}",
             where=str(path),
-            hint="wheelfit lock writes one",
+            hint="`wheelfit lock` writes one",
         ) from None
     return read_lock(data, where=str(path), strict=strict)

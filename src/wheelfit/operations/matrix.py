@@ -93,7 +93,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     jobs = found.only(pythons=request.only_python, platforms=request.only_platform)
     if not jobs:
         raise UsageError(
-            "no wheel is left", hint="wheelfit matrix lists the Pythons and platforms there are"
+            "no wheel is left", hint="`wheelfit matrix` lists the Pythons and platforms there are"
         )
     return MatrixReport(source.name, found, jobs)
 

@@ -104,7 +104,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Recor
         raise FileProblem(
             f"this is no record of a machine: {why}",
             where=name,
-            hint="write one with: wheelfit probe --record DIR",
+            hint="write one with: `wheelfit probe --record DIR`",
         ) from None
     chosen = replace(
         current,

@@ -36,7 +36,7 @@ VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""
 
 
-_LISTED = "wheelfit providers list names every provider that is known"
+_LISTED = "`wheelfit providers list` names every provider that is known"
 
 
 @dataclass(frozen=True, kw_only=True)

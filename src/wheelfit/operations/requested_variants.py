@@ -92,7 +92,7 @@ def document_of(
     except InvalidDocument as error:
         asked = {fault.path for fault in error.faults if fault.rule == "B-22"}
         if asked & {f"providers.{namespace}" for namespace in table.asked_at_build}:
-            error.hint = "wheelfit build asks such plugins; or give their answer with --static"
+            error.hint = "`wheelfit build` asks such plugins; or give their answer with --static"
         elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
             error.hint = "--no-validate writes them all the same"
         elif any(fault.rule == "B-7" for fault in error.faults):

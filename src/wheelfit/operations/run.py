@@ -131,7 +131,7 @@ def run(request: RunRequest, context: Context) -> int:
     from wheelfit.server.proxy.environment import environment_for
 
     if not request.command:
-        raise UsageError("there is no command to run", hint="wheelfit run -- uv pip install NAME")
+        raise UsageError("there is no command to run", hint="`wheelfit run -- uv pip install NAME`")
     settings = read_settings(request, context.environ)
     installers = installers_of(
         read_command(request.command),

@@ -268,4 +268,4 @@ def _tell_unlisted(decision: Decided, choosing: LockCandidates, reporter: Report
     """Warn of variants that do not fit and that the lock cannot exchange."""
     for name in decision.present.misfits:
         if name not in choosing.packages:
-            reporter.warn(f"{name} is not in the lock; wheelfit install --refit exchanges it")
+            reporter.warn(f"{name} is not in the lock; `wheelfit install --refit` exchanges it")

@@ -73,7 +73,7 @@ def variants_of_binaries(
             raise FileProblem(
                 "its binaries show no property",
                 where=str(wheel),
-                hint="wheelfit wheel inspect shows what they say; name properties with --property",
+                hint="`wheelfit wheel inspect` shows what they say; --property names properties",
             )
         yield wheel, variant
 

@@ -211,7 +211,7 @@ def refusal(found: Iterable[Acceleration]) -> NoFit | None:
         for one in without
         for namespace, reason in one.why_not.items()
     ]
-    hints = ["wheelfit doctor says what is wrong with the machine"]
+    hints = ["`wheelfit doctor` says what is wrong with the machine"]
     if any(one.is_kept for one in without):
         hints.append("--force-reinstall replaces what is installed")
     hints.append("without --require-accelerator the builds named are taken")

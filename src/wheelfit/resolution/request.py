@@ -190,7 +190,7 @@ def given_wheel(
             f"{filename or url!r} is not the name of a wheel, and only wheels can be given",
             where=where or None,
             note=error.message,
-            hint="wheelfit install builds what stands in a folder, an archive or a repository",
+            hint="`wheelfit install` builds what stands in a folder, an archive or a repository",
         ) from None
     promised = dict(hashes or {})
     for part in parts.fragment.split("&"):

@@ -197,7 +197,7 @@ def test_an_earlier_attempt_with_other_content_is_named(files: tuple[Outgoing, .
     index.waiting["earlier"] = {files[0].filename: "0" * 64}
     with pytest.raises(UploadRefused) as caught:
         index.run(files)
-    assert "wheelfit index stage drop earlier" in str(caught.value.hint)
+    assert "`wheelfit index stage drop earlier --at PLACE`" in str(caught.value.hint)
     assert set(index.waiting) == {"earlier"}
     assert index.published == {}
 

@@ -119,7 +119,7 @@ def test_it_does_not_fit_any_more(place: Place) -> None:
     before = tree(place.folder)
     said = place.check(CUDA_OLD, code=13)
     assert "error   unsupported-here (F-96)" in said.out
-    command = f"wheelfit install --target {place.folder} --for {CUDA_OLD} --refit; "
+    command = f"wheelfit install --target {place.folder} --for {CUDA_OLD} --refit`; "
     assert command in said.out
     found = values(place.check(CUDA_OLD, "--json", code=13))
     (variant,) = found["variants"]

@@ -138,9 +138,9 @@ def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
     ("words", "hint"),
     [
         (["shwo"], "did you mean 'show'?"),
-        (["zzz"], "wheelfit config --help lists the commands"),
+        (["zzz"], "`wheelfit config --help` lists the commands"),
         (["show", "instal"], "did you mean 'install'?"),
-        (["show", "zzz"], "wheelfit --help lists the commands"),
+        (["show", "zzz"], "`wheelfit --help` lists the commands"),
         (["path", "install"], "wheelfit config path --help"),
     ],
 )

@@ -112,7 +112,7 @@ def test_the_machine_changed(target: Path, run: Runner) -> None:
     assert "fast 2.0 (v4)" in finding["message"]
     assert "level" in finding["message"]
     assert finding["message"].endswith("; it was chosen for v4.toml")  # P-73
-    command = f"wheelfit install --target {target} --refit; "
+    command = f"`wheelfit install --target {target} --refit`; "
     assert finding["remedy"].startswith(command)
     assert [one["label"] for one in value["environment"]["variants"]] == ["v4"]
 
@@ -148,7 +148,7 @@ def test_another_host(target: Path, run: Runner, tmp_path: Path) -> None:
     words = ("doctor", "--target", target, "--for", host)
     value = checked(run(*words, "--json", code=13).object)
     assert codes(value) == ["packages error unsupported-here"]
-    command = f"wheelfit install --target {target} --for {host} --refit; "
+    command = f"`wheelfit install --target {target} --for {host} --refit`; "
     assert value["findings"][0]["remedy"].startswith(command)
     assert value["settings"] is None
     assert value["machine"] == str(host)

@@ -319,7 +319,7 @@ def test_refit_leaves_the_rest(place: Place, run: Runner) -> None:
     place.sync(CUDA_12, "--inexact")
     said = place.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in said.out
-    assert "alone is not in the lock; wheelfit install --refit exchanges it" in said.err
+    assert "alone is not in the lock; `wheelfit install --refit` exchanges it" in said.err
     assert "alone 1.0 (cu128) does not fit any more: " in said.err
     assert place.installed()["alone"] == ("1.0", "cu128")
     assert "removed gpu-lib 1.0: only fast 1.0 (cu128) needed it" in said.out

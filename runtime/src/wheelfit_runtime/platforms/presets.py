@@ -181,7 +181,7 @@ def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
             raise _contradiction(
                 f"a preset has one {one.family} part: {other} or {one.name}",
                 name,
-                "where GPUs differ, write a host file there: wheelfit probe -o FILE",
+                "where GPUs differ, write a host file there: `wheelfit probe -o FILE`",
             )
 
 
@@ -244,7 +244,7 @@ def _unknown(part: str, note: str | None = None) -> UnknownHost:
     close = get_close_matches(part.lower(), names, n=3, cutoff=0.6)
     start = f"did you mean {' or '.join(close)}? " if close else ""
     error = unknown(part, note)
-    error.hint = f"{start}wheelfit host list shows them all"
+    error.hint = f"{start}`wheelfit host list` shows them all"
     return error
 
 

@@ -89,7 +89,7 @@ def choose(
         if not variants:
             raise UsageError(
                 "all variants are asked for, and the project lists none",
-                hint="wheelfit init lists them under [variant.variants] of its pyproject.toml",
+                hint="`wheelfit init` lists them under [variant.variants] of its pyproject.toml",
             )
         choices += [Choice(label, properties) for label, properties in variants.items()]
     plain = wanted.plain

@@ -190,7 +190,7 @@ def _who_holds(stages: Stages, files: Sequence[Outgoing]) -> str | None:
             held = stage["id"]
             return (
                 f"the stage {held} has files of these names, from somebody else or from an earlier "
-                f"attempt; wheelfit index stage drop {held} --at PLACE forgets them"
+                f"attempt; `wheelfit index stage drop {held} --at PLACE` forgets them"
             )
     return None
 

@@ -322,7 +322,7 @@ A proxy is started on this machine, for this command only, in front of the index
 configured; variables tell pip, uv and pdm of it. Projects with variants come from there, each
 in the build that fits; all others come from where they always do.
 
-Everything after -- is the command: wheelfit run -- uv pip install torch
+Everything after -- is the command: `wheelfit run -- uv pip install torch`
 """,
         (RUN, PROXIED, INTERPRETER, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _run,

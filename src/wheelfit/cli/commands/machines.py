@@ -66,8 +66,8 @@ def _probe(arguments: Namespace, output: Output, context: Context) -> int:
     show_probe(report, output)
     if arguments.output:
         output.say(
-            f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
-            f"{arguments.output} …"
+            f"wrote {arguments.output}; use it anywhere: "
+            f"`wheelfit install --for {arguments.output} …`"
         )
     return 0
 
@@ -368,7 +368,7 @@ Say which installed variants do not fit any more, after a driver or a GPU was ch
 
 Looks at what installed variants need and what the machine supports now, at packages that do not
 go together, and at needs that are not met. Drivers are asked anew. Nothing is changed, and no
-network is used; wheelfit install --refit exchanges what does not fit.
+network is used; `wheelfit install --refit` exchanges what does not fit.
 """,
         (CHECK_ENV, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS),
         _check_env,

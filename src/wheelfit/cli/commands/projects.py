@@ -67,7 +67,7 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     if output.json or sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
             "nothing says what to write, and nobody is there to be asked",
-            hint="as wheelfit init --provider x86_64 --variant 'v3=x86_64 :: level :: v3'",
+            hint="as `wheelfit init --provider x86_64 --variant 'v3=x86_64 :: level :: v3'`",
         )
     if table is not None:
         output.result(f"the table has {', '.join(table.priorities)}")
@@ -158,7 +158,7 @@ Show which wheels a release has, and write that for services that build them.
 
 The matrix stands under [tool.wheelfit.matrix] of pyproject.toml: labels, Pythons, platforms, and
 what is excluded or included. --for writes it as GitHub Actions or GitLab CI read it; each job there
-carries the words for wheelfit build.
+carries the words for `wheelfit build`.
 """,
         (MATRIX,),
         _matrix,

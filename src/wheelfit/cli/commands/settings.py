@@ -106,7 +106,7 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
         close = get_close_matches(str(name), commands, n=1)
         raise UsageError(
             f"there is no command {name!r}",
-            hint=f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands",
+            hint=f"did you mean {close[0]!r}?" if close else "`wheelfit --help` lists the commands",
         )
     defaults: dict[str, Any] = {}
     works_on_project = False

@@ -121,7 +121,7 @@ class OptionParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the error that the arguments are wrong."""
-        hint = f"wheelfit {self._name} --help lists the options"
+        hint = f"`wheelfit {self._name} --help` lists the options"
         if message.startswith("the following arguments are required"):
             # What is missing may be the word that follows a mistyped option.
             message = next(map("unrecognized arguments: {}".format, self._unknown()), message)
@@ -150,7 +150,7 @@ class OptionParser(ArgumentParser):
         if close and word.startswith("-"):
             return f"did you mean {close[0]!r}?"
         if self._name == "run":
-            return "options of the command stand after --: wheelfit run -- uv --version"
+            return "options of the command stand after --: `wheelfit run -- uv --version`"
         return ""
 
 

@@ -390,7 +390,7 @@ def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConf
     from difflib import get_close_matches
 
     close = get_close_matches(key, list(known), n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "wheelfit config show lists what there is"
+    hint = f"did you mean {close[0]!r}?" if close else "`wheelfit config show` lists what there is"
     return InvalidConfiguration(f"{key[:80]} is no setting", where=place.where, hint=hint)
 
 

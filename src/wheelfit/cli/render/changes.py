@@ -41,7 +41,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
     for warning in (*report.warnings, *map(str, report.broken)):
         output.warn(warning)
     for one in decided.misfits:
-        remedy = "wheelfit install --refit exchanges it"
+        remedy = "`wheelfit install --refit` exchanges it"
         output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
     for text in report.notes:
         output.note(f"note: {text}")

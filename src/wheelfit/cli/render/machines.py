@@ -170,7 +170,7 @@ def _show_record(record: Record, output: Output) -> None:
     if record.is_new:
         output.say(
             f"recorded this machine in {record.folder}; look through it before you send it, "
-            f"and look at what it says: wheelfit probe --replay {record.folder}"
+            f"and look at what it says: `wheelfit probe --replay {record.folder}`"
         )
     for namespace in record.differs:
         when = "as replayed" if record.is_new else "now as when it was recorded"
@@ -244,7 +244,7 @@ def show_new_host(report: NewHost, output: Output) -> None:
     output.result_json(report.to_json())
     host = report.host
     output.report(f"wrote {report.path}: {host.words or host.file.origin or host.name}")
-    output.say(f"use it anywhere: wheelfit install --for {report.name} …")
+    output.say(f"use it anywhere: `wheelfit install --for {report.name} …`")
 
 
 def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:

@@ -107,7 +107,7 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
         return
     output.report(f"{report.path} is written", "good")
     if report.has_variants:
-        output.say("wheelfit build --all builds the variants it names", "dim")
+        output.say("`wheelfit build --all` builds the variants it names", "dim")
 
 
 def show_diff(diff: Sequence[str], output: Output) -> None:

@@ -177,7 +177,8 @@ class TrustedPlugins:
         error: WheelfitError, only: OnlyTrusted, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
         """Say that what the sources have is not what is trusted, if that is so."""
-        again = " and ".join(command_that_trusts(one, question) for one in question.requirements)
+        commands = (command_that_trusts(one, question) for one in question.requirements)
+        again = " and ".join(f"`{command}`" for command in commands)
         if only.changed:
             (name, digest), *_ = only.changed.items()
             return _ChangedError(

@@ -64,7 +64,7 @@ UNCONVERTIBLE = Check(
     "F-131",
     Severity.ERROR,
     "the document, or the wheel, cannot be read or may not be written",
-    "correct it first; wheelfit check says how",
+    "correct it first; `wheelfit check` says how",
 )
 
 

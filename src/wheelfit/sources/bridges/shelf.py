@@ -61,7 +61,7 @@ def find_family(text: str) -> Family:
         close = get_close_matches(text, shipped_names(), n=3)
         meant = f"did you mean {' or '.join(close)}? " if close else ""
         raise UserError(
-            f"there is no bridge {text[:80]!r}", hint=f"{meant}wheelfit bridges lists them"
+            f"there is no bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
         )
     return family
 

@@ -70,7 +70,7 @@ DOCTOR = OptionGroup(
         Option(
             "--replay",
             FOLDER,
-            "judge for a machine captured with wheelfit probe --record",
+            "judge for a machine captured with `wheelfit probe --record`",
             metavar="DIR",
         ),
         Option("--full", FLAG, "compare the content of all installed files too"),

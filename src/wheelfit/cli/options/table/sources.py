@@ -109,7 +109,7 @@ SOURCES = OptionGroup(
         Option(
             "--bridge",
             Several(ANY_FILE),
-            "present the members of this family as variants: a name of wheelfit bridges, "
+            "present the members of this family as variants: a name of `wheelfit bridges`, "
             "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
             metavar="FAMILY",
             project=ProjectMay.NOT_SET_IT,

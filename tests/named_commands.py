@@ -1,0 +1,141 @@
+"""The command lines that messages and pages name, found mechanically.
+
+In the source a command line stands between backticks, or is a whole string or line of one; in a
+page it stands between backticks, or is a line of a block.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wheelfit.cli.command import Command
+from wheelfit.cli.commands import COMMANDS
+
+__all__ = ["Named", "fault", "messages_of", "named_in_messages", "named_in_page", "unmarked"]
+
+_SPAN = re.compile(r"`(wheelfit [^`]+)`", re.DOTALL)
+_LINE = re.compile(r"^\s*(?:\$ |# |- |\w+ {2,})?(wheelfit .*)$")
+_BLOCK = re.compile(r"^( *)```[\w-]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+_END = re.compile(r"\s(?:#|>|\||&&|;).*", re.DOTALL)
+_VERBS = ("cannot", "failed", "is", "knows", "offers", "requires", "does", "understands", "runs")
+"""What follows the name in sentences that begin with it."""
+_PLACEHOLDER = "PLACEHOLDER"
+"""What stands for an expression in an f-string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A command line, and the place that names it."""
+
+    line: str
+    where: str
+
+
+def messages_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the strings of a module that are no docstrings, with their lines."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    apart = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            apart |= {id(part) for part in ast.walk(node) if part is not node}
+            parts = (
+                str(part.value) if isinstance(part, ast.Constant) else _PLACEHOLDER
+                for part in node.values
+            )
+            yield "".join(parts), node.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
+            yield node.value, node.lineno
+
+
+def named_in_messages(path: Path) -> Iterator[Named]:
+    """Yield the command lines that the strings of a module name."""
+    for text, number in messages_of(path):
+        where = f"{path}:{number}"
+        yield from (Named(" ".join(span.split()), where) for span in _SPAN.findall(text))
+        lines = (_LINE.fullmatch(line) for line in _SPAN.sub("", text).splitlines())
+        yield from (Named(found[1], where) for found in lines if found and _is_command(found[1]))
+
+
+def unmarked(path: Path) -> Iterator[Named]:
+    """Yield the command lines in sentences of a module that are not between backticks."""
+    names = "|".join(map(re.escape, COMMANDS))
+    pattern = re.compile(rf"(?<![\w./`-])wheelfit (?:{names})(?![\w-])")
+    for text, number in messages_of(path):
+        rest = "\n".join(
+            line for line in _SPAN.sub("", text).splitlines() if not _LINE.fullmatch(line)
+        )
+        yield from (Named(found, f"{path}:{number}") for found in pattern.findall(rest))
+
+
+def named_in_page(path: Path) -> Iterator[Named]:
+    """Yield the command lines of a page: of its blocks, and between backticks."""
+    text = path.read_text(encoding="utf-8")
+    for block in _BLOCK.finditer(text):
+        joined = block[2].replace("\\\n", " ")
+        for line in joined.splitlines():
+            found = _LINE.fullmatch(line)
+            if found and _is_command(found[1]):
+                yield Named(found[1], str(path))
+    spans = (" ".join(span.split()) for span in _SPAN.findall(_BLOCK.sub("", text)))
+    yield from (Named(span, str(path)) for span in spans if _is_command(span))
+
+
+def _is_command(line: str) -> bool:
+    """Return whether a line is a command line, and no sentence that begins with the name."""
+    word = line.split()[1]
+    return word.startswith("-") or (word.replace("-", "").isalpha() and word not in _VERBS)
+
+
+def fault(line: str, commands: Mapping[str, Command]) -> str:
+    """Return what is wrong with a command line; empty where command and options exist.
+
+    :param line: with placeholders for words, and what a shell makes of it.
+    :param commands: every top-level command.
+    """
+    words = _words(line)
+    if not words or words[0] in ("--version", "--help", "help", "-V") or _is_placeholder(words[0]):
+        return ""
+    command = commands.get(words[0])
+    if command is None:
+        return f"no command {words[0]}"
+    del words[0]
+    while command.subcommands and words and not words[0].startswith("-"):
+        if _is_placeholder(words[0]) or "|" in words[0]:
+            return ""
+        if words[0] not in command.subcommands:
+            return f"no subcommand {words[0]}"
+        command = command.subcommands[words.pop(0)]
+    known = {"-h", "--help"}
+    for option in command.shown():
+        known |= {option.name, option.short, option.alias}
+    for word in words:
+        if word == "--":
+            break
+        name = word.partition("=")[0]
+        is_letters = re.fullmatch(r"-[a-zA-Z]{2,}", name) is not None
+        names = [f"-{letter}" for letter in name[1:]] if is_letters else [name]
+        if name.startswith("-") and (missing := [one for one in names if one not in known]):
+            return f"no option {missing[0]}"
+    return ""
+
+
+def _words(line: str) -> list[str]:
+    line = _END.sub("", line).replace("…", "...")
+    try:
+        return shlex.split(line)[1:]
+    except ValueError:  # a quotation that goes on in the next line
+        return line.split()[1:]
+
+
+def _is_placeholder(word: str) -> bool:
+    return word.isupper() or word in ("...", _PLACEHOLDER) or word.startswith("[")
