@@ -14,7 +14,7 @@ from cli.running import Runner
 from wheelfit.server.folder import FolderIndex
 from wheelfit.sources.page import File
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_wheel, release_document
 
 
 class Places:
@@ -32,6 +32,11 @@ class Places:
         """Return what an installation would take."""
         said = self._run(*self._words(words), "--json", code=code)
         return {one["name"]: one["version"] for one in said.object["install"]}
+
+    def chosen(self, *words: str | Path) -> str:
+        """Return the URL of the one file that an installation would take."""
+        (one,) = self._run(*self._words(words), "--json").object["install"]
+        return str(one["url"])
 
     def messages(self, *words: str | Path, code: int = 0) -> str:
         """Return what an installation tells."""
@@ -94,6 +99,35 @@ def test_what_was_not_looked_at_is_told(places: Places) -> None:
     assert "--index-strategy" in said
     assert "[sources]" in said
     assert "not asked" not in places.messages("plain", "--index-strategy", "unsafe-best-match")
+
+
+def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
+    """``lock`` and ``explain`` give the same warning, once, and not of an unchanged lock."""
+    both = ["-i", places.first.url, "--extra-index-url", places.later.url, "plain", "private"]
+    for words in (
+        ["lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64"],
+        ["explain"],
+        ["explain", "--with-deps"],
+    ):
+        said = run(*words, *both).err
+        assert said.count("an index that was not asked") == 1, words
+        assert f"plain 3 ({places.later.url}" in said
+    again = run("lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64", *both).err
+    assert "an index that was not asked" not in again
+
+
+def test_a_local_wheel_beside_variants(places: Places) -> None:
+    """F-126: a local wheel stands for those of its label; other variants of indexes compete."""
+    provider = {"requires": ["nvidia-variant-provider"], "plugin-api": "nvidia_variant_provider"}
+    cuda = {"nvidia": {"sm_arch": ["90_real"]}}
+    document = release_document({"cu128": cuda, "null": {}}, providers={"nvidia": provider})
+    for label in (None, "null"):
+        build_wheel(places.folder / "first", "fast", "1", label=label, document=document)
+    (places.folder / "first" / "fast-1-variants.json").write_text(json.dumps(document))
+    build_wheel(places.folder / "links", "fast", "1")
+    links: list[str | Path] = ["-f", places.folder / "links"]
+    assert "fast-1-py3-none-any-null.whl" in places.chosen("fast", *links)
+    assert places.chosen("fast", *links, "--no-variants").startswith("file:")
 
 
 @pytest.mark.parametrize("strategy", ["first-index", "unsafe-best-match"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import tell_interruption
+from wheelfit.operations.indexes import tell_later
 from wheelfit.operations.opened import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -107,6 +108,16 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         refused = None
         if request.require_accelerator:
             refused = _missing_accelerator(explanations, candidates, context.reporter)
+        given = {wheel.requirement().name for wheel in opened.wanted.wheels}
+        tell_later(
+            (
+                (one.name, one.chosen.version, one.chosen.is_variant)
+                for one in explanations
+                if one.chosen is not None and one.name not in given
+            ),
+            opened.repository.pool,
+            context.reporter,
+        )
         present = [one.properties for one in explanations]
         return ExplainReport(
             opened.machine,

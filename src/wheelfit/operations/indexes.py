@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context, Reporter
@@ -250,8 +251,6 @@ def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
     :param pins: what was chosen.
     :param pool: the sources.
     """
-    from wheelfit.sources.at_once import at_once
-
     chosen = [pin for pin in pins if not pin.is_given]
     for pin in chosen if reporter.wants_details else ():
         with suppress(NetworkError):
@@ -259,9 +258,22 @@ def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
                 reporter.detail(
                     f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
                 )
+    tell_later(((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), pool, reporter)
+
+
+def tell_later(
+    chosen: Iterable[tuple[NormalizedName, Version, bool]], pool: Pool, reporter: Reporter
+) -> None:
+    """Warn of what later indexes have of the packages that were chosen, once for all of them.
+
+    :param chosen: name and version of each package, and whether a variant of it was chosen.
+    :param pool: the sources.
+    """
     if not pool.has_later:
         return
-    found = at_once(chosen, lambda pin: _overlooked(pin, pool), most=_MOST_AT_ONCE)
+    from wheelfit.sources.at_once import at_once
+
+    found = at_once(list(chosen), lambda one: _overlooked(one, pool), most=_MOST_AT_ONCE)
     if overlooked := [text for text in found if text]:
         more = f" and {len(overlooked) - 3} others" if len(overlooked) > 3 else ""
         reporter.warn(
@@ -274,21 +286,20 @@ def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
 _MOST_AT_ONCE = 8
 
 
-def _overlooked(pin: Pin, pool: Pool) -> str | None:
+def _overlooked(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:
     """Return what a later index has of a package that is newer, or has variants it lacks."""
+    name, chosen, is_variant = package
     try:
-        first, later = pool.project(pin.name), pool.later_pages(pin.name)
+        first, later = pool.project(name), pool.later_pages(name)
     except NetworkError:
         return None
-    newest = max((one.version for one in _wheels(first)), default=pin.version)
+    newest = max((one.version for one in _wheels(first)), default=chosen)
     for page in later:
         wheels = [one for one in _wheels(page) if not one.version.is_prerelease]
         if version := max((one.version for one in wheels if one.version > newest), default=None):
-            return f"{pin.name} {version} ({page.source})"
-        if not pin.filename.is_variant and any(
-            one.is_variant and one.version == pin.version for one in wheels
-        ):
-            return f"variants of {pin.name} {pin.version} ({page.source})"
+            return f"{name} {version} ({page.source})"
+        if not is_variant and any(one.is_variant and one.version == chosen for one in wheels):
+            return f"variants of {name} {chosen} ({page.source})"
     return None
 
 

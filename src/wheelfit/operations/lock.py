@@ -15,7 +15,7 @@ from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.locking.validators import Consulted, request_digest, validators
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.indexes import open_indexes, read_settings, tell_later
 from wheelfit.operations.locked_builds import stand_in_of
 from wheelfit.operations.named_sources import from_sources, open_named, root_of
 from wheelfit.operations.preferences import choice_policy
@@ -175,6 +175,7 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
                 write_atomically(str(one.path), write_lock(one.lock))
         if known is None:
             locking.remember(locks)
+            locking.tell_later(locks)
     names = {package.name for one in locks for package in one.lock.packages}
     durations.tell(f"Resolved {count_of(len(names), 'package')}", "resolve", context.reporter)
     outdated = [one for one in locks if not one.is_same]
@@ -451,6 +452,23 @@ class _Locking:
             one.locked.notes,
             tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
             one.apart,
+        )
+
+    def tell_later(self, locks: Sequence[WrittenLock]) -> None:
+        """Warn of what later indexes have of the packages in some locks.
+
+        :param locks: the locks of now.
+        """
+        packages = {
+            (package.name, package.version): package
+            for one in locks
+            for package in one.lock.packages
+            if package.version is not None and package.kind in ("wheels", "sdist")
+        }
+        tell_later(
+            ((name, version, one.has_variants) for (name, version), one in packages.items()),
+            self.repository.pool,
+            self._context.reporter,
         )
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:

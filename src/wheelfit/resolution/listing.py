@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
 
-LOCAL_FILE = "the local file of this version is taken"
+LOCAL_FILE = "the local file of this version and label is taken"
 NO_SOURCES = "building from source is off here, where only wheels count"
 """Why source distributions do not count for commands that cannot build, as ``lock``."""
 ONLY_BINARY = "--only-binary leaves it out"
@@ -246,23 +246,22 @@ class Releases(Mapping[Version, Release]):
 
 
 def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
-    """Reject the wheels of indexes where the user has a plain one of the release (F-126).
+    """Reject the wheels of indexes where the user has one of the same label (F-126).
 
     A lock is one source, wherever its files are.
     """
     local = {
-        wheel.file.source
+        wheel.filename.label: wheel.file.source
         for wheel in wheels
-        if wheel.rejection is None
-        and wheel.file.is_local
-        and wheel.file.origin is None
-        and not wheel.filename.is_variant
+        if wheel.rejection is None and wheel.file.is_local and wheel.file.origin is None
     }
     if not local:
         return tuple(wheels)
     return tuple(
         wheel
-        if wheel.file.is_local or wheel.rejection is not None or wheel.file.source in local
+        if wheel.file.is_local
+        or wheel.rejection is not None
+        or local.get(wheel.filename.label, wheel.file.source) == wheel.file.source
         else replace(wheel, rejection=LOCAL_FILE)
         for wheel in wheels
     )
