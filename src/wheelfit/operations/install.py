@@ -109,31 +109,33 @@ def _decide(request: InstallRequest, opened: Opened, reporter: Reporter) -> Deci
         may_ask=not (request.dry_run or request.no_input),
     )
     resolution = _as_requested_before(request, opened, present, resolution)
-    if not request.no_deps:
+    if companions is not None and not request.no_deps:
         leaving = {**companions.unneeded(resolution), **resolution.leaving}
         resolution = replace(resolution, leaving=leaving)
     planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
     candidates = opened.candidates.within(resolution.context)
-    agreed = _agreed(request, opened, present, candidates, companions)
+    agreed = _agreed(request, opened, candidates, companions)
     return decided(planned, resolution, present, opened, agreed)
 
 
-def _companions(request: InstallRequest, opened: Opened, present: Present) -> Companions:
-    """Return what is exchanged together with the builds whose exchange is asked for."""
+def _companions(request: InstallRequest, opened: Opened, present: Present) -> Companions | None:
+    """Return what is exchanged together with the builds whose exchange is asked for, if any is."""
     from packaging.utils import canonicalize_name
-
-    from wheelfit.installation.companions import Companions
 
     start = set(map(canonicalize_name, opened.candidates.policy.preferences.labels))
     if request.refit:
         start |= present.misfits.keys()
     if request.allow_variant_change:
         start |= _named(opened) | _upgraded(request)
+    if not start:
+        return None
+    from wheelfit.installation.companions import Companions
+
     return Companions.of(start, present.installed, opened.candidates.target.environment)
 
 
 def _request(
-    request: InstallRequest, opened: Opened, present: Present, companions: Companions
+    request: InstallRequest, opened: Opened, present: Present, companions: Companions | None
 ) -> Request:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
@@ -145,11 +147,17 @@ def _request(
     upgrade_only = _upgraded(request)
     again = upgrade_only | (_named(opened) if request.upgrade else frozenset())
     requirements = wanted.requirements
+    followers: frozenset[NormalizedName] = frozenset()
+    builds: frozenset[NormalizedName] = frozenset()
+    if companions is not None:
+        followers = companions.followers
+        if request.refit or request.allow_variant_change:
+            builds = companions.builds
     if _is_only_refit(request, opened):
         # What only they need is chosen with them, or goes.
-        exchanged = [name for name in present.misfits if name not in companions.followers]
+        exchanged = [name for name in present.misfits if name not in followers]
         requirements = tuple(Asked(Requirement(name)) for name in exchanged)
-    around = {name: entry for name, entry in there.items() if name not in companions.followers}
+    around = {name: entry for name, entry in there.items() if name not in followers}
     return Request(
         requirements=requirements,
         wheels=opened.wheels(),
@@ -166,9 +174,7 @@ def _request(
         installed={name: entry.present() for name, entry in staying.items()},
         around={name: entry.present() for name, entry in around.items()},
         there={name: entry.version for name, entry in there.items()},
-        companions=companions.builds
-        if request.refit or request.allow_variant_change
-        else frozenset(),
+        companions=builds,
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
         prereleases=opened.prereleases,
@@ -240,18 +246,17 @@ def _held(
 def _agreed(
     request: InstallRequest,
     opened: Opened,
-    present: Present,
     candidates: Candidates,
-    companions: Companions,
+    companions: Companions | None,
 ) -> Callable[[VariantChange], bool]:
     """Return what tells whether the user asked for a change of variant.
 
     In general, for the very package, by naming it together with a wish that the installed build
     does not meet, or for what it belongs to.
     """
-    exchanged = companions.followers
-    if request.refit:
-        exchanged |= companions.builds | present.misfits.keys()
+    exchanged = frozenset() if companions is None else companions.followers
+    if companions is not None and request.refit:
+        exchanged |= companions.builds
     named = _named(opened)
     labels = candidates.policy.preferences.labels
 

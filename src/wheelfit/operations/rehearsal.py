@@ -6,22 +6,19 @@ others only the indexes are asked, so what their files hold is not known.
 
 from __future__ import annotations
 
-import shutil
+import os
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
-from wheelfit.installation.apply import rehearse as rehearse_change
 from wheelfit.installation.environment import nearest_existing
-from wheelfit.installation.startup_files import StartupFiles
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.changes import attest, carry_out, fetch
 from wheelfit.operations.context import Reporter
-from wheelfit.operations.scratch import scratch_folder
 from wheelfit.operations.text import sizes_of
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -75,40 +72,64 @@ def _rehearse(
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
     :raises WheelfitError: as `wheelfit.installation.apply.apply` says, of the wheels at hand.
     """
+    while True:
+        planned = decision.planned
+        sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
+        _check_space(planned, sizes, request, context, ground)
+        pins = _at_hand(planned, sizes, request, ground)
+        if not pins:
+            attest(planned, {}, request, ground, context.reporter)
+            return decision, sizes
+        if _rehearse_with(pins, planned, request, context, ground):
+            return decision, sizes
+        decision = decide()
+
+
+def _rehearse_with(
+    pins: Sequence[Pin], planned: Plan, request: ChangeRequest, context: Context, ground: Ground
+) -> bool:
+    """Look into wheels at hand; return whether each of them is what it was chosen for."""
+    from wheelfit.installation.apply import rehearse
+    from wheelfit.installation.startup_files import StartupFiles
+    from wheelfit.operations.scratch import scratch_folder
+
     wheels: dict[str, UnpackedWheel] = {}
-    reporter = context.reporter
     # What is at hand is no download that anybody wants to hear of.
     silent = Reporter().transfers(ground.repository.cut)
     with scratch_folder() as folder, silent as transfers:
-        while True:
-            planned = decision.planned
-            sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
-            if not planned:
-                return decision, sizes
-            _check_space(planned, sizes, request, context, ground)
-            pins = _at_hand(planned.install, sizes, is_all=request.offline)
-            if fetch(pins, wheels, folder, ground, reporter, transfers):
-                break
-            decision = decide()
-        attest(planned, wheels, request, ground, reporter)
-        rehearse_change(
+        if not fetch(pins, wheels, folder, ground, context.reporter, transfers):
+            return False
+        attest(planned, wheels, request, ground, context.reporter)
+        rehearse(
             planned,
             ground.environment,
             {pin.name: wheels[pin.file.url] for pin in pins},
             replace=request.replace_files,
             startup_files=StartupFiles(request.startup_files),
         )
-        return decision, sizes
+    return True
 
 
-def _at_hand(pins: Sequence[Pin], sizes: Sizes, *, is_all: bool) -> list[Pin]:
-    """Return what can be looked at without a server; all that need not be built, if so asked."""
+def _at_hand(planned: Plan, sizes: Sizes, request: ChangeRequest, ground: Ground) -> list[Pin]:
+    """Return the wheels to look into: all offline, else those that lie here and may be refused.
+
+    Those in the cache were verified when they came there. In a place that is empty nothing can be
+    in their way.
+    """
+    is_empty = _is_empty(ground.environment.schemes.libraries())
+    looks_into_cache = request.startup_files == "deny" or not is_empty
     return [
         pin
-        for pin in pins
+        for pin in planned.install
         if (pin.file.origin is None or pin.file.origin.is_built)
-        and (is_all or sizes[pin.name].is_here)
+        and (
+            request.offline or (sizes[pin.name].is_here and (looks_into_cache or pin.file.is_local))
+        )
     ]
+
+
+def _is_empty(folders: Iterable[Path]) -> bool:
+    return not any(name for folder in folders if folder.is_dir() for name in folder.iterdir())
 
 
 def _check_space(
@@ -119,14 +140,11 @@ def _check_space(
     Files of wheels in the cache are linked, so they take none on its disk.
     """
     place = nearest_existing(ground.environment.schemes.purelib)
-    cache = cache_folder_in_use(request, context.environ)
-    is_linked = request.link_mode != "copy" and cache is not None and _share_a_disk(place, cache)
-    needed = sum(
-        size.unpacked or 0
-        for size in (sizes[pin.name] for pin in planned.install)
-        if not (size.is_here and is_linked)
-    )
-    free = shutil.disk_usage(place).free
+    found = [sizes[pin.name] for pin in planned.install]
+    needed = sum(size.unpacked or 0 for size in found if not size.is_here)
+    if any(size.is_here for size in found) and not _is_linked(place, request, context):
+        needed += sum(size.unpacked or 0 for size in found if size.is_here)
+    free = _free_space(place)
     if needed > free:
         raise EnvironmentUnavailable(
             f"there is not enough space: {size_in_words(needed)} are needed, and "
@@ -136,5 +154,18 @@ def _check_space(
         )
 
 
-def _share_a_disk(place: Path, other: Path) -> bool:
-    return place.stat().st_dev == nearest_existing(other).stat().st_dev
+def _free_space(place: Path) -> int:
+    if hasattr(os, "statvfs"):
+        disk = os.statvfs(place)
+        return disk.f_bavail * disk.f_frsize
+    import shutil
+
+    return shutil.disk_usage(place).free
+
+
+def _is_linked(place: Path, request: ChangeRequest, context: Context) -> bool:
+    """Tell whether files of the cache are linked to a place, on its disk."""
+    cache = cache_folder_in_use(request, context.environ)
+    if cache is None or request.link_mode == "copy":
+        return False
+    return place.stat().st_dev == nearest_existing(cache).stat().st_dev
