@@ -60,6 +60,27 @@ def test_two_libraries() -> None:
     assert caution == "builds for different BLAS are mixed (BLAS mkl: scipy; BLAS openblas: numpy)"
 
 
+def test_packages_that_share_a_caution() -> None:
+    """What the chosen builds of several packages do not use is one line, with each reason once."""
+    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    document = release_document(
+        {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
+        providers={"nvidia": NVIDIA},
+    )
+    names = ("torch", "torchaudio", "torchvision")
+    for name in names:
+        for label in ("null", "cu129"):
+            world.repository.add_wheel(f"{name}-2-py3-none-any-{label}.whl")
+        world.repository.add_file(f"{name}-2-variants.json", document)
+    cautions = [note for note in world.resolve(*names).notes if "hardware is present" in note]
+    assert len(cautions) == 1
+    assert cautions[0].startswith(
+        "torch, torchaudio and torchvision: nvidia hardware is present, but the chosen builds "
+        "(null) do not use it; cu129: needs CUDA driver >= 12.9"
+    )
+    assert cautions[0].count("needs CUDA driver") == 1
+
+
 def test_an_installation_is_cautioned_first() -> None:
     """A GPU that is there and not used heads the notes of a resolution."""
     world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))

@@ -141,6 +141,16 @@ class TestWhichRelease:
             "torch 3 is passed over, no wheel of it fits: cu129: needs CUDA driver >= 12.9"
         )
 
+    def test_several_for_one_reason_share_a_line(self, world: World) -> None:
+        """F-92: releases that are passed over for the same reason are one note."""
+        for version in ("3", "4", "5"):
+            world.repository.add_wheel(f"torch-{version}-py3-none-any-cu129.whl")
+            world.repository.add_file(f"torch-{version}-variants.json", CUDA)
+        (note,) = [one for one in explain(world).notes if "passed over" in one]
+        assert note.startswith(
+            "torch 5, 4 and 3 are passed over, no wheel of them fits: cu129: needs CUDA driver"
+        )
+
     def test_one_that_needs_a_url_is_passed_over(self, world: World) -> None:
         """What could not be installed is not shown as the choice."""
         world.repository.add_wheel(

@@ -313,7 +313,7 @@ class EveryLabel(Candidates):
                 detections[namespace] = Detection(namespace)
         return Support(detections, abi=abi, known=known)
 
-    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:  # noqa: ARG002 - of any choice
+    def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
         """Return nothing: there is no machine whose hardware could go unused."""
         return ()
 

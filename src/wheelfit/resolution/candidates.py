@@ -23,7 +23,7 @@ from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidSource
-from wheelfit.resolution.cautions import about_choice
+from wheelfit.resolution.cautions import about_choices
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolution.once import Once
@@ -378,12 +378,12 @@ class Candidates:
                 plugins=self._plugins,
             )
 
-    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:
-        """Return what a user should not overlook about a choice of these.
+    def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
+        """Return what a user should not overlook about choices of these.
 
-        :param choice: with or without a chosen wheel.
+        :param choices: with or without a chosen wheel.
         """
-        return about_choice(choice, self.policy.preferences)
+        return about_choices(choices, self.policy.preferences)
 
     def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         listing = self.listing(name)

@@ -9,50 +9,85 @@ from wheelfit.core.ordering import Preferences
 from wheelfit.core.provider_table import HARDWARE
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.words import PACKAGE_LIST
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.support import Support
     from wheelfit.resolution.joint_choice import Held
     from wheelfit.resolution.release_choice import ReleaseChoice
 
 
-def about_choice(
-    choice: ReleaseChoice,
+def about_choices(
+    choices: Iterable[ReleaseChoice],
     preferences: Preferences = Preferences(),
 ) -> Iterator[str]:
-    """Yield cautions about the choice among the wheels of one release.
+    """Yield cautions about choices among the wheels of releases, what several share in one line.
 
-    :param choice: with or without a chosen wheel.
+    :param choices: one for each release, with or without a chosen wheel.
     :param preferences: what the user wished; nobody is told of what was wished.
     """
-    support = choice.support
-    if support is None:
+    unused: dict[str, list[tuple[ReleaseChoice, str]]] = {}
+    for choice in choices:
+        yield from _about_package_list(choice)
+        for namespace, reason in _unused(choice, preferences):
+            unused.setdefault(namespace, []).append((choice, reason))
+        if choice.support is not None:
+            yield from _about_failures(choice.support)
+    for namespace, reasons in unused.items():
+        yield _not_using(namespace, reasons)
+
+
+def _about_package_list(choice: ReleaseChoice) -> Iterator[str]:
+    """Yield where a package was believed, as P-20 has it; the user should know."""
+    if choice.support is None:
         return
-    used = choice.properties.namespaces
-    for namespace in sorted(HARDWARE.intersection(used)):
-        # P-20: the standard says to believe the package; the user should know.
-        if support.holders.get(namespace) == PACKAGE_LIST:
+    for namespace in sorted(HARDWARE.intersection(choice.properties.namespaces)):
+        if choice.support.holders.get(namespace) == PACKAGE_LIST:
             yield (
                 f"{choice.release.name}: the package itself says that {namespace} is supported; "
                 "this machine was not asked"
             )
-    if choice.selection.chosen is not None and not accelerators_of(choice.properties):
-        build = choice.selection.chosen.label or "plain"
-        for namespace, wish in ACCELERATORS.items():
-            if wish in preferences.forbid or not _is_there(support, namespace):
-                continue
+
+
+def _unused(choice: ReleaseChoice, preferences: Preferences) -> Iterator[tuple[str, str]]:
+    """Yield namespaces of hardware that a choice does not use, each with the reason."""
+    support = choice.support
+    if support is None or choice.selection.chosen is None or accelerators_of(choice.properties):
+        return
+    for namespace, wish in ACCELERATORS.items():
+        if wish not in preferences.forbid and _is_there(support, namespace):
             reason = _why_not(choice, namespace)
             if reason is not None:
-                yield (
-                    f"{choice.release.name}: {namespace} hardware is present, but the chosen "
-                    f"build ({build}) does not use it; {reason}"
-                )
+                yield namespace, reason
+
+
+def _about_failures(support: Support) -> Iterator[str]:
+    """Yield which detections failed (P-17)."""
     for namespace, detection in support.detections.items():
-        if detection.status is Status.FAILED:  # P-17
+        if detection.status is Status.FAILED:
             what = "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
             yield f"detection of {namespace} failed, so its builds count as unsupported: {what}"
+
+
+_REASONS = 2
+"""Reasons that one line names."""
+
+
+def _not_using(namespace: str, reasons: Sequence[tuple[ReleaseChoice, str]]) -> str:
+    """Return the line about all packages whose builds do not use some hardware."""
+    names = listed([choice.release.name for choice, _ in reasons])
+    chosen = [choice.selection.chosen for choice, _ in reasons]
+    builds = ", ".join(dict.fromkeys(one.label or "plain" if one else "" for one in chosen))
+    several = "builds" if len(reasons) > 1 else "build"
+    verb = "do" if len(reasons) > 1 else "does"
+    distinct = list(dict.fromkeys(reason for _, reason in reasons))
+    more = [f"{len(distinct) - _REASONS} more reasons"] if len(distinct) > _REASONS else []
+    return (
+        f"{names}: {namespace} hardware is present, but the chosen {several} ({builds}) {verb} "
+        f"not use it; {'; '.join([*distinct[:_REASONS], *more])}"
+    )
 
 
 def about_mixture(held: Iterable[Held]) -> Iterator[str]:

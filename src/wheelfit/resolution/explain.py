@@ -14,6 +14,7 @@ from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.lack import Lack, unknown_project
 from wheelfit.resolution.lookahead import Lookahead
+from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*line, *candidates.cautions(choice)),
+        (*line, *candidates.cautions([choice])),
         tuple(note for note in notes if note not in line),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
@@ -204,18 +205,20 @@ def explain_project(
     catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])
     admission = Admission(catalogue, prereleases=prereleases)
     admission.see(need)
-    passed: list[str] = []
+    passed: list[ReleaseChoice] = []
+    newer: list[str] = []
     choices = admission.choices(name, need.versions)
     favoured = catalogue.kept(name)  # as the solver begins with it
     for version in sorted(choices, key=lambda one: one != favoured):
         if catalogue.is_usable(name, version):
             if version == favoured and version < choices[0] and listing.bridge is None:
-                passed.append(
+                newer.append(
                     f"{name} {choices[0]} is newer and has no build for the accelerator of this "
                     f"machine; {name}=={choices[0]} takes it"
                 )
-            return _with_notes(explain_release(candidates, name, version), passed, listing)
-        passed.append(candidates.choice(name, version).passed_over)
+            notes = (*passed_over(passed), *newer)
+            return _with_notes(explain_release(candidates, name, version), notes, listing)
+        passed.append(candidates.choice(name, version))
     lack = Lack(catalogue, prereleases=prereleases)
     if (unknown := lack.unknown_label(name, need.versions)) is not None:
         raise unknown
@@ -223,10 +226,11 @@ def explain_project(
     if not members:
         raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)
     shown = next((one for one in members if not one.is_prerelease), members[0])
-    return _with_notes(explain_release(candidates, name, shown), passed, listing)
+    notes = tuple(passed_over(passed))
+    return _with_notes(explain_release(candidates, name, shown), notes, listing)
 
 
-def _with_notes(explanation: Explanation, passed: Sequence[str], listing: Listing) -> Explanation:
+def _with_notes(explanation: Explanation, before: Sequence[str], listing: Listing) -> Explanation:
     ignored = (f"ignored: {why}" for why in listing.ignored)
-    notes = (*passed, *explanation.notes, *listing.notes, *ignored)
+    notes = (*before, *explanation.notes, *listing.notes, *ignored)
     return replace(explanation, notes=tuple(dict.fromkeys(notes)))

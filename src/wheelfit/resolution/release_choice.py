@@ -10,9 +10,10 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.resolution.listing import NO_TAG
 from wheelfit.resolution.release_metadata import ReleaseMetadata
 from wheelfit_runtime.platforms.words import natural
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
@@ -113,12 +114,6 @@ class ReleaseChoice:
             return self.selection.verdicts[0].reason
         return "; ".join(self.refusals()[:2]) or "the release has no wheels"
 
-    @property
-    def passed_over(self) -> str:
-        """What to tell of the release where an older one is taken in its place (F-92)."""
-        release = f"{self.release.name} {self.release.version}"
-        return f"{release} is passed over, no wheel of it fits: {self.reason}"
-
     def refusals(self) -> tuple[str, ...]:
         """Return why wheels were rejected, those with equal reasons together (F-92)."""
         groups: dict[str, dict[str, None]] = {}
@@ -160,3 +155,20 @@ def _closest(reasons: Iterable[str]) -> list[str]:
     """
     newest = sorted(reasons, key=natural, reverse=True)
     return sorted(newest, key=lambda reason: " on " in reason)[:_EXAMPLES]
+
+
+def passed_over(choices: Iterable[ReleaseChoice]) -> Iterator[str]:
+    """Yield what to tell of releases in whose place an older one is taken (F-92).
+
+    :param choices: of releases of one project; those with the same reason share a line.
+    """
+    alike: dict[str, list[ReleaseChoice]] = {}
+    for choice in choices:
+        alike.setdefault(choice.reason, []).append(choice)
+    for reason, those in alike.items():
+        versions = listed([str(choice.release.version) for choice in those])
+        verb, them = ("is", "it") if len(those) == 1 else ("are", "them")
+        yield (
+            f"{those[0].release.name} {versions} {verb} passed over, no wheel of {them} fits: "
+            f"{reason}"
+        )

@@ -23,6 +23,7 @@ from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, s
 from wheelfit.resolution.lookahead import Lookahead
 from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
+from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
@@ -500,16 +501,16 @@ class _Resolving:
             pins.append(replace(pin, extras=own, reason=reason, core=core))
         held_back = self._held_back(found, [pin.name for pin in pins if not pin.is_given])
         told = {(one.name, one.latest) for one in held_back}
-        notes = [note for pin in pins for note in candidates.cautions(pin.choice)]
+        notes = [*candidates.cautions(pin.choice for pin in pins)]
         notes += [*about_mixture(held), *found.catalogue.notes(chosen)]
         for pin in pins:
             listing = candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
-            notes += [
-                candidates.choice(pin.name, newer).passed_over
+            notes += passed_over(
+                candidates.choice(pin.name, newer)
                 for newer in found.catalogue.passed_over(pin.name, pin.version)
                 if (pin.name, newer) not in told
-            ]
+            )
             notes += pin.choice.notes
         notes += self._unaccelerated(pins, found.catalogue)
         self._check_hashes(pin.name for pin in pins)

@@ -95,15 +95,12 @@ properties = { present = ["false"] }
         "amd: nothing",
         f"  decided by  host file {host}",
         "",
-        "tpu: supported",
-        f"  decided by  host file {host}",
-        "  present     false",
-        "",
         "ascend: unknown",
         "  decided by  not in host file {host}".replace("{host}", str(host)),
         "",
-        "nothing of these:",
+        "not available on this machine:",
         "  intel  no sign of an Intel GPU",
+        f"  tpu    host file {host}",
     ]
     assert "amd: the GPU is not to be opened" in said.err
     assert "intel: nothing\n" in run("probe", "--for", host, "intel", "-v").out

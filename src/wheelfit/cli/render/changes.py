@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from wheelfit.core.sizes import size_in_words
 from wheelfit.operations.installed import project_folder
 from wheelfit.operations.text import by_size, columns, size_words, unknown_sizes
-from wheelfit_runtime.wording import count_of
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.checking.installed import Judged
     from wheelfit.cli.output import Output
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -40,9 +43,8 @@ def tell_change(report: ChangeReport, output: Output) -> None:
     planned, resolution = decided.planned, decided.resolution
     for warning in (*report.warnings, *map(str, report.broken)):
         output.warn(warning)
-    for one in decided.misfits:
-        remedy = "`wheelfit install --refit` exchanges it"
-        output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
+    for line in misfits_in_words(decided.misfits):
+        output.warn(line)
     for text in report.notes:
         output.note(f"note: {text}")
     for old in resolution.held_back:
@@ -75,6 +77,17 @@ def tell_change(report: ChangeReport, output: Output) -> None:
         output.report(f"nothing to do: {report.otherwise}")
     for warning in report.idle_labels:
         output.warn(warning)
+
+
+def misfits_in_words(misfits: Iterable[Judged]) -> Iterator[str]:
+    """Yield a line for each reason why installed variants do not fit any more."""
+    alike: dict[str, list[str]] = {}
+    for one in misfits:
+        alike.setdefault(one.reason, []).append(str(one.variant))
+    for reason, names in alike.items():
+        verb, them = ("does", "it") if len(names) == 1 else ("do", "them")
+        remedy = f"`wheelfit install --refit` exchanges {them}"
+        yield f"{listed(names)} {verb} not fit any more: {reason} ({remedy})"
 
 
 def _show_done(planned: Plan, output: Output) -> None:

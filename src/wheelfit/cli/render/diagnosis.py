@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.render.machines import status_in_words
 from wheelfit.core.durations import duration_in_words
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
@@ -114,9 +115,9 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
     width = max((len(one.namespace) for one in found.detections), default=0)
     for one in found.detections:
         words = _clipped(_summary_of(one), verbose=verbose)
-        style = "dim" if words == _ABSENT else _STATUS.get(one.status, "dim")
-        head = f"  {one.namespace:<{width}}  {one.status:<9}  {duration_in_words(one.seconds):>8}"
-        yield f"{head}  {words}", style
+        status = status_in_words(one)
+        head = f"  {one.namespace:<{width}}  {status:<9}  {duration_in_words(one.seconds):>8}"
+        yield f"{head}  {words}", _STATUS.get(status, "dim")
         if not verbose:
             continue
         version = f", knowledge of {one.version}" if one.version else ""
@@ -138,15 +139,13 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
 
 def _summary_of(detection: Detection) -> str:
     """Say in a few words what a namespace supports, or why nothing."""
-    if detection.status != "supported":
+    if status_in_words(detection) != "supported":
         said = list(detection.warnings)
         said += [
             one.value if one.source == "files" else f"{one.source}: {one.value}"
             for one in detection.evidence
         ]
         return said[0] if said else detection.source
-    if all(feature.values == ("false",) for feature in detection.features):
-        return _ABSENT
     flags = sum(feature.values == ("on",) for feature in detection.features)
     words = [
         f"{feature.name} {feature.values[0]}"
@@ -156,8 +155,6 @@ def _summary_of(detection: Detection) -> str:
     return ", ".join([*words, *([f"{flags} flags"] if flags else [])])
 
 
-_ABSENT = "not here, which is supported too"
-"""Where a provider supports a value that says that there is no device (P-150)."""
 _UPPER = "cuda_version_upper_bound"
 """Follows from the lower one, and says nothing to people."""
 

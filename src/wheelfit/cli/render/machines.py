@@ -45,7 +45,7 @@ def show_detections(
             _print_detection(detection, output, versions=versions)
     if short:
         output.result()
-        output.result("nothing of these:", "dim")
+        output.result("not available on this machine:", "dim")
     width = max((len(one.namespace) for one in short), default=0)
     for one in short:
         line = f"  {one.namespace:<{width}}  {_reason(one, output)}"
@@ -55,11 +55,19 @@ def show_detections(
 def _is_plain_nothing(detection: Detection) -> bool:
     """Return whether one line is enough."""
     return (
-        str(detection.status) == "nothing"
+        status_in_words(detection) == "nothing"
         and not detection.warnings
         and len(detection.evidence) < 2
         and detection.plugin is None
     )
+
+
+def status_in_words(detection: Detection) -> str:
+    """Return what a namespace is; where only the absence of a device is supported, nothing."""
+    features = detection.features
+    if features and all(feature.values == ("false",) for feature in features):  # P-150
+        return "nothing"
+    return str(detection.status)
 
 
 def _reason(detection: Detection, output: Output) -> str:
@@ -74,9 +82,8 @@ def _reason(detection: Detection, output: Output) -> str:
 def _print_detection(detection: Detection, output: Output, *, versions: bool) -> None:
     styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
     output.result()
-    output.result(
-        f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
-    )
+    status = status_in_words(detection)
+    output.result(f"{detection.namespace}: {status}", styles.get(status, "dim"))
     output.folded(f"  {'decided by':<{_LABEL}}  {detection.source}", hang=_LABEL + 2)
     if versions and detection.version:
         output.result(f"  {'provider':<{_LABEL}}  {detection.version}")
