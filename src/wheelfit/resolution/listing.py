@@ -351,9 +351,12 @@ def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
 
 
 def _rank(files: _Files, order: Sequence[str]) -> int:
-    """Return the place of the first source that has a wheel of a release; others come first."""
+    """Return the place of the first index that has a wheel of a release.
+
+    What lies beside the indexes is in one pool with the first of them, as in uv.
+    """
     sources = (file.source for file, _ in files.wheels)
-    return min((order.index(one) if one in order else -1 for one in sources), default=len(order))
+    return min((order.index(one) if one in order else 0 for one in sources), default=len(order))
 
 
 @dataclass(slots=True)
