@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         add,
         remove,
     )
+    from wheelfit.operations.download import DownloadReport, DownloadRequest, download
     from wheelfit.operations.explain import (
         ExplainReport,
         ExplainRequest,
@@ -56,6 +57,8 @@ __all__ = [
     "CheckRequest",
     "Context",
     "DependencyReport",
+    "DownloadReport",
+    "DownloadRequest",
     "ExplainReport",
     "ExplainRequest",
     "ExportReport",
@@ -89,6 +92,7 @@ __all__ = [
     "build",
     "bundle",
     "check",
+    "download",
     "explain",
     "export",
     "freeze",
@@ -118,6 +122,8 @@ _HOMES = {
     "CheckRequest": "wheelfit.operations.check",
     "Context": "wheelfit.operations.context",
     "DependencyReport": "wheelfit.operations.dependencies",
+    "DownloadReport": "wheelfit.operations.download",
+    "DownloadRequest": "wheelfit.operations.download",
     "ExplainReport": "wheelfit.operations.explain",
     "ExplainRequest": "wheelfit.operations.explain",
     "ExportReport": "wheelfit.operations.export",
@@ -151,6 +157,7 @@ _HOMES = {
     "build": "wheelfit.operations.build",
     "bundle": "wheelfit.operations.bundle",
     "check": "wheelfit.operations.check",
+    "download": "wheelfit.operations.download",
     "explain": "wheelfit.operations.explain",
     "export": "wheelfit.operations.export",
     "freeze": "wheelfit.operations.freeze",

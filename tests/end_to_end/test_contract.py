@@ -42,6 +42,7 @@ COMMANDS = [
     "list-outdated",
     "freeze",
     "show",
+    "download",
     "why",
     "uninstall",
     "venv",
@@ -281,6 +282,8 @@ def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
     report = run("freeze", "--target", tmp_path / "frozen", "--json").object
     check("freeze", report)
     assert [one["label"] for one in report["packages"]] == ["mkl", None]
+    words: list[str | Path] = ["-d", tmp_path / "out", "plain"]
+    check("download", run("download", *sources, *words).object)
     check("show", run("show", "--target", tmp_path / "frozen", "--json", "fast").object)
     check("why", run("why", "--target", tmp_path / "frozen", "--json", "plain").object)
 

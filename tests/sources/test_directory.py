@@ -62,9 +62,14 @@ class TestDirectory:
         assert names(folder.project(canonicalize_name("A.B"))) == ["a_b-1-py3-none-any.whl"]
         assert folder.project(canonicalize_name("notes")) is None
 
-    def test_source_distributions_do_not_make_a_project_known(self, tmp_path: Path) -> None:
-        """A folder without wheels of a project leaves it to the indexes."""
+    def test_source_distributions_make_a_project_known(self, tmp_path: Path) -> None:
+        """A folder without wheels of a project offers what may be built, as with pip."""
         touch(tmp_path, "a-1.tar.gz")
+        assert names(DirectoryIndex(tmp_path, AllFiles()).project(A)) == ["a-1.tar.gz"]
+
+    def test_documents_alone_make_no_project_known(self, tmp_path: Path) -> None:
+        """Without a file to install the project is left to the indexes."""
+        touch(tmp_path, "a-1-variants.json")
         assert DirectoryIndex(tmp_path, AllFiles()).project(A) is None
 
     def test_odd_wheels_are_listed(self, tmp_path: Path) -> None:

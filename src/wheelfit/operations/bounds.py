@@ -33,12 +33,19 @@ def check_bounds(
     :raises TooLarge: more would be downloaded than is allowed.
     """
     if request.require_accelerator:
-        _check_accelerators(decision.resolution, candidates, reporter)
+        check_accelerators(decision.resolution, candidates, reporter)
     if request.max_download is not None:
         _check_download(request.max_download, decision.planned.install, candidates, reporter)
 
 
-def _check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
+def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
+    """Refuse a result that uses no accelerator though other builds do.
+
+    :param resolution: the result.
+    :param candidates: the wheels that there are.
+    :param reporter: told what cannot be judged.
+    :raises NoFit: ``no-accelerator``; a build would use none.
+    """
     from wheelfit.resolution.acceleration import accelerations, refusal
 
     found = list(accelerations(resolution, candidates))

@@ -26,6 +26,8 @@ from wheelfit.resolution.candidates import Candidates
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from packaging.version import Version
+
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -94,7 +96,12 @@ class Opened:
 
 
 def open_for_choice(
-    request: FromRequirements, context: Context, *, changes: bool, may_be_own: bool = True
+    request: FromRequirements,
+    context: Context,
+    *,
+    changes: bool,
+    may_be_own: bool = True,
+    python: Version | None = None,
 ) -> Opened:
     """Open what the options name; no source is asked and nothing is detected yet.
 
@@ -103,6 +110,7 @@ def open_for_choice(
     :param changes: whether something will be installed. Otherwise code of a project is run only
         with ``--allow-source`` for its name.
     :param may_be_own: whether the environment that runs this process does where there is no other.
+    :param python: version of the CPython to choose for; None: the Python of the environment.
     """
     wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
     environment = open_environment_of(
@@ -111,7 +119,12 @@ def open_for_choice(
     rules = read_rules(context.environ, environment.interpreter.prefix)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
-    machine = choose_machine(request, environment.target(), context)
+    current = environment.target()
+    if python is not None:
+        from wheelfit.core.host_file import HostFile, HostInterpreter
+
+        current = HostFile(interpreter=HostInterpreter(python)).target(current, current.name)
+    machine = choose_machine(request, current, context)
     environment = environment.to_be_taken_to(machine.target)
     policy = replace(
         choice_policy(request, machine.policy, wanted.hashes, wanted.labels),

@@ -43,11 +43,11 @@ class _FlatListing(ReadsFiles):
         self._projects: Mapping[NormalizedName, ProjectPage] | None = None
 
     def projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of the projects of which there is a wheel."""
+        """Return the names of the projects of which there is a wheel or source distribution."""
         return tuple(sorted(self._pages_by_name()))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return what there is of a project, or None if there is no wheel of it."""
+        """Return what there is of a project, or None if there is nothing to install."""
         return self._pages_by_name().get(name)
 
     def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
@@ -263,12 +263,11 @@ def _by_project(
         project = _project_of(file.filename)
         if project is not None:
             grouped.setdefault(project, []).append(file)
-    # Source distributions alone do not make a project known: wheelfit installs
-    # wheels, and an index further down may have them.
+    # Documents alone do not make a project known.
     return MappingProxyType(
         {
             name: ProjectPage(name, tuple(found), source, notes)
             for name, found in grouped.items()
-            if any(file.filename.endswith(".whl") for file in found)
+            if not all(file.filename.endswith(VARIANTS_SUFFIX) for file in found)
         }
     )

@@ -134,7 +134,7 @@ class Repository(Files, Protocol):
         """Return the page of a project, or None if it is not known here.
 
         Not known means 404 or 410, 403 if nobody logged in (many static hosts
-        answer so for what is not there), or no wheel of that name in a folder.
+        answer so for what is not there), or nothing to install of it in a folder.
         A known project may have no files.
 
         :param name: the normalised name.

@@ -316,7 +316,10 @@ To listen at another address than one of this machine it needs the extra `server
     ),
     "run": Command(
         """\
-Run a command whose pip, uv or pdm gets the right variants.
+Run a command that installs with pip, uv or pdm, so that they get the variants that fit.
+
+Unlike `uv run` it makes, syncs and activates no environment: the command runs as it would without
+wheelfit, and only what its installer downloads is different.
 
 A proxy is started on this machine, for this command only, in front of the indexes that are
 configured; variables tell pip, uv and pdm of it. Projects with variants come from there, each

@@ -15,6 +15,7 @@ from wheelfit.cli.options.table.environment import (
     VENV,
 )
 from wheelfit.cli.options.table.installing import (
+    DOWNLOAD,
     EXPLAIN,
     FREEZE,
     INSTALLATION,
@@ -221,6 +222,29 @@ machine and its Python can have. Pre-releases count with --pre only, yanked rele
 """,
         (LIST, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS),
         _list,
+    ),
+    "download": Command(
+        """\
+Put the wheels that a machine gets into a folder from which they can be installed.
+
+It is resolved as for an environment with nothing in it: for this machine, for those of --for, or
+for platforms and Pythons. Each file has the hash that its index promises, and all of them get
+their names at once. The documents of variants come along, so that the folder offers the same
+builds: wheelfit install --no-index --find-links DIR.
+""",
+        (
+            REQUIREMENTS,
+            DEPENDENCY_GROUPS,
+            DOWNLOAD,
+            BOUNDS,
+            SOURCE_BUILDS,
+            INTERPRETER,
+            SOURCES,
+            UPLOADS,
+            MACHINES,
+            VARIANTS,
+        ),
+        Operation("download.download", "download.DownloadRequest", "downloads.show_downloaded"),
     ),
     "show": Command(
         """\

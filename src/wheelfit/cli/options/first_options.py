@@ -16,6 +16,7 @@ _TABLE = {
     "lock": "-r --project -o --python-version --platform --upgrade --check -i --for --variant",
     "sync": "--extra --group --dry-run --inexact --refit --python --for --variant --offline -v",
     "list": "--outdated --variants --pre --python --target --index-url --for --json",
+    "download": "-r -d --no-deps --dry-run --for --platform --python-version --allow-source -i -v",
     "show": "--files --python --target --for --json --verbose",
     "explain": "-r --with-deps --all --pre --python --index-url --for --variant --json --verbose",
     "tree": "--here --invert --depth --extra --group --python --for --variant --json",

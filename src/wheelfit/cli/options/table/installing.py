@@ -5,7 +5,7 @@ from __future__ import annotations
 from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.table.environment import CHANGES
 from wheelfit.cli.options.table.requirements import PRE
-from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FILE, FLAG
+from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FILE, FLAG, FOLDER, REPLACED_TEXTS
 
 INSTALLATION = OptionGroup(
     "installation",
@@ -107,6 +107,35 @@ FREEZE = OptionGroup(
         Option("--local", FLAG, "without what lies outside of the environment", short="-l"),
         Option("--exclude", ANY_TEXTS, "leave this package out", metavar="NAME"),
         Option("--exclude-editable", FLAG, "leave out what points to a source tree"),
+    ),
+)
+
+DOWNLOAD = OptionGroup(
+    "download",
+    (
+        Option(
+            "--dest",
+            FOLDER,
+            "the folder (default: the current one)",
+            short="-d",
+            alias="--destination-directory",
+            metavar="DIR",
+            default=".",
+        ),
+        Option(
+            "--python-version",
+            REPLACED_TEXTS,
+            "for this Python (default: that of the environment); may be given several times",
+            metavar="X.Y",
+        ),
+        Option(
+            "--platform",
+            REPLACED_TEXTS,
+            "for this platform, as linux-x86_64, without accelerators; may be given several times",
+            metavar="PLATFORM",
+        ),
+        Option("--require-hashes", FLAG, "every package must have a --hash"),
+        Option("--dry-run", FLAG, "only say what would be downloaded"),
     ),
 )
 

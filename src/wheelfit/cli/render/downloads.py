@@ -1,0 +1,29 @@
+"""What was downloaded, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.operations.text import size_words
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.download import DownloadReport
+
+
+def show_downloaded(report: DownloadReport, output: Output) -> None:
+    """Print what each machine gets, and what is new in the folder."""
+    output.result_json(report.to_json())
+    for target in report.targets:
+        output.result(f"{target.name}:")
+        for pin in target.pins:
+            label = f" ({pin.label})" if pin.label else ""
+            output.result(f"  {pin.name} {pin.version}{label}")
+    if report.dry_run:
+        return
+    new = [one for one in report.files if one.is_new]
+    size = size_words(sum(one.size for one in new))
+    there = len(report.files) - len(new)
+    known = f"; {count_of(there, 'file')} there already" if there else ""
+    output.result(f"wrote {count_of(len(new), 'file')} ({size}) to {report.folder}{known}")

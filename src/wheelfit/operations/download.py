@@ -1,0 +1,285 @@
+"""Packages in a folder from which they can be installed: wheels, and the documents of variants."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+from wheelfit.core.digests import sha256_of
+from wheelfit.errors import UsageError
+from wheelfit.operations.bounds import check_accelerators
+from wheelfit.operations.opened import FromRequirements, open_for_choice
+from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from packaging.version import Version
+
+    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.opened import Opened
+    from wheelfit.resolution.resolution import Pin, Resolution
+
+_ROUNDS = 10
+"""Resolutions until no wheel turns out to be other than what it was chosen for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownloadRequest(FromRequirements):
+    """The packages, the machines they are for, and the folder."""
+
+    dest: str = "."
+    hosts: tuple[str, ...] = ()
+    platform: tuple[str, ...] = ()
+    python_version: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadTarget:
+    """A machine, and what it gets."""
+
+    name: str
+    """The machine in words, with its Python."""
+    pins: tuple[Pin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadedFile:
+    """A file of the folder."""
+
+    filename: str
+    size: int
+    sha256: str
+    """Hexadecimal."""
+    is_new: bool
+    """Whether it was not there before."""
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadReport:
+    """What is in the folder now, or would be."""
+
+    folder: Path
+    dry_run: bool
+    targets: tuple[DownloadTarget, ...]
+    files: tuple[DownloadedFile, ...]
+    """Empty for a dry run."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "dry_run": self.dry_run,
+            "folder": str(self.folder),
+            "targets": [
+                {
+                    "name": one.name,
+                    "packages": [
+                        {
+                            "name": pin.name,
+                            "version": str(pin.version),
+                            "label": pin.label,
+                            "filename": pin.file.shown,
+                            "reason": pin.reason,
+                        }
+                        for pin in one.pins
+                    ],
+                }
+                for one in self.targets
+            ],
+            "files": [
+                {
+                    "filename": one.filename,
+                    "size": one.size,
+                    "sha256": one.sha256,
+                    "new": one.is_new,
+                }
+                for one in self.files
+            ],
+        }
+
+
+def download(request: DownloadRequest, context: Context) -> DownloadReport:
+    """Resolve for each machine, and put what it gets into a folder; all of it or nothing.
+
+    :param request: the packages, the machines and the folder.
+    :param context: the surroundings.
+    :raises UsageError: options contradict each other.
+    :raises NoSolution: the requirements contradict each other.
+    :raises HashMismatch: a file is not what was promised.
+    :raises FileProblem: the folder cannot be written, or has another file of a name.
+    """
+    if request.hosts and request.platform:
+        raise UsageError(
+            "--for and --platform name two machines",
+            hint="a platform can be given with --for too, as a preset",
+        )
+    folder = Path(request.dest)
+    targets = []
+    with _staging(folder, is_needed=not request.dry_run) as staging:
+        for host, python in _machines(request):
+            own = replace(request, host=host)
+            with open_for_choice(own, context, changes=False, python=python) as opened:
+                resolution = _fetched(own, opened, staging, context.reporter)
+                version = opened.candidates.target.python_full_version
+                name = f"{opened.machine.name}, Python {version.major}.{version.minor}"
+                targets.append(DownloadTarget(name, tuple(resolution.pins)))
+        files = () if staging is None else _moved(staging, folder)
+    return DownloadReport(folder, request.dry_run, tuple(targets), files)
+
+
+def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | None]]:
+    """Yield the host and the Python of each machine; None where nothing else is named."""
+    from packaging.version import Version
+
+    from wheelfit.locking.environments import python_of
+    from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+
+    for name in request.platform:
+        if name not in PLATFORMS:
+            raise UsageError(
+                f"{name[:80]!r} is not a platform", hint=f"it is one of {', '.join(PLATFORMS)}"
+            )
+    pythons: list[Version | None] = [
+        Version(".".join(map(str, python_of(text)))) for text in request.python_version
+    ] or [None]
+    for host in (*request.hosts, *request.platform) or (None,):
+        for python in pythons:
+            yield host, python
+
+
+@contextmanager
+def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
+    """Make a folder beside the files to come, and remove it at the end; with what is new of it.
+
+    :raises FileProblem: it cannot be made.
+    """
+    if not is_needed:
+        yield None
+        return
+    from wheelfit.operations.files import new_folder
+
+    with new_folder(str(folder)):
+        try:
+            staging = Path(mkdtemp(prefix=".wheelfit-", dir=folder))
+        except OSError as error:
+            raise FileProblem(
+                f"the folder cannot be written: {error.strerror}", where=str(folder)
+            ) from None
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _fetched(
+    request: DownloadRequest, opened: Opened, staging: Path | None, reporter: Reporter
+) -> Resolution:
+    """Resolve, and fetch the files; a wheel that is not what it was chosen for gives way."""
+    from wheelfit.operations.downloads import download as fetch
+
+    if opened.wanted.sources:
+        raise UserError(
+            "only packages of indexes and wheels can be downloaded",
+            where=opened.wanted.sources[0].where or None,
+            note="\n".join(map(str, opened.wanted.sources)),
+            hint="build a wheel of it: wheelfit build",
+        )
+    with reporter.transfers(opened.repository.cut) as transfers:
+        for _ in range(_ROUNDS):
+            resolution = _resolved(request, opened, reporter)
+            if request.require_accelerator:
+                check_accelerators(resolution, opened.candidates, reporter)
+            if staging is None:
+                return resolution
+            pins = [pin for pin in resolution.pins if not pin.file.is_selector]
+            wheels = [pin for pin in pins if pin.file.origin is None]
+            _, refused = fetch(wheels, opened.candidates, staging, transfers)
+            for pin, reason in refused:
+                reporter.detail(f"{pin.filename.text} is not taken: {reason}")
+                opened.candidates.reject(pin.filename, reason)
+                (staging / pin.filename.text).unlink(missing_ok=True)
+            if refused:
+                continue
+            for pin in pins:
+                if pin.file.origin is not None:
+                    source = replace(pin.file, filename=pin.file.origin.name, origin=None)
+                    progress = transfers.transfer(source.filename)
+                    opened.repository.download(source, staging, progress)
+            _write_documents(pins, opened, staging)
+            return resolution
+    raise IntegrityError(
+        "no wheel is what its index says of it",
+        code="metadata-disagreement",
+        hint="--verbose names each",
+    )
+
+
+def _resolved(request: DownloadRequest, opened: Opened, reporter: Reporter) -> Resolution:
+    from wheelfit.operations.source_builds import with_consent
+    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.resolver import resolve
+
+    wanted = opened.wanted
+    asked = Request(
+        requirements=wanted.requirements,
+        wheels=opened.wheels(),
+        constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
+        prereleases=opened.prereleases,
+        dependencies=not request.no_deps,
+        require_hashes=opened.requires_hashes,
+    )
+    return with_consent(
+        lambda: resolve(asked, opened.candidates),
+        opened.building,
+        opened.candidates,
+        reporter,
+        may_ask=False,
+    )
+
+
+def _write_documents(pins: Iterable[Pin], opened: Opened, staging: Path) -> None:
+    """Write the variant documents of releases, by which variants are chosen from the folder."""
+    for pin in pins:
+        if pin.label is None:
+            continue
+        for file in pin.choice.release.index_files[:1]:
+            (staging / file.filename).write_bytes(opened.repository.read(file))
+
+
+def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
+    """Give the files their names in the folder, once it is known that all of them can have them.
+
+    :raises FileProblem: another file of a name is there.
+    """
+    paths = sorted(staging.iterdir())
+    found = [_looked_at(path, folder / path.name) for path in paths]
+    for path, file in zip(paths, found, strict=True):
+        if not file.is_new:
+            continue
+        if path.stat().st_nlink > 1:  # a link into the cache, which nobody may change
+            own = path.with_name(f"{path.name}.own")
+            shutil.copyfile(path, own)
+            own.replace(path)
+        path.replace(folder / path.name)
+    return tuple(found)
+
+
+def _looked_at(path: Path, place: Path) -> DownloadedFile:
+    content = path.read_bytes()
+    is_there = place.exists()
+    if is_there and not path.name.endswith(".json") and place.read_bytes() != content:
+        raise FileProblem(
+            "another file of this name is there",
+            where=str(place),
+            hint="nothing was written; remove it, or name another folder",
+        )
+    is_new = not is_there or place.read_bytes() != content
+    return DownloadedFile(path.name, len(content), sha256_of(content).hex(), is_new)

@@ -1,0 +1,181 @@
+"""``wheelfit download``: a folder of wheels from which the same builds can be installed."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
+
+DOCUMENT = release_document(
+    {
+        "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        "mkl": {"blas": {"library": ["mkl"]}},
+        "open": {"blas": {"library": ["openblas"]}},
+    },
+    static={"blas": {"library": ["openblas", "mkl"]}},
+    providers={"nvidia": NVIDIA},
+    namespaces=["nvidia", "blas"],
+)
+OPEN, GPU = "fast-2.0-py3-none-any-open.whl", "fast-2.0-py3-none-any-gpu.whl"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project with variants that needs a plain one, and one for each platform."""
+    place = tmp_path / "index"
+    for label in ("gpu", "mkl", "open"):
+        build_wheel(place, "fast", "2.0", label=label, document=DOCUMENT, requires=["small"])
+    (place / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(place, "small", "1.0")
+    for tag in ("cp312-cp312-macosx_11_0_arm64", "cp311-cp311-manylinux_2_17_x86_64"):
+        build_wheel(place, "native", "1.0", tag=tag)
+    with RecordingIndex(place) as server:
+        yield server
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare_environment: None,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Runner(capsys)
+
+
+def names(folder: Path) -> list[str]:
+    """Return what is in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_folder_installs_without_an_index(
+    run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
+) -> None:
+    """The document of the variants comes along, so builds are chosen from the folder."""
+    out = tmp_path / "new" / "out"
+    words = ["--for", "cuda-12.8-sm90", "--for", "linux-x86_64"]
+    said = run("download", "-i", index.url, "-d", out, *words, "fast")
+    assert "fast 2.0 (gpu)" in said.out
+    assert "fast 2.0 (open)" in said.out
+    files = sorted([OPEN, GPU, "fast-2.0-variants.json", "small-1.0-py3-none-any.whl"])
+    assert names(out) == files
+    python = environment()
+    folder: list[str | Path] = ["--no-index", "--find-links", out, "--no-cache-dir"]
+    run("install", "--python", python, *folder, "fast")
+    listed = run("list", "--python", python, "--json").object["packages"]
+    assert {one["name"]: one["label"] for one in listed} == {"fast": "open", "small": None}
+    words = ["--for", "cuda-12.8-sm90", "--json"]
+    (project,) = run("explain", "--python", python, *folder, *words, "fast").object["projects"]
+    assert project["chosen"]["filename"] == GPU
+    again = run("download", "-i", index.url, "-d", out, "fast")
+    assert "wrote 0 files" in again.out
+    assert names(out) == files
+
+
+def test_other_platforms_and_pythons(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """Each platform gets its wheel for each Python; one that has none is an error."""
+    words = ["-i", index.url, "-d", "out", "native"]
+    run("download", *words, "--platform", "macos-arm64", "--python-version", "3.12")
+    run("download", *words, "--platform", "linux-x86_64", "--python-version", "3.11")
+    assert names(tmp_path / "out") == [
+        "native-1.0-cp311-cp311-manylinux_2_17_x86_64.whl",
+        "native-1.0-cp312-cp312-macosx_11_0_arm64.whl",
+    ]
+    run("download", *words, "--platform", "windows-x86_64", code=3)
+    assert len(names(tmp_path / "out")) == 2
+
+
+def test_what_is_named_alone(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """Without dependencies only what is named is fetched; a dry run fetches nothing."""
+    words = ["-i", index.url, "-d", "out", "--label", "fast=mkl", "fast", "--json"]
+    report = run("download", "--dry-run", *words).object
+    (target,) = report["targets"]
+    assert {one["name"] for one in target["packages"]} == {"fast", "small"}
+    assert report["files"] == []
+    assert not (tmp_path / "out").exists()
+    report = run("download", "--no-deps", *words).object
+    assert [one["filename"] for one in report["files"]] == [
+        "fast-2.0-py3-none-any-mkl.whl",
+        "fast-2.0-variants.json",
+    ]
+    run("download", "-i", index.url, "-d", "out", "--no-deps", "fast==99", code=3)
+
+
+def test_all_or_nothing(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """A wrong hash or a missing file leaves nothing behind, and what was there stays."""
+    index.faults.wrong_hash.add("small-1.0-py3-none-any.whl")
+    words = ["-i", index.url, "-d", "out", "--no-cache-dir"]
+    run("download", *words, "fast", code=4)
+    assert not (tmp_path / "out").exists()
+    index.faults.wrong_hash.clear()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "small-1.0-py3-none-any.whl").write_text("mine")
+    error = run("download", *words, "fast", "--json", code=1).error
+    assert error["message"] == "another file of this name is there"
+    assert names(tmp_path / "out") == ["small-1.0-py3-none-any.whl"]
+    assert (tmp_path / "out" / "small-1.0-py3-none-any.whl").read_text() == "mine"
+
+
+def test_files_are_nobody_elses(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """What is written into the folder later does not reach the cache."""
+    for folder in ("one", "two"):
+        run("download", "-i", index.url, "-d", folder, "small")
+        path = tmp_path / folder / "small-1.0-py3-none-any.whl"
+        assert path.stat().st_nlink == 1
+        path.write_bytes(b"changed")
+    run("download", "-i", index.url, "-d", "three", "small")
+    assert (tmp_path / "three" / "small-1.0-py3-none-any.whl").read_bytes() != b"changed"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        ((), 2, "nothing was asked for"),
+        (("--platform", "beos", "small"), 2, "is not a platform"),
+        (("--python-version", "3.99", "small"), 2, "there is no Python 3.99"),
+        (("--platform", "linux-x86_64", "--for", "linux-x86_64", "small"), 2, "name two machines"),
+        (("--for", "no-such-machine", "small"), 1, "no-such-machine"),
+        (("-d", "file", "small"), 1, "the folder cannot be made"),
+        (("./project",), 1, "only packages of indexes"),
+    ],
+)
+def test_wrong_input(
+    run: Runner, index: RecordingIndex, tmp_path: Path, words: tuple[str, ...], code: int, part: str
+) -> None:
+    """Faults of the words are errors, and no folder is made."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "pyproject.toml").write_text("[project]\nname='x'\nversion='1'\n")
+    where = () if "-d" in words else ("-d", "out")
+    error = run("download", "-i", index.url, *where, *words, "--json", code=code).error
+    assert part in error["message"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_source_distribution(run: Runner, tmp_path: Path) -> None:
+    """What must be built comes as it is published, if that is allowed."""
+    metadata = b"Metadata-Version: 2.2\nName: source\nVersion: 1.0\nRequires-Dist: small\n"
+    build_wheel(tmp_path / "index", "small", "1.0")
+    with tarfile.open(tmp_path / "index" / "source-1.0.tar.gz", "w:gz") as archive:
+        for name, data in (("PKG-INFO", metadata), ("pyproject.toml", b"[build-system]\n")):
+            member = tarfile.TarInfo(f"source-1.0/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    words = ["-d", "out", "--no-index", "-f", str(tmp_path / "index"), "source"]
+    error = run("download", *words, "--json", code=3).error
+    assert error["code"] == "source-off"
+    run("download", *words, "--allow-source", "source")
+    assert names(tmp_path / "out") == ["small-1.0-py3-none-any.whl", "source-1.0.tar.gz"]
