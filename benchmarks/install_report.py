@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-START_GOALS = {"wheelfit --help": 0.035, "wheelfit dry run": 0.110}
+START_GOALS = {"wheelfit --help": 0.070, "wheelfit dry run": 0.150}
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 BARE = "bare interpreter"
 COLOURS = {"wheelfit": "#1b6ca8", "pip": "#c0561b"}
