@@ -101,9 +101,9 @@ def lock_everywhere(
         try:
             solution = forked.solve(environment, preferred)
         except NoFit as error:
-            # What cannot agree anywhere, or be built, is no lack of wheels for a platform.
+            # What cannot agree anywhere is no lack of wheels for a platform.
             # Nor is what only some of the extras that conflict lack.
-            is_refused = isinstance(error, (NoConsistentSet, SourceOff)) or fork is not forks[0]
+            is_refused = isinstance(error, NoConsistentSet) or fork is not forks[0]
             if every_platform or is_refused:
                 raise _placed(error, environment) from None
             failed.append((environment, error))
@@ -240,6 +240,9 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
         reason = why.message if len(those) == 1 else text
         if isinstance(why, NoSolution):  # the proof is too long for a note
             reason = why.essence or reason
+        elif isinstance(why, SourceOff) and why.details:
+            options = " ".join(f"--allow-source {one['name']}" for one in why.details)
+            reason += f" ({options} locks for them)"
         yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
 
 

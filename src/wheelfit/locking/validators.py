@@ -15,8 +15,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
@@ -25,6 +26,7 @@ from wheelfit.projects.names import release_of
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.reading import Around
+from wheelfit.sources.repository import stamp_of
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
@@ -56,23 +58,59 @@ class Consulted(Around):
         return super().project(name)
 
 
+class Validator(NamedTuple):
+    """What the sources list of one project, as far as a lock depends on it."""
+
+    digest: str
+    """A digest of that; empty: no source has the project."""
+    stamp: str = ""
+    """Of the whole page, as `wheelfit.sources.repository.stamp_of` has it; empty: it says
+    nothing."""
+
+
 def validators(
     lock: Lock, names: Iterable[NormalizedName], repository: Repository
-) -> dict[str, str]:
-    """Return a digest of what the sources list of each project, as far as a lock depends on it.
+) -> dict[str, Validator]:
+    """Return what the sources list of each project.
 
     :param lock: the lock.
     :param names: the projects that were looked at for it.
     :param repository: lists projects and reads files.
     :raises WheelfitError: a source cannot be read.
     """
+    versions = _versions(lock)
+    wanted = sorted({*names, *versions})
+    read = partial(_validator, repository, versions)
+    return dict(zip(map(str, wanted), at_once(wanted, read, most=_CONNECTIONS), strict=True))
+
+
+def is_valid(lock: Lock, expected: Mapping[str, Validator], repository: Repository) -> bool:
+    """Return whether the sources list the same of each project.
+
+    A page that is the same is not taken apart.
+
+    :param lock: the lock.
+    :param expected: of `validators`.
+    :param repository: lists projects and reads files.
+    :raises WheelfitError: a source cannot be read.
+    """
+    versions = _versions(lock)
+
+    def is_same(name: NormalizedName) -> bool:
+        known = expected[name]
+        if known.stamp and stamp_of(repository, name) == known.stamp:
+            return True
+        return _validator(repository, versions, name).digest == known.digest
+
+    return all(at_once(list(map(canonicalize_name, expected)), is_same, most=_CONNECTIONS))
+
+
+def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:
     versions: dict[NormalizedName, set[Version]] = {}
     for package in lock.packages:
         if package.version is not None:
             versions.setdefault(package.name, set()).add(package.version)
-    wanted = sorted({*names, *versions})
-    read = partial(_digest, repository, versions)
-    return dict(zip(map(str, wanted), at_once(wanted, read, most=_CONNECTIONS), strict=True))
+    return versions
 
 
 def request_digest(*parts: object) -> str:
@@ -107,19 +145,23 @@ def _parsed(text: str) -> Version | None:
         return None
 
 
-def _digest(
+def _validator(
     repository: Repository,
     versions: Mapping[NormalizedName, AbstractSet[Version]],
     name: NormalizedName,
-) -> str:
+) -> Validator:
     page = repository.project(name)
     if page is None:
-        return ""
+        return Validator("")
     files = page.files
     if name in versions:
         files = tuple(file for file in files if version_of(file.filename) in versions[name])
     listed = [_listed(file, repository) for file in files]
-    return request_digest(page.source, page.bridge, page.status, sorted(listed, key=json.dumps))
+    listed.sort(key=json.dumps)
+    digest = request_digest(page.source, page.bridge, page.status, listed)
+    # What no hash of the page tells is looked at each time.
+    is_told = all(file.hashes or file.is_selector for file in files)
+    return Validator(digest, page.stamp if is_told else "")
 
 
 def _listed(file: File, repository: Repository) -> list[object]:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Self
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
+from wheelfit.errors import SourceOff
 from wheelfit.installation.builds.deferred import DeferredBuilding
-from wheelfit.locking.validators import Consulted, request_digest, validators
+from wheelfit.locking.validators import (
+    Consulted,
+    Validator,
+    is_valid,
+    request_digest,
+    validators,
+)
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, tell_later
@@ -223,6 +230,7 @@ class _Locking:
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
         self._rules, self._project = rules, project
+        self._may_ask = not (request.check or request.dry_run)
         self._wanted = wanted = _wanted(request, context, rules)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
@@ -272,14 +280,18 @@ class _Locking:
 
     def _approved(self, resolved: Callable[[], Resolution], candidates: Candidates) -> Resolution:
         """Return a resolution once the needs of all that must be built are known."""
-        return with_consent(
-            resolved,
-            self._building,
-            candidates,
-            self._context.reporter,
-            may_ask=not (self._request.check or self._request.dry_run),
-            lacking=self._lacking,
-        )
+        try:
+            return with_consent(
+                resolved,
+                self._building,
+                candidates,
+                self._context.reporter,
+                may_ask=self._may_ask,
+                lacking=self._lacking,
+            )
+        except SourceOff:
+            self._may_ask = False  # other environments lack the same
+            raise
 
     def _lacking(self, resolution: Resolution) -> Sequence[Pin]:
         """Return what may not be built, of which the needs are unknown or nothing ever may be."""
@@ -302,14 +314,12 @@ class _Locking:
         if entry is None:
             return None
         known = json.loads(entry.body)
-        expected = known["validators"]
+        expected = {name: Validator(*parts) for name, parts in known["validators"].items()}
         try:
-            names = [canonicalize_name(name) for name in expected]
-            listed = validators(self._old, names, self.repository)
+            if not is_valid(self._old, expected, self.repository):
+                return None
         except (WheelfitError, OSError):
             return None  # resolving says what is wrong
-        if listed != expected:
-            return None
         return WrittenLock(
             self._path,
             self._old,
@@ -368,7 +378,7 @@ class _Locking:
             environments,
             [self._building.metadata(file).decode(errors="replace") for file in given],
         )
-        return key_of("lock", 1, __version__, asked, sha256_of(self._path.read_bytes()).hex())
+        return key_of("lock", 2, __version__, asked, sha256_of(self._path.read_bytes()).hex())
 
     @cached_property
     def _named_pythons(self) -> Sequence[Python]:

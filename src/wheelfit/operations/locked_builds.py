@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from packaging.version import Version
 
 from wheelfit.locking.repository import address_of
-from wheelfit.projects.static_metadata import core_metadata_of, of_project_file
-from wheelfit.projects.version_control import parse_repository_url
 from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenSource
 from wheelfit.sources.page import File, Origin
@@ -162,6 +160,8 @@ def _place(source: LockedSource, package: LockedPackage, folder: Path | None) ->
 def _repository(
     source: LockedSource, package: LockedPackage, folder: Path | None
 ) -> tuple[str, Origin]:
+    from wheelfit.projects.version_control import parse_repository_url
+
     if source.url is not None and urlsplit(source.url).scheme in _OF_REPOSITORIES:
         address = source.url
     else:
@@ -174,6 +174,8 @@ def _repository(
 
 def _version_in(source: LockedSource, url: str) -> Version | None:
     """Return the version that a directory says it has, without asking its backend."""
+    from wheelfit.projects.static_metadata import core_metadata_of, of_project_file
+
     data = of_project_file(Path(file_path(url))) if source.kind == "directory" else None
     return None if data is None else core_metadata_of(data, url).version
 

@@ -12,7 +12,6 @@ from wheelfit.locking.request import Root
 from wheelfit.operations.locked_builds import stand_in_of
 from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
-from wheelfit.projects.version_control import parse_repository_url
 from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import Asked, GivenSource, given_wheel
 from wheelfit.sources.urls import last_segment
@@ -50,6 +49,8 @@ def open_named(
     :param free: names of projects whose commit need not stay; None: none need.
     :raises WheelfitError: it cannot be had, or its metadata not be found out.
     """
+    from wheelfit.projects.version_control import parse_repository_url
+
     if old is None or free is None or not is_repository_url(source.url):
         return _as_unbuilt(given(source))
     wanted = parse_repository_url(source.url, where=source.where)

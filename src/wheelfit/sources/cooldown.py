@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.reading import Around
+from wheelfit.sources.repository import stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,6 +133,11 @@ class UploadedBefore(Around):
         """Return the page of a project with the files that were uploaded in time."""
         page = self._repository.project(name)
         return None if page is None else self._cooldown.admitted(page, self._note)
+
+    def stamp(self, name: NormalizedName) -> str | None:
+        """Return what tells that the page of a project is the same; None: it is to be read."""
+        cutoff = self._cooldown.cutoff(name)
+        return stamp_of(self._repository, name) if cutoff is None else None
 
 
 def _is_distribution(file: File) -> bool:

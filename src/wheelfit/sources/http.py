@@ -67,3 +67,12 @@ class HttpIndex(ReadsFiles):
             self._note(f"{self.name} answered 403 for {name}: taken as not known there")
             return None
         raise unexpected(answer.status, answer.url)
+
+    def stamp(self, name: NormalizedName) -> str | None:
+        """Return what tells that the page of a project is the same; None: it is to be read."""
+        answer = self._pages.get(f"{self._url}/{quote(name, safe='')}/", accept=ACCEPT)
+        if answer.status != 200:
+            return None
+        from wheelfit.sources.parsed_pages import stamp_of_answer  # noqa: PLC0415 - start-up
+
+        return stamp_of_answer(answer)

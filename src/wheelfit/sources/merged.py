@@ -8,6 +8,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import ACTIVE, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.repository import stamp_of
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 
 if TYPE_CHECKING:
@@ -78,15 +79,11 @@ class Pool(ReadsFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of a project of every repository that may supply it."""
-        indexes: Sequence[Repository] = self._indexes
-        links = self._links
-        if (pinned := self._pins.get(name)) is not None:
-            indexes = pinned
-            links = tuple(each for each in links if each.name in self._local)
+        indexes, links = self._asked(name)
         linked = _pages(links, name)
         if (markers := self._markers.get(name)) is not None:
             return self._marked(name, linked, indexes, markers)
-        if self._strategy == "first-index" or pinned is not None:
+        if self._strategy == "first-index" or name in self._pins:
             supplied = self._first(indexes, name, linked)
         else:
             supplied = _pages(indexes, name)
@@ -109,6 +106,24 @@ class Pool(ReadsFiles):
             supplied += others
             rules += ((page.source, None) for page in others)
         return _joined(name, [*linked, *supplied], markers=rules)
+
+    def stamp(self, name: NormalizedName) -> str | None:
+        """Return what tells that the page of a project is the same; None: it is to be read.
+
+        It is told of what the first index alone supplies.
+        """
+        indexes, links = self._asked(name)
+        is_first = len(indexes) == 1 or self._strategy == "first-index" or name in self._pins
+        if not indexes or not is_first or name in self._markers or _pages(links, name):
+            return None
+        return stamp_of(indexes[0], name)  # of what it does not know it has none
+
+    def _asked(self, name: NormalizedName) -> tuple[Sequence[Repository], Sequence[Repository]]:
+        """Return the indexes and the places beside them that may supply a project."""
+        pinned = self._pins.get(name)
+        if pinned is None:
+            return self._indexes, self._links
+        return pinned, tuple(each for each in self._links if each.name in self._local)
 
     def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
         """Return the pages of the indexes that were not asked, as an earlier one has the project.

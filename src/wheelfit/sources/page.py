@@ -186,3 +186,6 @@ class ProjectPage:
     markers: tuple[tuple[str, str | None], ...] = ()
     """Sources whose files count only where one of their markers holds: source and marker, empty
     for everywhere, None where no other one holds. Files of other sources count everywhere."""
+    stamp: str = field(default="", compare=False)
+    """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
+    it says nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
-_FORM = 5  # raised whenever a row changes
+_FORM = 6  # raised whenever a row changes
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -61,19 +62,26 @@ class ParsedPages:
         :param source: name of the repository.
         :raises InvalidPage: as `parse_page`.
         """
-        content_type = answer.headers.get("content-type", "")
+        stamp = stamp_of_answer(answer)
         worth = len(answer.body) >= _WORTH and self._store.keeps
-        key = ""
-        if worth:
-            digest = sha256_of(answer.body).hex()
-            key = key_of(_KIND, _FORM, __version__, source, answer.url, content_type, digest)
-            entry = self._store.read(_KIND, key)
-            if entry is not None:
-                return _decoded(entry.body, project, source)
+        key = key_of(_KIND, _FORM, __version__, source, stamp)
+        entry = self._store.read(_KIND, key) if worth else None
+        if entry is not None:
+            return replace(_decoded(entry.body, project, source), stamp=stamp)
+        content_type = answer.headers.get("content-type", "")
         page = parse_page(answer.body, content_type, answer.url, project, source=source)
         if worth:
             self._store.write(_KIND, key, {}, _encoded(page))
-        return page
+        return replace(page, stamp=stamp)
+
+
+def stamp_of_answer(answer: Answer) -> str:
+    """Return a text that stays equal as long as a page does, wherever it is kept.
+
+    :param answer: the page as its index sent it.
+    """
+    content_type = answer.headers.get("content-type", "")
+    return f"{answer.url} {content_type} {sha256_of(answer.body).hex()}"
 
 
 def _encoded(page: ProjectPage) -> bytes:

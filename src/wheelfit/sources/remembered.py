@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wheelfit.sources.reading import Around
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -67,6 +67,10 @@ class Remembered(Around):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known."""
         return self._once(("project", name), partial(self._repository.project, name))
+
+    def stamp(self, name: NormalizedName) -> str:
+        """Return what tells that the page of a project is the same; empty: it is to be read."""
+        return self._once(("stamp", name), partial(stamp_of, self._repository, name))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""

@@ -8,7 +8,7 @@ An ``Index`` is a repository that can be served: `wheelfit.server.simple` gives 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.progress import NO_PROGRESS
@@ -140,6 +140,32 @@ class Repository(Files, Protocol):
         :param name: the normalised name.
         :raises InvalidPage: the answer is not a page of the Simple API.
         """
+
+
+@runtime_checkable
+class Stamped(Protocol):
+    """A repository that can tell that a page is the same, without reading it."""
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return a value that stays equal as long as the page of a project does.
+
+        None: there is no such value that is cheaper than the page.
+
+        :param name: the normalised name.
+        :raises NetworkError: an index cannot be read.
+        """
+
+
+def stamp_of(repository: Repository, name: NormalizedName) -> str:
+    """Return a text that stays equal as long as the page of a project does.
+
+    :param repository: lists it.
+    :param name: the normalised name.
+    :return: empty if that cannot be told without reading the page.
+    :raises NetworkError: an index cannot be read.
+    """
+    stamp = repository.stamp(name) if isinstance(repository, Stamped) else None
+    return stamp if isinstance(stamp, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Desk:
     """Lock what one index has, and install from the lock into one folder."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
-        self._run = run
+        self.run = run
         self.folder = folder
         self.index = index
         self.wheels = folder / "wheels"
@@ -33,12 +33,12 @@ class Desk:
     def lock(self, *words: str | Path, code: int = 0) -> Said:
         """Lock for Linux with this Python."""
         place = ("-i", self.index.url, "-o", self.path)
-        return self._run("lock", *place, "--platform", "linux-x86_64", *words, code=code)
+        return self.run("lock", *place, "--platform", "linux-x86_64", *words, code=code)
 
     def sync(self, *words: str | Path, code: int = 0) -> Said:
         """Install what the lock has."""
         place = ("-i", self.index.url, "--target", self.target)
-        return self._run("sync", *place, self.path, *words, code=code)
+        return self.run("sync", *place, self.path, *words, code=code)
 
     def sdist(self, name: str, version: str = "1.0", **more: Any) -> Path:
         """Put a source distribution into the index."""
@@ -53,7 +53,7 @@ class Desk:
 
     def installed(self) -> dict[str, str]:
         """Return what is installed: names to versions."""
-        packages = self._run("list", "--target", self.target, "--json").object["packages"]
+        packages = self.run("list", "--target", self.target, "--json").object["packages"]
         return {one["name"]: one["version"] for one in packages}
 
 
@@ -123,6 +123,23 @@ class TestSourceDistributions:
         assert "up to date" in desk.lock("reader", "--check").out
         build_wheel(desk.wheels, "reader", "1.0")
         desk.lock("reader", "--check", code=31)
+
+    def test_a_python_without_wheels(self, desk: Desk) -> None:
+        """A Python for which something must be built is left out, as there are others."""
+        build_wheel(desk.wheels, "reader", "1.0", tag="cp311-cp311-linux_x86_64")
+        desk.sdist("reader", dynamic=True)
+        project = desk.folder / "pyproject.toml"
+        project.write_text(
+            '[project]\nname = "app"\nversion = "1"\n'
+            'requires-python = ">=3.11,<3.13"\ndependencies = ["reader"]\n'
+        )
+        place = ("lock", "-i", desk.index.url, "-o", desk.path, "--project", project)
+        said = desk.run(*place)
+        assert "left out: reader 1.0 must be built from source" in said.err
+        assert "--allow-source reader locks for them" in said.err
+        assert tomllib.loads(desk.path.read_text())["requires-python"] == ">=3.11,<3.12"
+        desk.run(*place, "--allow-source", "reader")
+        assert "sdist" in desk.entry("reader")
 
     def test_never(self, desk: Desk) -> None:
         """Where nothing may ever be built, a source is no way to meet a requirement."""

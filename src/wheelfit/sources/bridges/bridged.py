@@ -13,7 +13,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, stamp_of
 from wheelfit.sources.size import FileSize
 from wheelfit_runtime.errors import FileProblem
 
@@ -80,6 +80,10 @@ class Bridged:
         names = tuple(dict.fromkeys((name, *family.distributions)))
         pages = dict(zip(names, at_once(names, self._repository.project, most=_MOST), strict=True))
         return page_of_names(family, pages)
+
+    def stamp(self, name: NormalizedName) -> str | None:
+        """Return what tells that the page of a project is the same; None of a family's."""
+        return stamp_of(self._repository, name) if self._shelf.of(name) is None else None
 
     def _of_indexes(self, name: NormalizedName, family: Family) -> ProjectPage | None:
         if self._open_index is None:
