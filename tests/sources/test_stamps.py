@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.sources.cooldown import Cooldown, Cutoff
 from wheelfit.sources.open import OpenedSources, open_sources
 from wheelfit.sources.repository import stamp_of
 from wheelfit.sources.settings import SourceSettings
@@ -60,7 +61,7 @@ def test_what_has_none(index: RecordingIndex, tmp_path: Path) -> None:
     for settings in (
         {"find_links": (str(tmp_path / "links"),)},
         several,
-        {"uploaded_before": datetime(2030, 1, 1, tzinfo=UTC)},
+        {"cooldown": Cooldown(Cutoff(datetime(2030, 1, 1, tzinfo=UTC)))},
     ):
         with opened(index, **settings) as sources:
             assert stamp_of(sources, DEMO) == ""
