@@ -236,7 +236,7 @@ class _Locking:
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
         self._policy = replace(
             choice_policy(request, providers, wanted.hashes, wanted.labels),
-            sources=source_policy(request, wanted),
+            sources=source_policy(request, wanted, rules),
         )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named

@@ -119,6 +119,11 @@ def open_for_choice(
     rules = read_rules(context.environ, environment.interpreter.prefix)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, context.environ, rules.said_by("constraint"))
+    if rules.no_binary:
+        context.reporter.warn(
+            f"{rules.said_by('no-binary')} is not followed: a wheel that fits is never passed over "
+            "for a build"
+        )
     current = environment.target()
     if python is not None:
         from wheelfit.core.host_file import HostFile, HostInterpreter
@@ -128,7 +133,7 @@ def open_for_choice(
     environment = environment.to_be_taken_to(machine.target)
     policy = replace(
         choice_policy(request, machine.policy, wanted.hashes, wanted.labels),
-        sources=source_policy(request, wanted),
+        sources=source_policy(request, wanted, rules),
     )
     settings = read_settings(
         request, context.environ, wanted.files, prefix=environment.interpreter.prefix

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import Asked, GivenWheel
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.page import File
+    from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
@@ -176,11 +177,12 @@ def consent_of(request: BuildConsentOptions) -> Consent:
     )
 
 
-def source_policy(request: BuildingOptions, wanted: Wanted) -> SourcePolicy:
+def source_policy(request: BuildingOptions, wanted: Wanted, rules: InstallRules) -> SourcePolicy:
     """Return which source distributions count beside wheels.
 
     :param request: the projects of which only wheels count.
     :param wanted: the requirements, whose files may say so too.
+    :param rules: what pip's configuration says of it, which counts least.
     :raises UsageError: a name is no name of a project.
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
@@ -188,20 +190,28 @@ def source_policy(request: BuildingOptions, wanted: Wanted) -> SourcePolicy:
     return SourcePolicy(
         frozenset(
             name if name == ALL else _project(name, "--only-binary")
-            for name in _only_binary(request, wanted)
+            for name in _only_binary(request, wanted, rules)
         ),
-        consent_of(request).names,
-        request.prefer_binary or any(file.prefer_binary for file in wanted.files),
+        # As in pip: what is to come from source is no part of all that must not.
+        consent_of(request).names | _named(rules.no_binary),
+        request.prefer_binary
+        or rules.prefer_binary
+        or any(file.prefer_binary for file in wanted.files),
     )
 
 
-def _only_binary(request: BuildingOptions, wanted: Wanted) -> list[str]:
+def _only_binary(request: BuildingOptions, wanted: Wanted, rules: InstallRules) -> list[str]:
     """Return the projects wanted as wheels only; ``:all:`` and ``:none:`` mean what pip means."""
     names: list[str] = []
-    for text in (*wanted.only_binary, *request.only_binary):
+    for text in (*rules.only_binary, *wanted.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):
             names = [] if name == ":none:" else [*names, name]
     return [name for name in names if name]
+
+
+def _named(names: Iterable[str]) -> frozenset[str]:
+    """Return the projects among some names; the others are words of pip."""
+    return frozenset(_project(name, "no-binary") for name in names if not name.startswith(":"))
 
 
 def _project(text: str, where: str) -> str:

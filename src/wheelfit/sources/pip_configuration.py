@@ -67,6 +67,12 @@ class InstallRules:
     """Files that limit versions."""
     pre: bool = False
     """Whether pre-releases count."""
+    only_binary: tuple[str, ...] = ()
+    """Projects of which only wheels count, ``:all:`` and ``:none:`` among them."""
+    no_binary: tuple[str, ...] = ()
+    """Projects of which pip takes no wheels; the same."""
+    prefer_binary: bool = False
+    """Whether an older release with a wheel goes before a newer one without."""
     require_hashes: bool = False
     """Whether every file must have an allowed hash."""
     require_virtualenv: bool = False
@@ -289,6 +295,10 @@ def _list(value: str, _key: str, _origin: str) -> tuple[str, ...]:
     return tuple(value.split())
 
 
+def _names(value: str, _key: str, _origin: str) -> tuple[str, ...]:
+    return tuple(value.replace(",", " ").split())
+
+
 def _boolean(value: str, key: str, origin: str) -> bool:
     lowered = value.strip().lower()
     if lowered in {"y", "yes", "t", "true", "on", "1"}:
@@ -377,6 +387,9 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
 _RULES: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
     "constraint": ("constraints", _list),
     "pre": ("pre", _boolean),
+    "only-binary": ("only_binary", _names),
+    "no-binary": ("no_binary", _names),
+    "prefer-binary": ("prefer_binary", _boolean),
     "require-hashes": ("require_hashes", _boolean),
     "require-virtualenv": ("require_virtualenv", _boolean),
 }

@@ -68,6 +68,37 @@ class TestVersions:
         assert "reader 0.9 (latest 1.0 has no wheel that fits; --" in said.err
         assert words[0].partition("=")[0] in said.err
 
+    @pytest.mark.parametrize(
+        ("variables", "version"),
+        [
+            ({"ONLY_BINARY": "other,reader"}, "0.9"),
+            ({"ONLY_BINARY": ":all:"}, "0.9"),
+            ({"PREFER_BINARY": "1"}, "0.9"),
+            ({"ONLY_BINARY": ":all:", "NO_BINARY": "reader"}, None),
+            ({"ONLY_BINARY": ":all:,:none:"}, None),
+        ],
+    )
+    def test_wishes_of_pips_configuration(
+        self,
+        workshop: Workshop,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        version: str | None,
+    ) -> None:
+        """Settings of pip mean the same; that no wheel be taken is not followed, which is said."""
+        build_wheel(workshop.wheels, "reader", "0.9")
+        sdist(workshop, "reader")
+        for name, value in variables.items():
+            monkeypatch.setenv(f"PIP_{name}", value)
+        if "ONLY_BINARY" in variables:  # the option counts more
+            workshop.install("reader", "--only-binary", ":none:", code=3)
+        said = workshop.install("reader", code=0 if version else 3)
+        assert ("PIP_NO_BINARY is not followed" in said.err) == ("NO_BINARY" in variables)
+        if version:
+            assert workshop.packages()["reader"]["version"] == version
+        else:
+            assert "reader 1.0 must be built from source" in said.err
+
     def test_no_wheel_at_all(self, workshop: Workshop) -> None:
         """``--prefer-binary`` takes a source distribution where there is no wheel, as pip."""
         sdist(workshop, "reader", backend="")
