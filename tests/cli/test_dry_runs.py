@@ -179,7 +179,7 @@ def test_no_space(place: Place) -> None:
     wheel = build_wheel(place.wheels, "huge", "1.0", files={"huge.bin": b""})
     enlarge(wheel, "huge.bin")
     error = place.install("huge", "--dry-run", "--link-mode", "copy", "--json", code=6).error
-    assert error["message"].startswith("there is not enough space: ")
+    assert error["message"].startswith("there is not enough space on the disk at ")
 
 
 def enlarge(wheel: Path, name: str) -> None:

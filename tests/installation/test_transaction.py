@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -464,10 +465,24 @@ class TestErrors:
         assert error.reference == "environment-read-only"
         assert error.where == "/x"
 
-    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-    def test_full(self, number: int) -> None:
-        """A full disk is named."""
-        assert "space" in environment_error(OSError(number, os.strerror(number))).message
+    def test_full(self, tmp_path: Path) -> None:
+        """A full disk is named by its mount point, with what is needed and what is free."""
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "x" / "y"))
+        error = environment_error(full, needed=5_000_000)
+        assert error.reference == "environment-unavailable"
+        found = re.fullmatch(
+            r"there is not enough space on the disk at (.+): 5\.0 MB are needed and .+ are free",
+            error.message,
+        )
+        assert found is not None
+        assert Path(found[1]).is_mount()
+        assert tmp_path.is_relative_to(found[1])
+
+    def test_quota(self, tmp_path: Path) -> None:
+        """Of a quota the system says what is exceeded; what is free on the disk is for others."""
+        over = OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        message = environment_error(over, place=tmp_path).message
+        assert message.endswith(os.strerror(errno.EDQUOT))
 
     def test_other(self) -> None:
         """Anything else is told as it is."""

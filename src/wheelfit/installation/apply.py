@@ -137,7 +137,9 @@ def apply(
         _check_there(wheels.values())
         raise environment_error(error) from None
     except OSError as error:
-        raise environment_error(error) from None
+        needed = sum(sum(wheels[pin.name].files.sizes) for pin in plan.install)
+        place = environment.schemes.purelib
+        raise environment_error(error, place=place, needed=needed) from None
     return Applied(plan.install, plan.remove, notes)
 
 

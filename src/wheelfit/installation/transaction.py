@@ -27,6 +27,7 @@ import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as altered
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
@@ -43,13 +44,13 @@ from wheelfit.installation.recovery import (
 from wheelfit.installation.removal import RealPaths
 from wheelfit.installation.steps import Kind, Step, plan_steps
 from wheelfit.installation.workplaces import Workplaces
+from wheelfit.wheels.disk_space import FULL, no_space_in_words
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
     from types import TracebackType
 
     from wheelfit.installation.places import Places
@@ -57,16 +58,21 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def environment_error(
-    error: OSError, nothing: str = "nothing was changed"
+    error: OSError,
+    nothing: str = "nothing was changed",
+    *,
+    place: Path | None = None,
+    needed: int | None = None,
 ) -> EnvironmentUnavailable:
     """Say in our words why the environment could not be changed.
 
     :param error: what the system said.
     :param nothing: what became of the environment.
+    :param place: of the environment, where everything is written.
+    :param needed: bytes of what should have come there.
     """
     where = None if error.filename is None else os.fsdecode(error.filename)
     if error.errno in _DENIED:
@@ -76,9 +82,12 @@ def environment_error(
             where=where,
             hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
         )
-    if error.errno in _FULL:
+    if error.errno in FULL:
+        # Of a copy the first name is that of the source, which lies on another disk.
+        named = error.filename2 or (None if place else error.filename)
+        full = place if named is None else Path(os.fsdecode(named))
         return EnvironmentUnavailable(
-            f"there is not enough space: {error.strerror}",
+            no_space_in_words(full or Path(), needed, error=error),
             where=where,
             hint=f"{nothing}; make room and try again",
         )

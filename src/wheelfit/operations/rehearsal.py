@@ -6,10 +6,8 @@ others only the indexes are asked, so what their files hold is not known.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from wheelfit.core.sizes import size_in_words
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.changes import attest, carry_out, fetch
@@ -144,23 +142,12 @@ def _check_space(
     needed = sum(size.unpacked or 0 for size in found if not size.is_here)
     if any(size.is_here for size in found) and not _is_linked(place, request, context):
         needed += sum(size.unpacked or 0 for size in found if size.is_here)
-    free = _free_space(place)
-    if needed > free:
+    from wheelfit.wheels.disk_space import free_space, no_space_in_words
+
+    if needed > free_space(place):
         raise EnvironmentUnavailable(
-            f"there is not enough space: {size_in_words(needed)} are needed, and "
-            f"{size_in_words(free)} are free",
-            where=str(place),
-            hint="make room and try again",
+            no_space_in_words(place, needed), where=str(place), hint="make room and try again"
         )
-
-
-def _free_space(place: Path) -> int:
-    if hasattr(os, "statvfs"):
-        disk = os.statvfs(place)
-        return disk.f_bavail * disk.f_frsize
-    import shutil
-
-    return shutil.disk_usage(place).free
 
 
 def _is_linked(place: Path, request: ChangeRequest, context: Context) -> bool:

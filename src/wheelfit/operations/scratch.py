@@ -41,8 +41,13 @@ def scratch_folder() -> Iterator[Path]:
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         except OSError as error:
+            from wheelfit.wheels.disk_space import FULL, no_space_in_words
+
+            why = str(error.strerror or error)
+            if error.errno in FULL:
+                why = no_space_in_words(Path(error.filename), error=error)
             raise FileProblem(
-                f"no temporary folder can be made: {error.strerror or error}",
+                f"no temporary folder can be made: {why}",
                 where=error.filename,
                 hint="make room, or set TMPDIR to another folder",
             ) from None

@@ -285,10 +285,15 @@ class Store:
         """Tell that nothing can be kept; once, for it costs time only."""
         if not self._has_complained:
             self._has_complained = True
-            self._note(
-                f"nothing is kept in the cache {self._folder}: "
-                f"{error.strerror or type(error).__name__}"
+            from wheelfit.wheels.disk_space import (  # noqa: PLC0415 - start-up
+                FULL,
+                no_space_in_words,
             )
+
+            why = error.strerror or type(error).__name__
+            if error.errno in FULL and self._folder is not None:
+                why = no_space_in_words(self._folder, error=error)
+            self._note(f"nothing is kept in the cache {self._folder}: {why}")
 
     # --- files ----------------------------------------------------------------------
 

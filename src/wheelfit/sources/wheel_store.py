@@ -229,7 +229,8 @@ class WheelStore:
         # whoever chose it says so.
         plain = parse_wheel_filename(filename.plain)
         with WheelArchive(source, plain, where=where) as archive:
-            unpacking = progress.unpacking(sum(member.size for member in archive.members))
+            size = sum(member.size for member in archive.members)
+            unpacking = progress.unpacking(size)
             into = partial(
                 unpack,
                 archive,
@@ -251,9 +252,18 @@ class WheelStore:
             try:
                 return replace(self._put(folder, into), filename=filename)
             except OSError as error:
+                from wheelfit.wheels.disk_space import (  # noqa: PLC0415 - start-up
+                    FULL,
+                    no_space_in_words,
+                )
+
+                why = error.strerror or type(error).__name__
+                if error.errno in FULL:
+                    why = no_space_in_words(folder, size, error=error)
                 raise FileProblem(
-                    f"{filename.text} cannot be unpacked: {error.strerror or type(error).__name__}",
+                    f"{filename.text} cannot be unpacked: {why}",
                     where=str(folder),
+                    hint="make room, or set TMPDIR to a folder on another disk",
                 ) from error
 
     @staticmethod
