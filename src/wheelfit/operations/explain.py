@@ -199,7 +199,7 @@ def _without_consent(
     """Return an explanation in which nothing is chosen that must be built and may not be."""
     if explanation.version is None or explanation.chosen is None:
         return explanation
-    wheel = candidates.usable(explanation.name, explanation.version).chosen
+    wheel = candidates.choice(explanation.name, explanation.version).chosen
     if wheel is None or not deferred.needs_consent(wheel.file):
         return explanation
     why = f"it must be built from source (--allow-source {explanation.name})"

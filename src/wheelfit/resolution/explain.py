@@ -16,6 +16,7 @@ from wheelfit.resolution.lack import Lack, unknown_project
 from wheelfit.resolution.lookahead import Lookahead
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
+from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +132,10 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
     :param version: the release; it must be listed.
     :raises NetworkError: a source cannot be read.
     """
-    return explain_choice(candidates, candidates.usable(name, version))
+    unread: list[str] = []
+    choice = _read(candidates, name, version, unread)
+    explanation = explain_choice(candidates, choice)
+    return replace(explanation, notes=(*unread, *explanation.notes))
 
 
 def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
@@ -210,14 +214,16 @@ def explain_project(
     choices = admission.choices(name, need.versions)
     favoured = catalogue.kept(name)  # as the solver begins with it
     for version in sorted(choices, key=lambda one: one != favoured):
-        if catalogue.is_usable(name, version):
+        unread: list[str] = []
+        if _is_usable(catalogue, name, version, unread):
             if version == favoured and version < choices[0] and listing.bridge is None:
                 newer.append(
                     f"{name} {choices[0]} is newer and has no build for the accelerator of this "
                     f"machine; {name}=={choices[0]} takes it"
                 )
-            notes = (*passed_over(passed), *newer)
-            return _with_notes(explain_release(candidates, name, version), notes, listing)
+            notes = (*passed_over(passed), *newer, *unread)
+            explanation = explain_choice(candidates, candidates.choice(name, version))
+            return _with_notes(explanation, notes, listing)
         passed.append(candidates.choice(name, version))
     lack = Lack(catalogue, prereleases=prereleases)
     if (unknown := lack.unknown_label(name, need.versions)) is not None:
@@ -228,6 +234,54 @@ def explain_project(
     shown = next((one for one in members if not one.is_prerelease), members[0])
     notes = tuple(passed_over(passed))
     return _with_notes(explain_release(candidates, name, shown), notes, listing)
+
+
+def _is_usable(
+    catalogue: Catalogue, name: NormalizedName, version: Version, unread: list[str]
+) -> bool:
+    """Return whether a release has a wheel that fits.
+
+    METADATA is read only where the page does not say which Python a wheel requires.
+
+    :param unread: gets a note if it should be read and cannot be.
+    """
+    choice = catalogue.candidates.choice(name, version)
+    if _says_which_python(choice):
+        return True
+    try:
+        return catalogue.is_usable(name, version)
+    except NetworkError as error:
+        unread.append(_unread(choice, error))
+        return choice.chosen is not None
+
+
+def _read(
+    candidates: Candidates, name: NormalizedName, version: Version, unread: list[str]
+) -> ReleaseChoice:
+    """Return the choice among the wheels of a release, METADATA read as for `_is_usable`."""
+    choice = candidates.choice(name, version)
+    if _says_which_python(choice):
+        return choice
+    try:
+        return candidates.usable(name, version)
+    except NetworkError as error:
+        unread.append(_unread(choice, error))
+        return choice
+
+
+def _says_which_python(choice: ReleaseChoice) -> bool:
+    wheel = choice.chosen
+    if wheel is None or choice.release.is_given:
+        return False
+    return wheel.file.origin is None and wheel.file.requires_python is not None
+
+
+def _unread(choice: ReleaseChoice, error: NetworkError) -> str:
+    name = "" if choice.chosen is None else choice.chosen.filename.text
+    return (
+        f"the METADATA of {name} cannot be read, so it is not known whether the wheel is for this "
+        f"Python: {error.message}"
+    )
 
 
 def _with_notes(explanation: Explanation, before: Sequence[str], listing: Listing) -> Explanation:

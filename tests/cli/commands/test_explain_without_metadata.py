@@ -1,0 +1,69 @@
+"""``explain`` answers from pages and documents, and reads METADATA where that may matter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document({"a": {"n": {"f": ["a"]}}}, static={"n": {"f": ["a"]}})
+NOWHERE = "http://127.0.0.1:9/"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project whose page says which Python it requires, and one whose page does not."""
+    folder = tmp_path / "index"
+    for name, python in (("told", ">=3.8"), ("untold", None)):
+        build_wheel(folder, name, "1.0", label="a", document=DOCUMENT, requires_python=python)
+        (folder / f"{name}-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+def explain(run: Runner, index: RecordingIndex, *words: str) -> Said:
+    """Explain, and wait for nobody."""
+    return run("explain", "-i", index.url, "--no-cache-dir", "--retries", "0", *words)
+
+
+def asked(index: RecordingIndex) -> list[str]:
+    """Return what was asked for beside pages and documents."""
+    paths = [request.path for request in index.requests]
+    return [path for path in paths if path.startswith("/files/") and not path.endswith(".json")]
+
+
+def test_the_page_says_enough(run: Runner, index: RecordingIndex) -> None:
+    """Nothing of a wheel is read where the page says which Python it requires."""
+    said = explain(run, index, "told", "--json").object
+    assert said["projects"][0]["chosen"]["label"] == "a"
+    assert asked(index) == []
+
+
+def test_the_page_does_not_say_enough(run: Runner, index: RecordingIndex) -> None:
+    """METADATA may still say that the wheel is for another Python."""
+    explain(run, index, "untold")
+    assert [path.rpartition(".")[2] for path in asked(index)] == ["metadata"]
+
+
+@pytest.mark.parametrize("how", ["nowhere", "refused", "gone"])
+def test_the_host_of_files_is_away(run: Runner, index: RecordingIndex, how: str) -> None:
+    """The answer is given all the same, with one note."""
+    for suffix in ("", ".metadata"):
+        name = f"untold-1.0-py3-none-any-a.whl{suffix}"
+        if how == "nowhere":
+            index.faults.redirect[name] = NOWHERE
+        else:
+            index.faults.status[name] = {"refused": 403, "gone": 404}[how]
+    (project,) = explain(run, index, "untold", "--json").object["projects"]
+    assert project["chosen"]["label"] == "a"
+    notes = [note for note in project["notes"] if "METADATA" in note]
+    assert len(notes) == 1
+    assert "it is not known whether the wheel is for this Python" in notes[0]
+    said = explain(run, index, "untold")
+    assert (said.out + said.err).count("the METADATA of ") == 1
