@@ -322,13 +322,22 @@ def with_consent(
             pins = [pin for pin in resolution.pins if builds.needs_consent(pin.file)]
         if not pins:
             return resolution
-        error = _source_off(pins, resolution, builds, has_older=has_older)
+        has_wheels = has_older and all(_has_wheels(candidates, pin.name) for pin in pins)
+        error = _source_off(pins, resolution, builds, has_older=has_wheels)
         can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
             raise error
         builds.allow(pin.name for pin in pins)
         for pin in pins:
             candidates.look_again(pin.name)
+
+
+def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
+    """Return whether any release of a project has a wheel for this machine."""
+    listing = candidates.listing(name)
+    if listing is None:
+        return False
+    return bool(set(listing.possible()) - listing.releases.without_wheels())
 
 
 def _question(error: SourceOff) -> str:
@@ -344,8 +353,13 @@ def _source_off(
     lines = [_line(pin, resolution) for pin in pins]
     if unknown:
         lines.append(
-            f"what {listed([pin.name for pin in unknown])} needs is known only to its build "
-            "backend and was left out here"
+            f"what {listed([pin.name for pin in unknown])} "
+            + (
+                "needs is known only to its build backend"
+                if len(unknown) == 1
+                else "need is known only to their build backends"
+            )
+            + " and was left out here"
         )
     consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
     only = ",".join(pin.name for pin in pins)

@@ -46,13 +46,16 @@ class TestVersions:
         assert "reader 1.0 must be built from source" in said.err
         assert "reader-1.0.tar.gz: app 2.0 needs it" in said.err
         assert "--allow-source reader" in said.err
+        assert "--only-binary" not in said.err  # no release of it has a wheel
         assert not workshop.target.exists()
 
     def test_a_wheel_that_is_older(self, workshop: Workshop) -> None:
         """A newer source distribution goes before an older wheel."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader", backend="")
-        assert "reader 1.0 must be built" in workshop.install("reader", code=3).err
+        refused = workshop.install("reader", code=3).err
+        assert "reader 1.0 must be built" in refused
+        assert "--only-binary reader takes older releases that have wheels" in refused
         workshop.install("reader", "--allow-source", "reader")
         assert workshop.packages()["reader"]["version"] == "1.0"
 
