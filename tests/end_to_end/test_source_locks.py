@@ -69,7 +69,7 @@ def found(target: Path) -> tuple[str, ...]:
 
 def with_pip(pip: Path, lock: Path, folder: Path) -> tuple[int, str]:
     """Install a lock with pip; return its status and what it says."""
-    words = [pip, "install", "-r", lock, "--target", folder / "target"]
+    words: list[str | Path] = [pip, "install", "-r", lock, "--target", folder / "target"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -85,11 +85,18 @@ def lock(wheelfit: Runner, tmp_path: Path) -> Iterator[Path]:
     folder = write(tmp_path / "folder", HATCHLING, "folder_demo")
     repository = write(tmp_path / "repository", FLIT, "git_demo")
     commit_all(repository)
-    words = ["listed-demo", folder, f"git+{repository.as_uri()}@main"]
+    words: list[str | Path] = ["listed-demo", folder, f"git+{repository.as_uri()}@main"]
     with RecordingIndex(wheels) as index:
         path = tmp_path / "pylock.toml"
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        place = ["--extra-index-url", index.url, "-o", path, "--python-version", python]
+        place: list[str | Path] = [
+            "--extra-index-url",
+            index.url,
+            "-o",
+            path,
+            "--python-version",
+            python,
+        ]
         wheelfit("lock", *place, "--platform", "linux-x86_64", *words)
         yield path
 
@@ -119,7 +126,16 @@ def test_pip(lock: Path, pip: Path, tmp_path: Path) -> None:
 def test_uv(lock: Path, uv: Path, tmp_path: Path) -> None:
     """``uv pip sync`` builds the same."""
     target = tmp_path / "target"
-    words = [uv, "pip", "sync", "--python", sys.executable, lock, "--target", target]
+    words: list[str | Path] = [
+        uv,
+        "pip",
+        "sync",
+        "--python",
+        sys.executable,
+        lock,
+        "--target",
+        target,
+    ]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert found(target) == NAMES

@@ -20,6 +20,7 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA
+from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
 CUDA = release_document(
     {
@@ -269,6 +270,7 @@ from wheelfit.cli.main import main
 code = main(sys.argv[1:])
 looked = [n for n in sys.modules if "platforms.probes" in n or n.endswith(".provider")]
 from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 print(code, looked, Machine().detect("nvidia").status.value)
 """
 
@@ -330,6 +332,31 @@ class TestChanges:
         assert "up to date" in office.lock("app", "lib").out
         assert "~ lib 1.0 -> 2.0" in office.lock("app", "lib", "-P", "lib").out.splitlines()
         assert office.lock("app", "lib", "-U").out.startswith("~ app 1.0 -> 2.0\n")
+
+    def test_a_changed_request(self, office: Office) -> None:
+        """What is asked for besides is added to what is locked, which stays."""
+        office.lock("app")
+        before = {(one.name, one.version) for one in office.read().packages}
+        office.add("lib", "2.0")
+        office.add("app", "2.0")
+        office.add("besides", "1.0", requires=("lib",))
+        said = office.lock("app", "besides")
+        assert "+ besides 1.0" in said.out
+        after = {(one.name, one.version) for one in office.read().packages}
+        assert before < after
+        assert len(after) == len(before) + 1
+
+    def test_an_unbounded_python(self, office: Office) -> None:
+        """A project for any later Python is locked for those that there are."""
+        (office.folder / "pyproject.toml").write_text(
+            '[project]\nname = "demo"\nversion = "1"\nrequires-python = ">=3.12"\n'
+            'dependencies = ["lib"]\n'
+        )
+        said = office.lock("--json", python=None)
+        last = max(PYTHONS)
+        pythons = {text.rpartition(" ")[2] for text in said.object["locks"][0]["for"]}
+        assert pythons == {f"3.{minor}" for minor in range(12, last[1] + 1)}
+        assert said.object["locks"][0]["requires_python"] == f">=3.12,<3.{last[1] + 1}"
 
     def test_check(self, office: Office) -> None:
         """Writes nothing; out of date is an error of its own that lists what is different."""

@@ -341,6 +341,20 @@ def test_a_lock_of_uv(
     assert program(ask.format("12.9", str(lock)), extra)["error"]["code"] == "user-error"
 
 
+def test_what_only_variants_need(tmp_path: Path) -> None:
+    """Libraries in the entries that a lock has for wheelfit alone are read, each once."""
+    lock = tmp_path / "pylock.toml"
+    wheel = "{ url = 'https://a.example/%s-1-py3-none-any.whl', hashes = { sha256 = '00' } }"
+    plain, library = (
+        f"name = '{name}'\nversion = '1'\nwheels = [{wheel % name}]\n" for name in ("a", "b")
+    )
+    lock.write_text(
+        f"lock-version = '1.0'\n[[packages]]\n{plain}"
+        f"[[tool.wheelfit.packages]]\n{plain}[[tool.wheelfit.packages]]\n{library}"
+    )
+    assert [one.project for one in read_lock(lock)] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

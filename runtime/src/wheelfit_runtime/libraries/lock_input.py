@@ -32,7 +32,15 @@ def _wheels(document: dict[str, Any], path: Path) -> Iterator[Listed]:
     told = str(document.get("lock-version", "1.0"))
     if told.partition(".")[0] != "1":
         raise ValueError(f"its version is {told}")
-    for package in document["packages"]:
+    # What only variants need stands in wheelfit's own entries, which replace those of a release.
+    own = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
+    replaced = {(package["name"], package.get("version")) for package in own}
+    others = (
+        package
+        for package in document["packages"]
+        if (package["name"], package.get("version")) not in replaced
+    )
+    for package in (*others, *own):
         for wheel in package.get("wheels", ()):
             # A path counts from where the lock is.
             url = wheel.get("url") or Path(path.parent, wheel["path"]).absolute().as_uri()
