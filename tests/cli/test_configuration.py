@@ -389,7 +389,7 @@ def test_what_is_no_setting(
 def test_a_command_without_such_an_option(place: Place) -> None:
     """What a command has no option for does not concern it."""
     place.write(user=TEXT)
-    assert "strict" not in place.parsed("list")
+    assert "strict" not in place.parsed("uninstall", "demo")
     assert place.parsed("check")["strict"] is False  # another option of the same name
     assert place.parsed("check", "--strict")["strict"] is True
     assert place.parsed("probe")["ignore_static"] == ["nvidia"]

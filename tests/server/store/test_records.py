@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -467,8 +468,11 @@ def test_a_newer_schema_is_left_alone(
     """Tables of a newer wheelfit are not touched, and the error says so."""
     Records(open_database(records_url)).close()
     execute(records_url, f"UPDATE schema_version SET version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(InvalidConfiguration, match="this wheelfit knows"):
-        Records(open_database(records_url))
+    with (
+        closing(open_database(records_url)) as database,
+        pytest.raises(InvalidConfiguration, match="this wheelfit knows"),
+    ):
+        Records(database)
 
 
 @pytest.fixture
@@ -478,7 +482,6 @@ def execute() -> Callable[[str, str], None]:
     def run(url: str, sql: str) -> None:
         if url.startswith("sqlite"):
             import sqlite3
-            from contextlib import closing
 
             with closing(sqlite3.connect(url.removeprefix("sqlite://"))) as database:
                 database.execute(sql)
