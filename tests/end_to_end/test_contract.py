@@ -383,6 +383,7 @@ class TestInstall:
             assert total == sum(row.pop(key) for row in dry["install"]) > 0
         assert not any(row.pop("cached") for row in dry["install"])
         assert dry.pop("unknown_sizes") == []
+        assert dry.pop("seconds").keys() < real.pop("seconds").keys()
         assert {**dry, "dry_run": False} == real
         assert (target / "fast").is_dir()
 
@@ -427,7 +428,9 @@ class TestInstall:
         said = run("install", *sources, *target, "--upgrade", "fast", "plain").object
         check("install", said)
         assert [entry["label"] for entry in said["install"]] == ["open"]
-        assert said["remove"] == [{"name": "fast", "version": "1.0", "label": None}]
+        assert said["remove"] == [
+            {"name": "fast", "version": "1.0", "label": None, "because": None}
+        ]
         kept = {"name": "plain", "version": "1.0", "label": None, "better": None}
         assert said["keep"] == [kept]
         assert [(one["from"], one["to"]) for one in said["variant_changes"]] == [(None, "open")]
@@ -446,7 +449,8 @@ class TestInstall:
         said = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
         check("install", said)
         assert [entry["label"] for entry in said["install"]] == ["mkl"]
-        assert said["remove"] == [{"name": "fast", "version": "2.0", "label": "open"}]
+        gone = {"name": "fast", "version": "2.0", "label": "open", "because": None}
+        assert said["remove"] == [gone]
 
 
 class TestTheOthers:

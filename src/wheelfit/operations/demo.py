@@ -157,6 +157,7 @@ class DemoReport:
             "installed": {
                 "version": 1,
                 "dry_run": False,
+                "seconds": {},
                 "host": None,
                 "overrides": [],
                 **self.installed,
