@@ -16,7 +16,7 @@ WIDEST_TEXT = 100
 
 
 _NARROWEST = 20
-_LEAST_TEXT = 30
+_LEAST_TEXT = 24
 """Columns that a hanging indent leaves."""
 _WHOLE = re.compile(r"`[^`]*`| :: ")
 """Commands and properties, which stay in one line."""

@@ -26,6 +26,7 @@ _WORDS = {
     "files": "metadata files",
     "members": "parts of wheels",
     "built": "what was built",
+    "locks": "what locks depend on",
     "interpreters": "answers of interpreters",
     "plugins": "environments of plugins",
     "probes": "answers of drivers",

@@ -48,7 +48,9 @@ def _print(line: str, style: Style, output: Output) -> None:
     if words.startswith("→ wheelfit "):  # a command stays in one line, so that it can be copied
         output.result(line, style)
     else:
-        output.folded(line, style, 2 if words.startswith("→") else 0)
+        # In a line of columns the last one has its own margin.
+        _, gap, last = words.rpartition("  ")
+        output.folded(line, style, len(words) - len(last) if gap else 2 * words.startswith("→"))
 
 
 def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
