@@ -91,6 +91,7 @@ def test_add_and_remove(desk: Desk) -> None:
     assert desk.file.read_text() == PROJECT.replace('["lib"]', '["lib", "app>=1.5"]')
     assert desk.installed() == {"app": "1.5", "lib": "1.0", "part": "3.0+local"}
     assert "added app>=1.5 to the dependencies of the project" in said.out
+    assert said.err.count("Resolved 3 packages") == 1
     assert "is up to date" in desk.run("lock", "--check").out
     said = desk.run("remove", "APP")
     assert desk.file.read_text() == PROJECT
@@ -137,7 +138,7 @@ def test_dry_run(desk: Desk) -> None:
     said = desk.run("add", "--dry-run", "app")
     assert '+dependencies = ["lib", "app>=1.5"]  # any' in said.out
     assert "+ app 1.5" in said.out
-    assert "would lock 3 packages" in said.out
+    assert "Would lock 3 packages" in said.out
     assert desk.state() == before
 
 

@@ -185,6 +185,8 @@ def test_why_in_a_lock(run: Runner, index: RecordingIndex, tmp_path: Path) -> No
         ["small"],
         ["web", "app", "fast", "small"],
     ]
+    lines = run("why", "--lock", "pylock.toml", "small").out.splitlines()
+    assert lines[1] == '  requested: small; "test" in dependency_groups'
     assert run("why", "--lock", "pylock.toml", "web").out == "web 3\n  requested: web>=3\n"
 
 

@@ -11,10 +11,12 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.changes import ChangeRequest
+from wheelfit.operations.context import Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.projects import nearest_project
+from wheelfit.operations.requests import BuildingOptions
 from wheelfit.operations.sync import SyncRequest, sync_without
 from wheelfit.projects.dependency_lists import (
     DependencyList,
@@ -26,7 +28,8 @@ from wheelfit.resolution.project_file import read_project_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.locking.document import Lock
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.context import Context
     from wheelfit.operations.lock import LockReport
     from wheelfit.projects.dependency_lists import ListChange
     from wheelfit.resolution.requirements_file import RequirementLine
@@ -43,7 +46,7 @@ _Request = TypeVar("_Request")
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class _ProjectChange(ChangeRequest):
+class _ProjectChange(BuildingOptions, ChangeRequest):
     """The project whose file is edited, the list of it, and what is done beyond that."""
 
     project: str | None = None
@@ -181,7 +184,8 @@ class _Editing:
 
     def locked(self, edited: ProjectText) -> Lock:
         """Return the lock of an edited project; nothing is written."""
-        return self._locks(edited, writes=False).locks[0].lock
+        silent = replace(self._context, reporter=_OnlyAsking(self._context.reporter))
+        return self._locks(edited, silent, writes=False).locks[0].lock
 
     def carry_out(self, edited: ProjectText, changes: Sequence[ListChange]) -> DependencyReport:
         """Write the edited project, lock it and install from the lock, or leave all as it was.
@@ -197,16 +201,16 @@ class _Editing:
             request.dry_run,
         )
         if request.dry_run:
-            locks = None if request.frozen else self._locks(edited, writes=False)
+            locks = None if request.frozen else self._locks(edited, self._context, writes=False)
             return replace(report, lock=locks)
         with self._undone_on_failure(edited):
-            locks = None if request.frozen else self._locks(edited, writes=True)
+            locks = None if request.frozen else self._locks(edited, self._context, writes=True)
             if edited != self.before:
                 self._write(edited.encode())
             change = None if self._environment is None or locks is None else self._sync(locks)
         return replace(report, lock=locks, environment=change)
 
-    def _locks(self, edited: ProjectText, *, writes: bool) -> LockReport:
+    def _locks(self, edited: ProjectText, context: Context, *, writes: bool) -> LockReport:
         """Lock an edited project, whose file may still be as before."""
         project = read_project_file(edited.encode(), str(self.path))
         request = _part(
@@ -219,7 +223,7 @@ class _Editing:
             group=(),
             host=None,
         )
-        return lock_project(request, self._context, project)
+        return lock_project(request, context, project)
 
     def _sync(self, locks: LockReport) -> ChangeReport:
         """Install from the lock; what only the lock before had goes."""
@@ -275,6 +279,19 @@ class _Editing:
         if self._environment is None:
             return ()
         return [(one.name, one.version) for one in self._environment.installed()]
+
+
+class _OnlyAsking(Reporter):
+    """A reporter of what is done once more: it passes on questions and steps of work."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def confirm(self, question: str) -> bool:
+        return self._reporter.confirm(question)
+
+    def steps(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
+        return self._reporter.steps(what)
 
 
 def _part(kind: type[_Request], request: _ProjectChange, **more: Any) -> _Request:

@@ -12,12 +12,14 @@ from wheelfit.cli.options.table.dependencies import (
 )
 from wheelfit.cli.options.table.environment import ATTESTATIONS, BOUNDS, CONSENT, ENVIRONMENT
 from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.requirements import SOURCE_BUILDS
 from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
 from wheelfit.cli.options.table.variants import VARIANTS
 
 _EDITING = (
     PROJECT_INSTALLATION,
     BOUNDS,
+    SOURCE_BUILDS,
     CONSENT,
     ATTESTATIONS,
     ENVIRONMENT,

@@ -114,4 +114,5 @@ def _needed(link: Link, extra: str | None) -> str:
 
 def _condition(link: Link) -> str:
     """Return the condition of a lock for what begins a chain, as for an extra or a group."""
-    return "" if link.marker is None else f" (if {link.marker})"
+    is_said = link.marker is None or link.marker in (link.requirement or "")
+    return "" if is_said else f" (if {link.marker})"
