@@ -22,15 +22,16 @@ from wheelfit.operations.user_folders import refuse_pipe
 from wheelfit_runtime.errors import FileProblem, NoFit, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wheelfit.installation.environment import Environment
-    from wheelfit.locking.document import Lock
+    from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
-    from wheelfit.operations.locked_builds import LockedBuilds
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.sources.page import File
     from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.repository import Files
     from wheelfit.sources.settings import SourceSettings
 
 
@@ -74,12 +75,17 @@ class OpenedLock:
         return choose_machine(request, self.environment.target(), self.context)
 
     def candidates(
-        self, machine: ChosenMachine, builds: LockedBuilds | None = None
+        self,
+        machine: ChosenMachine,
+        built: Callable[[LockedPackage], File] | None = None,
+        files: Files | None = None,
     ) -> LockCandidates:
         """Return the wheels of the lock among which a machine chooses.
 
         :param machine: of `machine`.
-        :param builds: the wheels of the sources of the lock; None: nothing is built from source.
+        :param built: returns the wheel that stands for the source of a package; None: nothing is
+            built from source.
+        :param files: reads the files that the lock names; default: its repository.
         :raises UserError: the lock was not made for an extra or group that is asked for.
         :raises NoFit: the lock was not made for the machine.
         """
@@ -94,11 +100,11 @@ class OpenedLock:
             choice_policy(request, machine.policy),
             user_lists=machine.user_lists,
             plugins=machine.plugins(self.environment, self.repository, self.settings, request),
-            files=self.repository if builds is None else builds.files,
+            files=files or self.repository,
             folder=self.path.absolute().parent,
             extras=request.extra,
             groups=request.group,
-            built=None if builds is None else builds.wheel,
+            built=built,
         )
 
 

@@ -116,7 +116,7 @@ def _sync(
 
     reporter = opened.context.reporter
     builds = LockedBuilds(building, consent_of(request), opened.path.absolute().parent)
-    choosing = opened.candidates(machine, builds)
+    choosing = opened.candidates(machine, builds.wheel, builds.files)
     environment = opened.environment.to_be_taken_to(machine.target)
     ground = _Ground(environment, machine, choosing.candidates, opened.repository, builds)
 

@@ -96,11 +96,13 @@ def _of_all(request: TreeRequest, context: Context) -> Tree:
 
 def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
     from wheelfit.locking.tree import tree_of_one
+    from wheelfit.operations.locked_builds import stand_in_of
 
     opened = open_lock(request, context)
     with opened.repository:
         machine = opened.machine(request.host)
-        selection = opened.candidates(machine).select()
+        built = stand_in_of(opened.path.absolute().parent)
+        selection = opened.candidates(machine, built).select()
     return tree_of_one(opened.lock, selection), machine
 
 

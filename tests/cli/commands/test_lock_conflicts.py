@@ -180,6 +180,6 @@ class TestFaults:
     def test_named_machines(self, desk: Desk, plain: str) -> None:
         """A lock for machines that are named is for one of them."""
         desk.write(EXTRAS, project=plain)
-        place = ("--project", desk.folder, "-o", desk.path, "--for", "cpu-x86-64-v3")
+        place = ("--project", desk.folder, "-o", desk.path, "--for", "cpu-x86_64-v3")
         said = desk._run("lock", *place, code=2)
         assert "--extra" in said.err

@@ -97,6 +97,13 @@ class TestSourceDistributions:
         assert desk.installed() == {"app": "1.0", "plain": "1.0", "reader": "1.0", "writer": "1.0"}
         assert "as the lock wants it" in desk.sync().out
 
+    def test_tree(self, desk: Desk) -> None:
+        """What a machine gets shows what must be built, and builds nothing."""
+        desk.sdist("reader", dependencies=["plain"], backend=POISONED)
+        desk.lock("reader")
+        said = desk.run("tree", "--for", "cpu-x86_64-v3", "--json", desk.path)
+        assert {one["name"] for one in said.object["packages"]} == {"reader", "plain"}
+
     def test_dynamic_metadata(self, desk: Desk) -> None:
         """What only a backend knows needs consent to be locked; the hint is the command's own."""
         desk.sdist("reader", dependencies=["plain"], dynamic=True)
