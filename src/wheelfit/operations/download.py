@@ -188,7 +188,7 @@ def _fetched(
             "only packages of indexes and wheels can be downloaded",
             where=opened.wanted.sources[0].where or None,
             note="\n".join(map(str, opened.wanted.sources)),
-            hint="build a wheel of it: wheelfit build",
+            hint="build a wheel of it: `wheelfit build`",
         )
     with reporter.transfers(opened.repository.cut) as transfers:
         for _ in range(_ROUNDS):

@@ -230,7 +230,7 @@ Put the wheels that a machine gets into a folder from which they can be installe
 It is resolved as for an environment with nothing in it: for this machine, for those of --for, or
 for platforms and Pythons. Each file has the hash that its index promises, and all of them get
 their names at once. The documents of variants come along, so that the folder offers the same
-builds: wheelfit install --no-index --find-links DIR.
+builds: `wheelfit install --no-index --find-links DIR`.
 """,
         (
             REQUIREMENTS,
