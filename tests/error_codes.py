@@ -9,7 +9,7 @@ import pytest
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.errors import Code
+    from wheelfit_runtime.error_codes import Code
 
 
 def raises_code(code: Code, *, match: str | None = None) -> pytest.RaisesExc[Any]:

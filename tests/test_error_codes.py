@@ -13,15 +13,8 @@ import pytest
 from test_errors import family
 
 from wheelfit.errors import UploadRefused
-from wheelfit_runtime.errors import (
-    CODES,
-    Code,
-    Fault,
-    InvalidDocument,
-    NoFit,
-    UserError,
-    WheelfitError,
-)
+from wheelfit_runtime.error_codes import CODES, Code
+from wheelfit_runtime.errors import Fault, InvalidDocument, NoFit, UserError, WheelfitError
 
 KINDS = {kind.__name__: kind for kind in family()}
 STATUS = {str(code): row.exit_code for code, row in CODES.items()}

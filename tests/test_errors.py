@@ -16,8 +16,8 @@ import wheelfit_runtime
 from wheelfit import errors
 from wheelfit.errors import InvalidMarker
 from wheelfit_runtime import errors as base
+from wheelfit_runtime.error_codes import CODES
 from wheelfit_runtime.errors import (
-    CODES,
     Fault,
     HashMismatch,
     InvalidDocument,

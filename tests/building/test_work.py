@@ -20,13 +20,8 @@ from wheelfit.building.work import Outcome, may_pass, run
 from wheelfit.building.work_record import WorkRecord, digest_of
 from wheelfit.errors import LinkInTheWay, WorkerLost
 from wheelfit.testing.errands import Errand, carry_out
-from wheelfit_runtime.errors import (
-    Code,
-    FileProblem,
-    UnexpectedStatus,
-    Unreachable,
-    UserError,
-)
+from wheelfit_runtime.error_codes import Code
+from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
 
 
 def numbers(outcomes: list[Outcome[Errand, Mapping[str, object]]]) -> list[object]:

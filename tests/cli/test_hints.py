@@ -16,7 +16,7 @@ from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit_runtime.errors import CODES
+from wheelfit_runtime.error_codes import CODES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 ADVICE = dict(

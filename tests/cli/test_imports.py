@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = Path(wheelfit.cli.__file__).parent
-ABOVE = {"cli", "operations", "errors", "wording"}
+ABOVE = {"cli", "operations", "errors", "error_codes", "wording"}
 EXCEPTIONS = {
     "options/tables.py": "the values of settings are those of core",
     "options/values.py": "it parses words as the floor does that they are for",

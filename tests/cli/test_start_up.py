@@ -136,11 +136,11 @@ MOST = 197
 """Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
-    "version": (["--version"], LITTLE, 12),
-    "help": (["--help"], LITTLE, 12),
-    "help of install": (["install", "--help"], LITTLE, 33),
-    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 30),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 68),
+    "version": (["--version"], LITTLE, 13),
+    "help": (["--help"], LITTLE, 13),
+    "help of install": (["install", "--help"], LITTLE, 34),
+    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),
     "satisfied": (
         ["install", "--dry-run", "plain", "-i", "{url}", "--target", "{folder}/installed"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},

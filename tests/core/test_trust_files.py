@@ -14,7 +14,8 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.trust import PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.trust_files import format_trust, read_policy, read_trust
-from wheelfit_runtime.errors import Code, InvalidConfiguration
+from wheelfit_runtime.error_codes import Code
+from wheelfit_runtime.errors import InvalidConfiguration
 
 DIGEST = "0123456789abcdef" * 4
 FILE = f'{{ filename = "acme_provider-1.2-py3-none-any.whl", sha256 = "{DIGEST}" }}'

@@ -8,7 +8,8 @@ from error_codes import raises_code
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.variant_request import VariantRequest, choose_variant, read_settings
-from wheelfit_runtime.errors import Code, InvalidConfiguration
+from wheelfit_runtime.error_codes import Code
+from wheelfit_runtime.errors import InvalidConfiguration
 
 V3 = PropertySet.from_mapping({"x86_64": {"level": ["v3"]}})
 V4 = PropertySet.from_mapping({"x86_64": {"level": ["v4"]}})

@@ -13,7 +13,7 @@ from wheelfit.operations.preferences import read_preferences
 from wheelfit.operations.requests import VariantOptions
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.errors import Code
+    from wheelfit_runtime.error_codes import Code
 
 
 def preferences(**wishes: Any) -> Preferences:

@@ -5,8 +5,8 @@ code that the documentation explains), says what happened, where, and what to do
 The parts are kept apart; the command line renders them.
 
 A class stands for what somebody catches: a kind for each exit code, and some errors below it.
-Every other error is a code of its kind, as ``raise UserError("…", code="invalid-label")``. A new
-one is a word in the list of its kind, and a row in ``docs/reference/errors.md``.
+Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as
+``raise UserError("…", code="invalid-label")``.
 
 ```
 WheelfitError
@@ -37,12 +37,15 @@ WheelfitError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wheelfit_runtime.error_codes import CODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
 
+    from wheelfit_runtime.error_codes import Code
 
 __all__ = [
     "DriverTooOld",
@@ -89,90 +92,6 @@ class Fault(NamedTuple):
         where = f"{self.path}: " if self.path else ""
         rule = f" ({self.rule})" if self.rule else ""
         return f"{where}{self.message}{rule}"
-
-
-# Codes by the status with which a command ends.
-_UserCode: TypeAlias = Literal[
-    "error", "user-error", "invalid-property", "invalid-document", "invalid-lock",
-    "invalid-preset", "unknown-host", "invalid-cases", "ambiguous-cases",
-    "invalid-configuration", "file-problem", "invalid-label", "invalid-filename",
-    "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
-    "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
-    "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
-    "build-failed", "lost-optimisation", "upload-refused", "needs-extra", "not-a-dependency",
-]  # fmt: skip
-_NoFitCode: TypeAlias = Literal[
-    "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",
-    "no-implementation", "no-solution", "no-consistent-set", "no-accelerator",
-    "no-compatible-release", "unknown-label", "source-off",
-]  # fmt: skip
-_IntegrityCode: TypeAlias = Literal[
-    "integrity", "hash-mismatch", "invalid-wheel", "invalid-source", "file-conflict",
-    "attestation", "metadata-disagreement", "damaged-bundle",
-]  # fmt: skip
-_NetworkCode: TypeAlias = Literal[
-    "network", "unreachable", "unexpected-status", "invalid-page", "not-in-store",
-    "checkout-failed", "too-costly",
-]  # fmt: skip
-_EnvironmentCode: TypeAlias = Literal[
-    "environment-unavailable", "store-unavailable", "another-library-loaded",
-    "library-not-loadable", "environment-busy", "environment-read-only", "storage-unavailable",
-    "unfit-workers", "worker-lost", "not-recoverable",
-]  # fmt: skip
-_PolicyCode: TypeAlias = Literal[
-    "refused", "externally-managed", "own-requirement", "no-consent", "too-large",
-    "startup-file", "too-new", "variant-change", "unusable-policy",
-]  # fmt: skip
-_InternalCode: TypeAlias = Literal[
-    "work-failed", "broken-installation", "internal-error",
-]  # fmt: skip
-Code: TypeAlias = Literal[
-    _UserCode, _NoFitCode, _IntegrityCode, _NetworkCode, _EnvironmentCode, _PolicyCode,
-    _InternalCode,
-    "usage", "bad-metadata", "lock-outdated", "interrupted", "terminated",
-]  # fmt: skip
-"""A code of an error; ``docs/reference/errors.md`` explains each."""
-
-
-class Row(NamedTuple):
-    """What a code decides."""
-
-    exit_code: int
-    """The status with which a command ends."""
-    details_key: str = ""
-    """The name of the details in ``--json``; empty: there are none."""
-
-
-_BY_EXIT_CODE: dict[int, tuple[Code, ...]] = {
-    1: get_args(_UserCode),
-    2: ("usage",),
-    3: get_args(_NoFitCode),
-    4: get_args(_IntegrityCode),
-    5: get_args(_NetworkCode),
-    6: get_args(_EnvironmentCode),
-    7: get_args(_PolicyCode),
-    8: ("bad-metadata",),
-    31: ("lock-outdated",),
-    70: get_args(_InternalCode),
-    130: ("interrupted",),
-    143: ("terminated",),
-}
-_DETAILS: dict[Code, str] = {
-    "upload-refused": "violations",
-    "no-implementation": "implementations",
-    "no-consistent-set": "closest",
-    "no-accelerator": "without_accelerator",
-    "source-off": "packages",
-    "variant-change": "variant_changes",
-    "bad-metadata": "degradations",
-    "lock-outdated": "changes",
-}
-CODES: dict[Code, Row] = {
-    code: Row(exit_code, _DETAILS.get(code, ""))
-    for exit_code, codes in _BY_EXIT_CODE.items()
-    for code in codes
-}
-"""Every code of the family."""
 
 
 class WheelfitError(Exception):

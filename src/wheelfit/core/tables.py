@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import path_of, shortened, shown
-from wheelfit_runtime.errors import Code, Fault, WheelfitError
+from wheelfit_runtime.errors import Fault, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Self
+
+    from wheelfit_runtime.error_codes import Code
 
 Step: TypeAlias = str | int
 """A key, or the index in a list."""

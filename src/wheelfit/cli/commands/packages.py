@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 
 def _list(arguments: Namespace, output: Output, context: Context) -> int:
     """Show what is installed, or what of it is outdated."""
-    from wheelfit.cli.render import changes
+    from wheelfit.cli.render import installed as text
 
     if arguments.outdated:
         from wheelfit.operations.outdated import OutdatedRequest, list_outdated
 
         outdated = list_outdated(request_of(OutdatedRequest, arguments), context)
-        changes.show_outdated(outdated, output)
+        text.show_outdated(outdated, output)
         return 0
     from wheelfit.operations.installed import ListRequest, list_installed
 
-    changes.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
+    text.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
     return 0
 
 
 def _explain(arguments: Namespace, output: Output, context: Context) -> int:
     """Explain what was named; 3 if something has no wheel that fits."""
     from wheelfit.operations.explain import ExplainRequest, explain, overview
-    from wheelfit_runtime.errors import CODES
+    from wheelfit_runtime.error_codes import CODES
 
     request = request_of(ExplainRequest, arguments)
     if request.all:
@@ -257,7 +257,7 @@ chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel sho
         Operation(
             "show.show",
             "show.ShowRequest",
-            "needs.show_details",
+            "installed.show_details",
         ),
     ),
     "why": Command(
@@ -268,7 +268,7 @@ Each line is a chain; the shortest come first. With --lock it is why the lock ha
 the machines that the lock is for.
 """,
         (WHY, ENVIRONMENT),
-        Operation("why.why", "why.WhyRequest", "needs.show_why"),
+        Operation("why.why", "why.WhyRequest", "installed.show_why"),
     ),
     "freeze": Command(
         """\
@@ -278,7 +278,7 @@ The label of a variant stands in a comment that wheelfit reads and other install
 from a URL or a repository is named by it, with its hash or commit.
 """,
         (FREEZE, ENVIRONMENT),
-        Operation("freeze.freeze", "freeze.FreezeRequest", "changes.show_frozen"),
+        Operation("freeze.freeze", "freeze.FreezeRequest", "installed.show_frozen"),
     ),
     "explain": Command(
         """\

@@ -1,4 +1,4 @@
-"""Changes of environments, and what is installed, as text."""
+"""Changes of environments as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
-from wheelfit.operations.installed import project_folder
 from wheelfit.operations.text import by_size, columns, size_words, unknown_sizes
 from wheelfit_runtime.wording import count_of, listed
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.freeze import FreezeReport
-    from wheelfit.operations.installed import InstalledReport
-    from wheelfit.operations.outdated import OutdatedReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
     from wheelfit.operations.venv import VenvReport
@@ -212,60 +208,3 @@ def _download(pin: Pin, size: FileSize) -> str:
     if size.is_here:
         return "local" if pin.file.is_local else "cached"
     return size_words(size.file)
-
-
-def show_installed(report: InstalledReport, output: Output) -> None:
-    """Print the packages of an environment."""
-    output.result_json(report.to_json())
-    rows = [
-        (entry.name, str(entry.version), entry.label or "", _remark(entry))
-        for entry in report.packages
-    ]
-    output.table(("Package", "Version", "Variant", "Remark"), rows)
-    for broken in report.broken:
-        output.warn(f"{broken.path}: {broken.reason}")
-    for entry in report.packages:
-        for note in entry.notes:
-            output.detail(f"{entry}: {note}")
-
-
-def show_outdated(report: OutdatedReport, output: Output) -> None:
-    """Print the packages of which there is a newer release."""
-    output.result_json(report.to_json())
-    for name, reason in report.unread:
-        output.warn(f"{name} could not be looked for: {reason}")
-    if report.unknown:
-        output.note(f"note: in no index: {', '.join(report.unknown)}")
-    rows = [
-        (
-            one.installed.name,
-            str(one.installed.version),
-            one.installed.label or "",
-            str(one.latest),
-            one.label or "",
-            one.kind,
-        )
-        for one in report.packages
-    ]
-    heads = ("Package", "Version", "Variant", "Latest", "Latest variant", "Type")
-    for line in columns(heads, rows) if rows else ():
-        output.result(line)
-
-
-def show_frozen(report: FreezeReport, output: Output) -> None:
-    """Print the lines of a requirements file."""
-    output.result_json(report.to_json())
-    for one in report.packages:
-        output.result(one.line)
-    for broken in report.broken:
-        output.warn(f"{broken.path}: {broken.reason}")
-
-
-def _remark(entry: Installed) -> str:
-    place = project_folder(entry)
-    remarks = {
-        f"editable: {place}" if place else "editable": entry.editable,
-        "outside this environment": entry.outside,
-        "legacy": entry.legacy and not entry.editable,
-    }
-    return ", ".join(remark for remark, holds in remarks.items() if holds)

@@ -1,22 +1,80 @@
-"""What is known of installed packages, and why they are there, as text."""
+"""Installed packages, what is known of them, and why they are there, as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.installed import project_folder
+from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.cli.output import Output
+    from wheelfit.installation.installed import Installed
     from wheelfit.installation.needs import Need
-    from wheelfit.operations.show import (
-        PackageDetails,
-        PackageVariant,
-        ShowReport,
-    )
+    from wheelfit.operations.freeze import FreezeReport
+    from wheelfit.operations.installed import InstalledReport
+    from wheelfit.operations.outdated import OutdatedReport
+    from wheelfit.operations.show import PackageDetails, PackageVariant, ShowReport
     from wheelfit.operations.why import Link, WhyReport
+
+
+def show_installed(report: InstalledReport, output: Output) -> None:
+    """Print the packages of an environment."""
+    output.result_json(report.to_json())
+    rows = [
+        (entry.name, str(entry.version), entry.label or "", _remark(entry))
+        for entry in report.packages
+    ]
+    output.table(("Package", "Version", "Variant", "Remark"), rows)
+    for broken in report.broken:
+        output.warn(f"{broken.path}: {broken.reason}")
+    for entry in report.packages:
+        for note in entry.notes:
+            output.detail(f"{entry}: {note}")
+
+
+def show_outdated(report: OutdatedReport, output: Output) -> None:
+    """Print the packages of which there is a newer release."""
+    output.result_json(report.to_json())
+    for name, reason in report.unread:
+        output.warn(f"{name} could not be looked for: {reason}")
+    if report.unknown:
+        output.note(f"note: in no index: {', '.join(report.unknown)}")
+    rows = [
+        (
+            one.installed.name,
+            str(one.installed.version),
+            one.installed.label or "",
+            str(one.latest),
+            one.label or "",
+            one.kind,
+        )
+        for one in report.packages
+    ]
+    heads = ("Package", "Version", "Variant", "Latest", "Latest variant", "Type")
+    for line in columns(heads, rows) if rows else ():
+        output.result(line)
+
+
+def show_frozen(report: FreezeReport, output: Output) -> None:
+    """Print the lines of a requirements file."""
+    output.result_json(report.to_json())
+    for one in report.packages:
+        output.result(one.line)
+    for broken in report.broken:
+        output.warn(f"{broken.path}: {broken.reason}")
+
+
+def _remark(entry: Installed) -> str:
+    place = project_folder(entry)
+    remarks = {
+        f"editable: {place}" if place else "editable": entry.editable,
+        "outside this environment": entry.outside,
+        "legacy": entry.legacy and not entry.editable,
+    }
+    return ", ".join(remark for remark, holds in remarks.items() if holds)
 
 
 def show_details(report: ShowReport, output: Output) -> None:
