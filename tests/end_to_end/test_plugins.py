@@ -193,7 +193,7 @@ def test_the_hint_is_what_to_type(run: Runner, index: RecordingIndex, folder: Pa
     GPU.wheel(folder)
     acme(folder)
     before = Decided(run, "fft", "-i", index.url)
-    found = re.search(r"to trust it: wheelfit (providers trust .*)$", before.why_not("gen2"))
+    found = re.search(r"to trust it: `wheelfit (providers trust [^`]*)`", before.why_not("gen2"))
     assert found is not None
     import shlex
 

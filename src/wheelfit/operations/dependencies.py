@@ -222,6 +222,10 @@ class _Editing:
             extra=(),
             group=(),
             host=None,
+            # Where packages go is no matter of a lock, and may not be there yet.
+            prefix=None,
+            root=None,
+            target=None,
         )
         return lock_project(request, context, project)
 

@@ -810,13 +810,6 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def test_locks(workshop: Workshop, project: Path, run: Runner) -> None:
-    """A lock is made of wheels; what would have to be built is an error that says so."""
-    said = run("lock", "-i", workshop.index.url, project, code=1)
-    assert "a lock is made of wheels" in said.err
-    assert str(project) in said.err
-
-
 def test_explain(workshop: Workshop, project: Path) -> None:
     """What the user names can be explained before it is built."""
     said = workshop.install(project, "--json", command="explain").object["projects"][0]
@@ -829,7 +822,7 @@ def test_explain(workshop: Workshop, project: Path) -> None:
 def test_no_command_that_looks_runs_anything(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever takes a folder, and does not install or build, runs no code of the project in it."""
+    """Whatever takes a folder, and does not install, lock or build it, runs no code of it."""
     mark = tmp_path / "it ran"
     poison = f"open({str(mark)!r}, 'w').close()\n"
     project = write_project(tmp_path / "p", "demo", dynamic=True, backend=poison)
@@ -840,7 +833,7 @@ def test_no_command_that_looks_runs_anything(
         ["explain", *index, "."], ["explain", *index, "--all", "."],
         ["explain", *index, "--with-deps", "."], ["explain", *index, "-r", "pyproject.toml"],
         ["install", *index, "--dry-run", "."], ["install", *index, "--dry-run", "-e", "."],
-        ["lock", *index, "."], ["lock", *index], ["lock", *index, "-r", "pyproject.toml"],
+        ["lock", *index], ["lock", *index, "-r", "pyproject.toml"],
         ["tree", "."], ["sync", "."], ["sync", ".", "--dry-run"], ["export", "."],
         ["bundle", ".", "-o", "bundled"], ["check", "."], ["wheel", "check", "."],
         ["wheel", "inspect", "."], ["wheel", "show", "."], ["matrix", "."],

@@ -140,8 +140,8 @@ def test_at_work(target: Path, run: Runner) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        said = run("uninstall", "--dry-run", "--target", target, "demo")
-        assert "is being changed by another process" in said.err
+        said = run("uninstall", "--dry-run", "--target", target, "demo", code=6)
+        assert "[environment-busy]" in said.err
     finally:
         process.kill()
         process.communicate()
