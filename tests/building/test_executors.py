@@ -49,6 +49,7 @@ def carried_out(cluster: DaskCluster, errands: list[Errand], **options: Any) -> 
 # --- on Dask -----------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     """Both workers do some of it, and the results stand in the order of the items."""
     outcomes = carried_out(cluster, [Errand(n, tmp_path, seconds=0.01) for n in range(60)])
@@ -57,6 +58,7 @@ def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     assert processes == {worker.pid for worker in cluster.workers}
 
 
+@pytest.mark.integration
 def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     """Faults are those of their items, and are tried again or not, as on this machine."""
     errands = [
@@ -73,6 +75,7 @@ def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     assert [one.error is None for one in outcomes] == [False, True, False, True]
 
 
+@pytest.mark.integration
 def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
     """B-39: wheels that a cluster made are those of this machine, byte by byte."""
     wheels = [build_wheel(tmp_path, "some", f"1.{n}") for n in range(20)]
@@ -98,6 +101,7 @@ def _minor(path: Path) -> int:
 
 
 @pytest.mark.integration
+@pytest.mark.integration
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     """The work goes on with the other worker, and all of it is done."""
     errands = [Errand(n, tmp_path, seconds=0.02) for n in range(60)]
@@ -118,6 +122,7 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.integration
 def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
     """Without its scheduler the work ends with one error, soon."""
     errands = [Errand(n, tmp_path, seconds=0.02) for n in range(200)]
@@ -133,6 +138,7 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
             carried_out(cluster, errands, done=kill)
 
 
+@pytest.mark.integration
 @pytest.mark.integration
 def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
     """What Dask gives up for the deaths of its workers is the fault of one item."""
@@ -155,6 +161,7 @@ def test_nobody_answers() -> None:
     assert "dask scheduler" in (caught.value.hint or "")
 
 
+@pytest.mark.integration
 def test_no_workers(tmp_path: Path) -> None:
     """A scheduler alone does nothing."""
     with (
@@ -165,6 +172,7 @@ def test_no_workers(tmp_path: Path) -> None:
         pytest.fail("it was opened")
 
 
+@pytest.mark.integration
 @pytest.mark.integration
 def test_worker_without_wheelfit(tmp_path: Path) -> None:
     """A worker whose Python has no wheelfit is named."""
@@ -207,6 +215,7 @@ def test_other_worker(tmp_path: Path, before: str, words: str) -> None:
     assert (caught.value.where or "").startswith("tcp://127.0.0.1:")
 
 
+@pytest.mark.integration
 def test_files_that_workers_see(cluster: DaskCluster, tmp_path: Path) -> None:
     """Files and folders that all workers share are no reason to refuse; nothing is left there."""
     (tmp_path / "a.whl").write_bytes(b"x")

@@ -153,7 +153,9 @@ def test_wheelfit_upgrades_what_pip_installed(
 ) -> None:
     """The variant that fits replaces the plain wheel, and everybody stays happy."""
     found = {"fast-fft": "open", "openblas-runtime": None, "extra-runtime": None}
-    assert exchanged["remove"] == [{"name": "fast-fft", "version": "2.0", "label": None}]
+    assert exchanged["remove"] == [
+        {"name": "fast-fft", "version": "2.0", "label": None, "because": None}
+    ]
     assert {entry["name"]: entry["label"] for entry in exchanged["install"]} == found
     assert labels(run, python) == {**found, "always": None}
     # F-103, B-42: what is installed says what holds for it; nothing else of it is changed.
