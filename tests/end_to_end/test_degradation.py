@@ -543,10 +543,10 @@ class TestTwoSources:
             yield index
 
     def test_first_match(self, scene: Scene, second: RecordingIndex) -> None:
-        """By default the first index supplies all, the second is not asked (A-77, F-126)."""
+        """By default the first index supplies all; the second is asked to warn (A-77, F-126)."""
         found = scene.explain("--extra-index-url", second.url)
         assert (found["version"], found["chosen"]["label"]) == ("1.0", "open")
-        assert second.requests == []
+        assert {request.path for request in second.requests} == {"/simple/some/"}
 
     def test_versions_are_compared(self, scene: Scene, second: RecordingIndex) -> None:
         """On request the best version of all indexes wins (F-127)."""
