@@ -107,7 +107,9 @@ def relabel(
     filename = parse_wheel_filename(source.name)
     if filename.label is None:
         raise InvalidFilename(
-            "it is a plain wheel and has no label", where=str(source), hint="wheelfit wheel make"
+            "it is a plain wheel and has no label",
+            where=str(source),
+            hint="`wheelfit wheel make` makes a variant wheel of it",
         )
     with WheelArchive(source, filename) as archive:
         data = archive.variant_document()

@@ -42,7 +42,10 @@ def parse_host_file(data: bytes, where: str) -> HostFile:
         table = strict_toml.load(data)
     except ValueError as error:
         raise UserError(
-            f"the host file is not TOML: {error}", code="invalid-host-file", where=where
+            f"the host file is not TOML: {error}",
+            code="invalid-host-file",
+            where=where,
+            hint="`wheelfit probe -o FILE` writes a host file",
         ) from None
     return read_host_file(table, where, lambda path: line_of(data.decode("utf-8"), path))
 

@@ -216,6 +216,7 @@ class Environment:
                     "a file is in the place of a folder of the environment",
                     code="environment-read-only",
                     where=str(existing),
+                    hint="nothing was changed; move the file away, or give another environment",
                 )
             if not os.access(existing, os.W_OK | os.X_OK):
                 raise EnvironmentUnavailable(

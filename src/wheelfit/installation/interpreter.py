@@ -335,6 +335,7 @@ def _why(
             "this is not a Python interpreter",
             where=str(path),
             note=done.stderr.strip()[-2000:] or None,
+            hint="give the path of an interpreter or the folder of a virtual environment",
         )
     _refuse_old(path, tuple(int(part) for part in version.groups()))
     reason = (

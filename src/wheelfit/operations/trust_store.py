@@ -184,7 +184,9 @@ def _locked(path: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise EnvironmentBusy(
-            f"another process is changing the file (waited {_PATIENCE:g} s)", where=str(path)
+            f"another process is changing the file (waited {_PATIENCE:g} s)",
+            where=str(path),
+            hint="try again when it has finished",
         ) from None
     try:
         yield

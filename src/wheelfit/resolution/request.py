@@ -190,7 +190,9 @@ def given_wheel(
             f"{filename or url!r} is not the name of a wheel, and only wheels can be given",
             where=where or None,
             note=error.message,
-            hint="`wheelfit install` builds what stands in a folder, an archive or a repository",
+            hint="keep the name that the wheel was published with"
+            if filename.endswith(".whl")
+            else "`wheelfit install` builds what stands in a folder, an archive or a repository",
         ) from None
     promised = dict(hashes or {})
     for part in parts.fragment.split("&"):

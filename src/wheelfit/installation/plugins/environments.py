@@ -233,6 +233,7 @@ class PluginEnvironments:
             raise EnvironmentBusy(
                 f"another process is building the same environment (waited {_PATIENCE:g} s)",
                 where=str(self.folder),
+                hint="try again when it has finished",
             ) from None
         except OSError as error:
             raise EnvironmentUnavailable(
