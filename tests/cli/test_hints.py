@@ -25,22 +25,21 @@ _CLUSTER = "needs workers elsewhere, or one that is killed: tests/building/test_
 _FULL = "needs a full disk or a machine without memory"
 _COMPILER = "needs a compiler and minutes: tests/cli/commands/test_build_flags.py"
 _BREAKS = "breaks wheelfit itself: tests/end_to_end/test_own_requirements.py"
-_ENVIRONMENT = "needs an environment without an extra, from which wheelfit then runs"
 _FAMILY = "the root of a family of errors; what commands raise of it is more special"
 _OURS = "no input of the user brings it about"
 NOT_PLAYED: Mapping[str, str] = {
     **dict.fromkeys(
-        ("invalid-document", "unsupported-schema", "inconsistent-documents", "invalid-wheel",
+        ("unsupported-schema", "inconsistent-documents", "invalid-wheel",
          "invalid-source", "metadata-disagreement", "attestation", "integrity"),
         _PUBLISHER,
     ),
     **dict.fromkeys(
-        ("network", "unreachable", "unexpected-status", "invalid-page", "checkout-failed",
+        ("network", "checkout-failed",
          "too-costly", "storage-unavailable", "upload-refused"),
         _OPERATOR,
     ),
     **dict.fromkeys(
-        ("no-accelerator", "driver-too-old", "another-library-loaded", "library-not-loadable",
+        ("driver-too-old", "another-library-loaded", "library-not-loadable",
          "no-implementation", "no-case-fits", "not-in-store", "store-unavailable"),
         _HARDWARE,
     ),
@@ -49,7 +48,6 @@ NOT_PLAYED: Mapping[str, str] = {
     "environment-unavailable": _FULL,
     "lost-optimisation": _COMPILER,
     "broken-installation": _BREAKS,
-    "needs-extra": _ENVIRONMENT,
     **dict.fromkeys(("work-failed", "interrupted", "terminated", "internal-error"), _OURS),
 }  # fmt: skip
 """Codes whose hint is not played here, each with the reason."""

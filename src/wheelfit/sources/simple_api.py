@@ -324,7 +324,9 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
     except ValueError as error:
         # The message ends with the JSON path, as "- at `$.files[3].url`".
         raise InvalidPage(
-            f"not a page of the JSON Simple API: {error}", where=redact(url)
+            f"not a page of the JSON Simple API: {error}",
+            where=redact(url),
+            hint="check the index URL; it usually ends with /simple/",
         ) from None
     _check_version(page.meta.api_version, url)
     for file in page.files:

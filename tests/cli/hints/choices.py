@@ -14,6 +14,7 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
 
 __all__ = ["PLAYS"]
 
@@ -57,6 +58,21 @@ def no_compatible_release(scene: Scene) -> None:
     words = ("abi", "bounds", consumer, "--against", one, "--against", two)
     scene.fails("no-compatible-release", *words, advised="older and newer releases")
     scene.run(*words, "--against", both)
+
+
+def no_accelerator(scene: Scene) -> None:
+    """Try without the wish that there be one."""
+    document = release_document(
+        {"gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}, "null": {}},
+        providers={"nvidia": NVIDIA},
+    )
+    for label in ("gpu", "null"):
+        build_wheel(scene.wheels, "deep", "1.0", label=label, document=document)
+    (scene.wheels / "deep-1.0-variants.json").write_text(json.dumps(document))
+    words = ("--for", "linux-x86_64", "deep")
+    advised = "without --require-accelerator"
+    scene.refuses("no-accelerator", "--require-accelerator", *words, advised=advised)
+    scene.install(*words)
 
 
 def project_not_found(scene: Scene) -> None:
@@ -123,6 +139,34 @@ def variant_change(scene: Scene) -> None:
     scene.install("--allow-variant-change", "wants")
 
 
+def unreachable(scene: Scene) -> None:
+    """Try the URL of an index."""
+    with RecordingIndex(scene.wheels) as index:
+        words = ("download", "--no-cache-dir", "--retries", "0", "some", "-i")
+        closed = "http://127.0.0.1:1/simple/"
+        scene.fails("unreachable", *words, closed, advised="check the URL")
+        scene.run(*words, index.url)
+
+
+def unexpected_status(scene: Scene) -> None:
+    """Try with the login in the URL."""
+    with RecordingIndex(scene.wheels) as index:
+        index.faults.login = ("user", "secret")
+        words = ("download", "--no-cache-dir", "some", "-i")
+        scene.fails("unexpected-status", *words, index.url, advised="or the URL of the index")
+        scene.run(*words, index.url_with_login("user", "secret"))
+
+
+def invalid_page(scene: Scene) -> None:
+    """Try the URL that ends with ``/simple/``."""
+    with RecordingIndex(scene.wheels) as index:
+        index.faults.redirect["/some/"] = index.file_url(scene.document.name)
+        words = ("download", "--no-cache-dir", "some", "-i")
+        root = index.url.removesuffix("simple/")
+        scene.fails("invalid-page", *words, root, advised="ends with /simple/")
+        scene.run(*words, index.url)
+
+
 def too_large(scene: Scene) -> None:
     """Try with more."""
     with RecordingIndex(scene.wheels) as index:
@@ -166,6 +210,7 @@ PLAYS = (
     no_consistent_set,
     no_compatible_wheel,
     no_compatible_release,
+    no_accelerator,
     project_not_found,
     unknown_label,
     source_off,
@@ -174,6 +219,9 @@ PLAYS = (
     damaged_bundle,
     variant_change,
     too_large,
+    unreachable,
+    unexpected_status,
+    invalid_page,
     too_new,
     bad_metadata,
     lock_outdated,

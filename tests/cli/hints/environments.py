@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
+from importlib.metadata import requires
 
 from cli.hints.scene import Scene
+from packaging.requirements import Requirement
 
 from wheelfit.installation.locking import locked
 from wheelfit.installation.places import WORKPLACE
+from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.error_codes import CODES
 
 __all__ = ["PLAYS"]
 
@@ -26,6 +31,26 @@ def no_environment(scene: Scene) -> None:
     scene.fails("no-environment", "list", advised="`wheelfit venv`")
     scene.run("venv")
     scene.run("list")
+
+
+def needs_extra(scene: Scene) -> None:
+    """Try where the extra is installed, as here."""
+    wheel = build_wheel(scene.folder, "native", "1.0", files={"native/x.so": elf_file()})
+    words = ["wheel", "inspect", str(wheel)]
+    program = (
+        "import sys; sys.modules['elftools'] = None\n"
+        f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == CODES["needs-extra"].exit_code
+    assert "pip install 'wheelfit[build]'" in done.stderr
+    needs = [Requirement(text) for text in requires("wheelfit") or ()]
+    (library,) = (one for one in needs if one.name == "pyelftools")
+    assert library.marker is not None
+    assert library.marker.evaluate({"extra": "build"})
+    scene.run(*words)
 
 
 def not_installed(scene: Scene) -> None:
@@ -154,6 +179,7 @@ def unusable_policy(scene: Scene) -> None:
 PLAYS = (
     unusable_interpreter,
     no_environment,
+    needs_extra,
     not_installed,
     not_removable,
     link_in_the_way,

@@ -86,6 +86,14 @@ def invalid_project(scene: Scene) -> None:
     scene.run(*words, "some")
 
 
+def invalid_document(scene: Scene) -> None:
+    """Try with the provider that is missing."""
+    (wheel,) = scene.wheels.glob("some-*.whl")
+    words = ("wheel", "make", wheel, "--property", MKL, "--label", "x")
+    scene.fails("invalid-document", *words, advised="--provider blas=REQUIREMENT")
+    scene.run(*words, "--provider", "blas=blas-provider")
+
+
 def invalid_lock(scene: Scene) -> None:
     """Try a new lock."""
     path = scene.folder / "pylock.toml"
@@ -188,6 +196,7 @@ PLAYS = (
     invalid_requirement,
     invalid_marker,
     invalid_project,
+    invalid_document,
     invalid_lock,
     invalid_host_file,
     invalid_preset,

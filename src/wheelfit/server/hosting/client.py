@@ -162,7 +162,9 @@ class ServerAdministration:
         except (ValueError, RecursionError):
             found = None
         if not _fits(found, shape):
-            raise InvalidPage("this is no server of an index", where=self._url)
+            raise InvalidPage(
+                "this is no server of an index", where=self._url, hint="check the URL of --at"
+            )
         return found  # type: ignore[no-any-return]  # which is a mapping
 
 
