@@ -117,15 +117,15 @@ def test_of_a_project_of_uv(
     environment: Path,
     tmp_path: Path,
 ) -> None:
-    """What was exported is synced, extras and groups included; the project itself cannot be."""
+    """What was exported is synced, extras and groups included; the project itself if allowed."""
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     lock = tmp_path / "pylock.toml"
     words = ["export", "--no-config", "--no-cache", "--python", sys.executable, "-q"]
     words += ["--default-index", index.url, "--format", "pylock.toml", "--all-extras"]
     tool(uv, *words, "--all-groups", "-o", lock)
     said = run("sync", lock, "--python", environment, code=3)
-    assert "app has no wheel in the lock" in said.err
-    assert "--no-emit-project" in said.err
+    assert "[source-off]" in said.err
+    assert "--allow-source app" in said.err
     tool(uv, *words, "--no-emit-project", "-o", lock)
     sync(run, index, environment, lock)
     # uv writes what was asked for on export as needed in any case, markers for platforms aside.

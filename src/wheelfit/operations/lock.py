@@ -351,7 +351,9 @@ class _Locking:
             "names": one.names,
             "environments": one.environments,
         }
-        self._store.write(_KIND, self._key(), {}, json.dumps(known).encode())
+        # What was built with consent is known without it: an answer from there runs nothing.
+        for key in {self._key(), self._key(with_consent=False)}:
+            self._store.write(_KIND, key, {}, json.dumps(known).encode())
 
     @cached_property
     def _store(self) -> Store:
@@ -360,10 +362,18 @@ class _Locking:
             cache_folder(self._request.cache_dir, self._context.environ) if keeps else None
         )
 
-    def _key(self) -> str:
-        """Return the key of the validators: all that decides the lock besides the sources."""
+    def _key(self, *, with_consent: bool = True) -> str:
+        """Return the key of the validators: all that decides the lock besides the sources.
+
+        :param with_consent: whether what may be built counts.
+        """
         request = replace(self._request, check=False, dry_run=False, upgrade=False)
         request = replace(request, upgrade_package=())
+        policy = self._policy
+        if not with_consent:
+            request = replace(request, allow_source=())
+            sources = policy.sources and replace(policy.sources, exceptions=frozenset())
+            policy = replace(policy, sources=sources)
         # The tags of an environment follow from its name, in one version of wheelfit.
         environments = {
             environment.name: str(environment.target.python_full_version)
@@ -374,7 +384,7 @@ class _Locking:
             request,
             self._roots,
             self._settings,
-            self._policy,
+            policy,
             environments,
             [self._building.metadata(file).decode(errors="replace") for file in given],
         )

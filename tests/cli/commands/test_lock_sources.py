@@ -69,6 +69,17 @@ def desk(run: Runner, tmp_path: Path) -> Iterator[Desk]:
 class TestSourceDistributions:
     """Source distributions of an index."""
 
+    def test_unchanged(self, desk: Desk) -> None:
+        """What was locked with consent answers later requests without it: nothing is run."""
+        desk.sdist("reader", dynamic=True, dependencies=["plain"])
+        desk.lock("reader", "--allow-source", "reader")
+        before = desk.path.read_bytes()
+        assert "is up to date" in desk.lock("reader", "--check").out
+        desk.lock("reader")
+        assert desk.path.read_bytes() == before
+        desk.lock("reader", "-U", code=3)
+        desk.lock("reader", "--allow-source", "never", code=3)
+
     def test_static_metadata(self, desk: Desk) -> None:
         """One that says what it needs is locked with its hash, and no code of it is run."""
         path = desk.sdist("reader", dependencies=["plain"], backend=POISONED)

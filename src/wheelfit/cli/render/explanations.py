@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.selection import Verdict
@@ -75,7 +76,9 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         output.say(f"  note: {note}", "dim")
 
 
-def _who(verdict: Verdict) -> str:
+def _who(explanation: Explanation, verdict: Verdict) -> str:
+    if not explanation.shown(verdict.filename).endswith(".whl"):
+        return "source"
     return verdict.filename.label or "plain wheel"
 
 
@@ -83,31 +86,33 @@ def _rows(
     explanation: Explanation, tags: TagPreference, output: Output
 ) -> Iterator[tuple[str, str, str]]:
     """Yield verdict, label and reason of each wheel; wheels for other systems are counted."""
-    verdicts = explanation.candidates
+    verdicts, who_is = explanation.candidates, partial(_who, explanation)
     if output.verbosity > 0:
         for one in verdicts:
-            yield one.verdict, _who(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
+            yield one.verdict, who_is(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
         return
     # A release may have hundreds of wheels for other Pythons and platforms. A label that has
     # others too is named with those; one that has none is named once.
     ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
     others = [one for one in verdicts if tags.best(one.filename.tags) is None]
-    named = {_who(one) for one in ours}
-    yield from _counted(ours)
-    for who, group in groupby(sorted(others, key=_who), key=_who):
+    named = {who_is(one) for one in ours}
+    yield from _counted(ours, who_is)
+    for who, group in groupby(sorted(others, key=who_is), key=who_is):
         wheels = list(group)
         if who not in named:
             count = f"all {len(wheels)} wheels are for others: " if len(wheels) > 1 else ""
             yield "rejected", who, count + _reason(wheels[0])
-    rest = sum(_who(one) in named for one in others)
+    rest = sum(who_is(one) in named for one in others)
     if rest:
         what = "1 wheel is" if rest == 1 else f"{rest} wheels are"
         yield "rejected", "others", f"{what} for other Pythons or platforms (-v names them)"
 
 
-def _counted(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
+def _counted(
+    verdicts: Iterable[Verdict], who_is: Callable[[Verdict], str]
+) -> Iterator[tuple[str, str, str]]:
     """Yield rows of wheels; several in a row of one label that share a reason are one row."""
-    groups = groupby(verdicts, key=lambda one: (one.verdict, _who(one), _reason(one)))
+    groups = groupby(verdicts, key=lambda one: (one.verdict, who_is(one), _reason(one)))
     for (verdict, who, reason), group in groups:
         number = len(list(group))
         yield verdict, who, f"{number} wheels: {reason}" if number > 1 else reason
