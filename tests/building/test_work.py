@@ -141,7 +141,8 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     assert isinstance(error, WorkerLost)
     assert error.message == "the process that worked on it ended, 3 times"
     assert error.where == "errand 3"
-    assert (tmp_path / "3.begun").read_bytes() == b"..."
+    # When 4 ends their process first, that is an attempt of 3 too, though it has not begun.
+    assert len((tmp_path / "3.begun").read_bytes()) <= 3
 
 
 def test_processes_are_other_processes(tmp_path: Path) -> None:

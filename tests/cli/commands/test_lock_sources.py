@@ -69,7 +69,7 @@ def desk(run: Runner, tmp_path: Path) -> Iterator[Desk]:
 class TestSourceDistributions:
     """Source distributions of an index."""
 
-    def test_unchanged(self, desk: Desk) -> None:
+    def test_unchanged_without_consent(self, desk: Desk) -> None:
         """What was locked with consent answers later requests without it: nothing is run."""
         desk.sdist("reader", dynamic=True, dependencies=["plain"])
         desk.lock("reader", "--allow-source", "reader")
