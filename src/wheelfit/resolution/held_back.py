@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY
+from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
 from wheelfit.resolution.problem import Package
 from wheelfit.resolution.proof import Kind, clause_of
 from wheelfit.resolution.resolution import HeldBack
@@ -118,7 +118,8 @@ class HeldBackSearch:
             return ""
         release = listing.releases[version]
         if not release.is_possible and any(why is ONLY_BINARY for _, why in release.others):
-            return "has no wheel that fits; --only-binary"
+            here = self._catalogue.candidates.target.python_full_version
+            return _wrong_python(release, here) or "has no wheel that fits; --only-binary"
         if version in self._catalogue.postponed(name):
             return "has no wheel that fits; --prefer-binary"
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
@@ -184,6 +185,13 @@ class HeldBackSearch:
             if package.name != name and other is not None and other < taken:
                 return f"goes with {package.name} {other}, not {taken}"
         return ""
+
+
+def _wrong_python(release: Release, here: Version) -> str:
+    """Return which Python the wheels of a release need, if it is not the one here."""
+    wanted = {wheel.file.requires_python for wheel in release.wheels} - {None}
+    reasons = [wrong_python(str(text), here) for text in sorted(map(str, wanted))]
+    return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""
 
 
 def _at_first_sight(release: Release) -> str:

@@ -438,7 +438,7 @@ class _Judge:
 
     def _wrong_python(self, file: File) -> str | None:
         if file.requires_python is not None:
-            return _wrong_python(file.requires_python, self.target.python_full_version)
+            return wrong_python(file.requires_python, self.target.python_full_version)
         return None
 
 
@@ -477,7 +477,7 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
 
 
 @lru_cache(maxsize=1024)
-def _wrong_python(text: str, here: Version) -> str | None:
+def wrong_python(text: str, here: Version) -> str | None:
     """Return why a ``requires-python`` rules a Python out, or None when it does not.
 
     What cannot be read does not limit, as in pip.

@@ -102,6 +102,15 @@ class TestVersions:
         else:
             assert "reader 1.0 must be built from source" in said.err
 
+    def test_wheels_for_another_python(self, workshop: Workshop) -> None:
+        """Where the wheels of a release need another Python, that and no option is the cause."""
+        build_wheel(workshop.wheels, "reader", "0.9")
+        tag, python = "cp399-cp399-any", ">=3.99"
+        build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
+        sdist(workshop, "reader")
+        said = workshop.install("reader", "--only-binary=:all:")
+        assert "reader 0.9 (latest 1.0 needs Python >=3.99)" in said.err
+
     def test_no_wheel_at_all(self, workshop: Workshop) -> None:
         """``--prefer-binary`` takes a source distribution where there is no wheel, as pip."""
         sdist(workshop, "reader", backend="")
