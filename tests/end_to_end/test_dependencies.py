@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, Said
+from projects.writing import write_project
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
-PROJECT = """\
+PROJECT = f"""\
 [project]
 name = "demo"
 version = "1"
@@ -27,7 +28,7 @@ dependencies = ["lib"]  # any
 
 [tool.wheelfit]
 platform = ["linux-x86_64"]
-python-version = ["3.11"]
+python-version = ["{sys.version_info.major}.{sys.version_info.minor}"]
 """
 
 
@@ -99,12 +100,24 @@ def test_add_and_remove(desk: Desk) -> None:
     assert "removed app>=1.5 from the dependencies" in said.out
 
 
+def test_remove_an_editable_project(desk: Desk) -> None:
+    """What the lock had goes, though it points to a source tree."""
+    write_project(desk.folder.parent / "ed", "ed")
+    table = '[tool.wheelfit.sources]\ned = { path = "../ed", editable = true }\n'
+    desk.file.write_text(PROJECT.replace('["lib"]', '["lib", "ed"]') + "\n" + table)
+    desk.run("lock")
+    desk.run("sync", "--allow-source", "ed")
+    assert set(desk.installed()) == {"lib", "ed"}
+    desk.run("remove", "ed")
+    assert set(desk.installed()) == {"lib"}
+
+
 def test_groups_and_extras(desk: Desk) -> None:
     """A group or an extra is made, locked, and installed beside what is there."""
     desk.run("add", "--dev", "tool")
     desk.run("add", "--extra", "more", "part")
     assert desk.file.read_text().endswith(
-        """python-version = ["3.11"]
+        f"""python-version = ["{sys.version_info.major}.{sys.version_info.minor}"]
 """
     )
     assert '[dependency-groups]\ndev = [\n    "tool>=4.0",\n]\n' in desk.file.read_text()

@@ -112,6 +112,7 @@ def plan_sync(
     installed: Iterable[Installed],
     *,
     spared: Container[NormalizedName] | None = None,
+    leaving: Container[NormalizedName] = frozenset(),
 ) -> Plan:
     """Compare what a lock holds for a machine with what is there.
 
@@ -120,6 +121,7 @@ def plan_sync(
     :param spared: names of what stays though the lock does not name it; what points to a
         source tree, or lies where the environment only looks, stays in any case. None:
         nothing is removed but what is replaced.
+    :param leaving: names of what goes though it points to a source tree, since a lock had it.
     """
     entries = tuple(installed)
     planned = plan(resolution, entries, by_hash=True)
@@ -131,7 +133,8 @@ def plan_sync(
         for entry in entries
         if entry.name not in named
         and entry.name not in spared
-        and not (entry.editable or entry.outside)
+        and not entry.outside
+        and (not entry.editable or entry.name in leaving)
     )
     return replace(planned, remove=(*planned.remove, *strangers))
 

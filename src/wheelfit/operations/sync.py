@@ -225,7 +225,8 @@ def _decide(
         return replace(resolution, leaving=companions.unneeded(resolution))
 
     def planned_for(resolution: Resolution) -> Plan:
-        return plan_sync(resolution, present.installed, spared=staying)
+        gone = leaving or frozenset()
+        return plan_sync(resolution, present.installed, spared=staying, leaving=gone)
 
     resolution = with_consent(
         chosen,
