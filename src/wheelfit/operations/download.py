@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import filecmp
+import hashlib
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,7 +11,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from wheelfit.core.digests import sha256_of
 from wheelfit.errors import UsageError
 from wheelfit.operations.bounds import check_accelerators
 from wheelfit.operations.opened import FromRequirements, open_for_choice
@@ -273,13 +274,14 @@ def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
 
 
 def _looked_at(path: Path, place: Path) -> DownloadedFile:
-    content = path.read_bytes()
     is_there = place.exists()
-    if is_there and not path.name.endswith(".json") and place.read_bytes() != content:
+    is_new = not (is_there and filecmp.cmp(path, place, shallow=False))
+    if is_there and is_new and not path.name.endswith(".json"):
         raise FileProblem(
             "another file of this name is there",
             where=str(place),
             hint="nothing was written; remove it, or name another folder",
         )
-    is_new = not is_there or place.read_bytes() != content
-    return DownloadedFile(path.name, len(content), sha256_of(content).hex(), is_new)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return DownloadedFile(path.name, path.stat().st_size, digest, is_new)
