@@ -6,21 +6,20 @@ exchanged alone, the others hold it back, or are left behind.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
-from wheelfit.core.markers import VariantContext
 from wheelfit.installation.installed import by_name
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit.installation.needs import InstalledNeeds
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.installation.installed import Installed
+    from wheelfit.installation.needs import Need
     from wheelfit.resolution.resolution import Resolution
 
     Names = frozenset[NormalizedName]
@@ -64,9 +63,9 @@ class Companions:
         start = {name for name in start if name in there and there[name].label is not None}
         if not start:
             return cls(there, {}, {}, frozenset(), frozenset())
-        read = {name: _needs(entry, environment) for name, entry in there.items()}
-        needs = {name: plain for name, (plain, _) in read.items()}
-        needs_of_extras = {name: extended for name, (_, extended) in read.items()}
+        read = InstalledNeeds.of(there.values(), environment).needs
+        needs = _by_needing(there, (one for one in read if one.extra is None))
+        needs_of_extras = _by_needing(there, read)
         builds = _connected(start, needs, {name for name in there if there[name].label})
         followers = _followers(builds, there, needs, needs_of_extras)
         return cls(there, needs, needs_of_extras, builds, followers)
@@ -88,20 +87,13 @@ class Companions:
         return [str(self.installed[one]) for one, needs in self.needs.items() if name in needs]
 
 
-def _needs(entry: Installed, environment: Mapping[str, str]) -> tuple[Names, Names]:
-    """Return what an installed build needs: without extras, and with all of them."""
-    plain: set[NormalizedName] = set()
-    extended: set[NormalizedName] = set()
-    context = VariantContext(entry.label or "", entry.properties)
-    with suppress(WheelfitError):  # of what cannot be read no need is known
-        core = entry.metadata()
-        for requirement in core.requires:
-            with suppress(WheelfitError):
-                if requirement.applies(environment, "", context):
-                    plain.add(requirement.name)
-                if requirement.applies(environment, frozenset(core.provides_extra), context):
-                    extended.add(requirement.name)
-    return frozenset(plain), frozenset(plain | extended)
+def _by_needing(
+    there: Iterable[NormalizedName], needs: Iterable[Need]
+) -> dict[NormalizedName, Names]:
+    names: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
+    for one in needs:
+        names[one.needing.name].add(one.requirement.name)
+    return {name: frozenset(needed) for name, needed in names.items()}
 
 
 def _connected(

@@ -113,9 +113,10 @@ def _needs(
         )
         for requirement in metadata.requires:
             found = packages.get(requirement.name)
-            if requirement.applies(environment, "", context):
-                yield Need(entry, requirement, found)
-                continue
-            for extra in sorted(metadata.provides_extra):
-                if found is not None and requirement.applies(environment, extra, context):
-                    yield Need(entry, requirement, found, extra)
+            with suppress(WheelfitError):
+                if requirement.applies(environment, "", context):
+                    yield Need(entry, requirement, found)
+                    continue
+                for extra in sorted(metadata.provides_extra):
+                    if found is not None and requirement.applies(environment, extra, context):
+                        yield Need(entry, requirement, found, extra)
