@@ -10,23 +10,17 @@ from wheelfit.cli.options.table.dependencies import (
     PROJECT_SETTINGS,
     REMOVE,
 )
-from wheelfit.cli.options.table.environment import ATTESTATIONS, BOUNDS, CONSENT, ENVIRONMENT
-from wheelfit.cli.options.table.machine import MACHINE
+from wheelfit.cli.options.table.environment import BOUNDS
+from wheelfit.cli.options.table.installing import INSTALLING
 from wheelfit.cli.options.table.requirements import SOURCE_BUILDS
-from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
-from wheelfit.cli.options.table.variants import VARIANTS
 
 _EDITING = (
+    EDITED_PROJECT,
+    PROJECT_SETTINGS,
     PROJECT_INSTALLATION,
     BOUNDS,
     SOURCE_BUILDS,
-    CONSENT,
-    ATTESTATIONS,
-    ENVIRONMENT,
-    SOURCES,
-    UPLOADS,
-    MACHINE,
-    VARIANTS,
+    *INSTALLING,
 )
 
 COMMANDS = {
@@ -38,7 +32,7 @@ Of pyproject.toml only the list changes: comments, order and style stay. A requi
 that the list has already takes the place of that. If anything fails, also by Ctrl-C, file, lock
 and environment are as they were.
 """,
-        (ADD, EDITED_PROJECT, PROJECT_SETTINGS, *_EDITING),
+        (ADD, *_EDITING),
         Operation("dependencies.add", "dependencies.AddRequest", "dependencies.show_dependencies"),
     ),
     "remove": Command(
@@ -48,7 +42,7 @@ Remove dependencies from a project, lock it, and uninstall what the lock had and
 Of pyproject.toml only the list changes: comments, order and style stay. If anything fails, also
 by Ctrl-C, file, lock and environment are as they were.
 """,
-        (REMOVE, EDITED_PROJECT, PROJECT_SETTINGS, *_EDITING),
+        (REMOVE, *_EDITING),
         Operation(
             "dependencies.remove", "dependencies.RemoveRequest", "dependencies.show_dependencies"
         ),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.table.environment import CHANGES
+from wheelfit.cli.options.table.environment import ATTESTATIONS, CHANGES, CONSENT, ENVIRONMENT
+from wheelfit.cli.options.table.machine import MACHINE
 from wheelfit.cli.options.table.requirements import PRE
+from wheelfit.cli.options.table.sources import SOURCES, UPLOADS
+from wheelfit.cli.options.table.variants import VARIANTS
 from wheelfit.cli.options.values import ANY_TEXT, ANY_TEXTS, FILE, FLAG, FOLDER, REPLACED_TEXTS
 
 INSTALLATION = OptionGroup(
@@ -156,3 +159,6 @@ EXPLAIN = OptionGroup(
 )
 
 CHECK_ENV = OptionGroup("", (Option("--strict", FLAG, "let warnings count as faults"),))
+
+INSTALLING = (CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS)
+"""The groups of every command that chooses packages and puts them into an environment."""
