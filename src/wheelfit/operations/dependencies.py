@@ -256,7 +256,7 @@ class _Editing:
         The environment does so itself. Only an interruption may come when all of its change is
         done; then the files belong to it and stay.
         """
-        lock_before = self._lock.read_bytes() if self._lock.is_file() else None
+        lock_before = self._locked_bytes()
         installed = self._installed()
         try:
             yield
@@ -266,9 +266,12 @@ class _Editing:
             self._restore(edited, self._context.reporter)
             if lock_before is None:
                 self._lock.unlink(missing_ok=True)
-            elif self._lock.read_bytes() != lock_before:
+            elif self._locked_bytes() != lock_before:
                 write_atomically(str(self._lock), lock_before)
             raise
+
+    def _locked_bytes(self) -> bytes | None:
+        return self._lock.read_bytes() if self._lock.is_file() else None
 
     def _restore(self, edited: ProjectText, reporter: Reporter) -> None:
         now = _content(self.path)

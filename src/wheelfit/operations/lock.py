@@ -352,7 +352,10 @@ class _Locking:
             "environments": one.environments,
         }
         # What was built with consent is known without it: an answer from there runs nothing.
-        for key in {self._key(), self._key(with_consent=False)}:
+        keys = [self._key()]
+        if self._request.allow_source:
+            keys.append(self._key(with_consent=False))
+        for key in keys:
             self._store.write(_KIND, key, {}, json.dumps(known).encode())
 
     @cached_property

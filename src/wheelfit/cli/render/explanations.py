@@ -77,7 +77,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
 
 
 def _who(explanation: Explanation, verdict: Verdict) -> str:
-    if not explanation.shown(verdict.filename).endswith(".whl"):
+    if verdict.filename.text in explanation.unbuilt:
         return "source"
     return verdict.filename.label or "plain wheel"
 
