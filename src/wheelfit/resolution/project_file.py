@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Needs: TypeAlias = tuple[Asked, ...]
 _DEEPEST = 100
 """Extras and groups that may stand for each other in a row."""
-_MOST = 5_000
+_MOST = 20_000
 """Requirements that all lists together may come to; conditions can double them at every step."""
 
 
