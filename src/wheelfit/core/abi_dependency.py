@@ -288,7 +288,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
 
 
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
-    """Say why a build is not met by what is there, without a final full stop."""
+    """Return why a build is not met by what is there, without a final full stop."""
     project = project_of(feature.name) or feature.name
     wanted = listed(recent_first(values) or list(values), "or")
     there = known.versions.get(canonicalize_name(feature.name))

@@ -80,13 +80,13 @@ def missing(
 
 
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
-    """Say that one of several devices lacks what the others have (P-88)."""
+    """Return the words for one of several devices that lacks what the others have (P-88)."""
     needs = _words(feature.namespace).wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
 
 
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
-    """Say what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
+    """Return what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
     return _words(feature.namespace).wish(feature, wanted)
 
 
@@ -112,7 +112,7 @@ _NEEDS = "needs "
 
 
 def needs_in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
-    """Say what must hold where a variant is taken, without a final full stop.
+    """Return what must hold where a variant is taken, without a final full stop.
 
     >>> from wheelfit.core.properties import PropertySet
     >>> wanted = PropertySet.from_mapping(
@@ -143,7 +143,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
 def _is_met_everywhere(
     feature: Feature, values: tuple[str, ...], provider: Provider | None
 ) -> bool:
-    """Say whether the package's own list has a value: then no machine is asked (P-11)."""
+    """Return whether the package's own list has a value: then no machine is asked (P-11)."""
     if not isinstance(provider, StaticProvider) or provider.optional:
         return False
     listed = (one.values for one in provider.features if one.name == feature.name)

@@ -1,4 +1,4 @@
-"""Say where something stands in a TOML document: on which line, for errors, and where, for edits.
+"""The places of things in a TOML document: their lines for errors, their offsets for edits.
 
 The parser of the standard library forgets lines. The text has been parsed before: this only
 walks over it, and looks at nothing but brackets, strings and keys.

@@ -151,7 +151,7 @@ def _check_space(
 
 
 def _is_linked(place: Path, request: ChangeRequest, context: Context) -> bool:
-    """Tell whether files of the cache are linked to a place, on its disk."""
+    """Return whether files of the cache are linked to a place, on its disk."""
     cache = cache_folder_in_use(request, context.environ)
     if cache is None or request.link_mode == "copy":
         return False

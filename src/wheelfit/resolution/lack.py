@@ -170,7 +170,7 @@ class Lack:
         return f"`wheelfit install {words}` builds from source, which runs code" if words else None
 
     def _other_python(self) -> str:
-        """Say which Python would do, where this one is the reason."""
+        """Return which Python would do, where this one is the reason."""
         fitting = [_fitting_python(one, self._here) for one in self._pythons.values()]
         if None in fitting or len(set(fitting)) > 1:
             return f"use another Python than {self._here.major}.{self._here.minor}"

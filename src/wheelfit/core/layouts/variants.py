@@ -27,7 +27,7 @@ Row = tuple[Feature, tuple[str, ...]]
 
 
 def uses_namespace(document: Mapping[str, Any], namespace: str) -> bool:
-    """Say whether any variant names a namespace."""
+    """Return whether any variant names a namespace."""
     variants = document.get(KEY)
     entries = variants.values() if isinstance(variants, dict) else ()
     return any(isinstance(entry, dict) and entry.get(namespace) for entry in entries)
