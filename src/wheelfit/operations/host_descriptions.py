@@ -335,7 +335,8 @@ def _composed(request: NewHostRequest, context: Context) -> Host:
     names = [name for name in request.names if not is_preset(name)]
     if THIS in names:
         raise UsageError(
-            "this machine need not be described, it can be looked at", hint="wheelfit probe -o FILE"
+            "this machine need not be described, it can be looked at",
+            hint="run `wheelfit probe -o FILE`",
         )
     if not names:
         parts = [*request.names, *_named_parts(request)]

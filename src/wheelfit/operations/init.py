@@ -319,7 +319,7 @@ def _words(text: str) -> list[str]:
 def _unclear(option: str, text: str, why: str) -> Exception:
     from wheelfit.errors import UsageError
 
-    return UsageError(f"{option} {text!r} cannot be read: {why}", hint="wheelfit init --help")
+    return UsageError(f"{option} {text!r} cannot be read: {why}", hint="see `wheelfit init --help`")
 
 
 def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> None:

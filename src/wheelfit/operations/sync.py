@@ -165,7 +165,7 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
             f"{name}: {'the lock does not tell' if when is None else when.isoformat()}"
             for name, when in times.items()
         ),
-        hint="wheelfit lock --upgrade with the same option takes older releases; "
+        hint="`wheelfit lock --upgrade` with the same option takes older releases; "
         f"--uploaded-prior-to-package {refused[0].name}=false takes this one all the same",
     )
 
