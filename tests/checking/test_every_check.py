@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checking.broken_wheels import BROKEN, LINUX, plain, variant
 from checking.releases import (
     DOCUMENT,
     INDEX_FILE,
@@ -143,17 +144,6 @@ DOCUMENTS: dict[str, Edit] = {
 }
 
 
-def plain(folder: Path, **arguments: Any) -> Path:
-    """Build a plain wheel."""
-    return build_wheel(folder, "fast", "1.0", **arguments)
-
-
-def variant(folder: Path, label: str = "mkl", **arguments: Any) -> Path:
-    """Build a variant wheel."""
-    whole = arguments.pop("document", DOCUMENT)
-    return build_wheel(folder, "fast", "1.0", label=label, document=whole, **arguments)
-
-
 def page(folder: Path, *entries: str) -> None:
     """Write an index page."""
     (folder / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(entries))
@@ -222,9 +212,6 @@ def native(folder: Path, binary: bytes, whole: dict[str, Any] | None = None) -> 
     variant(folder, "cu128", document=whole or DOCUMENT, files=files, tag=LINUX)
 
 
-LINUX = "cp313-cp313-manylinux_2_28_x86_64"
-
-
 def declaring(folder: Path, *names: str, **said: object) -> None:
     """Build a wheel that declares an implementation, in one file or several."""
     told = {"schema": 1, "group": "fast", "implementation": "cpu", "module": "fast", **said}
@@ -233,6 +220,7 @@ def declaring(folder: Path, *names: str, **said: object) -> None:
 
 # One way to spoil a folder for each check of wheels, releases and pages.
 FOLDERS: dict[str, Callable[[Path], object]] = {
+    **dict(BROKEN.values()),
     "unreadable-document": lambda f: write(f / INDEX_FILE, b'{"variants": {}, "variants": {}}'),
     "invalid-document": lambda f: write(
         f / INDEX_FILE,
@@ -247,8 +235,6 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "invalid-filename": lambda f: write(f / "fast-1.0-py3-none-any-CUDA.whl", b""),
     "unusual-filename": lambda f: plain(f).rename(f / "Fast-1.0-py3-none-any.whl"),
     "unsound-archive": lambda f: write(f / "fast-1.0-py3-none-any.whl", b"no archive at all"),
-    "damaged-content": lambda f: rewritten(plain(f), {"__init__.py": b"edited"}),
-    "bad-record": lambda f: rewritten(plain(f), additions={"fast/more.py": b""}),
     "record-leads-out": lambda f: rewritten(plain(f), {"RECORD": b"../../victim,,\n"}),
     "signed-record": lambda f: rewritten(
         plain(f), additions={"fast-1.0.dist-info/RECORD.jws": b"{}"}
@@ -256,7 +242,6 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "unportable-name": lambda f: plain(f, files={"license./MIT": ""}),
     "missing-document": lambda f: build_wheel(f, "fast", "1.0", label="mkl"),
     "document-in-plain-wheel": lambda f: plain(f, document=DOCUMENT),
-    "wrong-metadata": lambda f: rewritten(plain(f), {"METADATA": b"Name: fast\nVersion: 2\n"}),
     "repeated-metadata": lambda f: rewritten(
         plain(f), {"METADATA": b"Name: fast\nVersion: 1.0\nVersion: 2\n"}
     ),
@@ -307,8 +292,6 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "wrong-cuda-bound": lambda f: native(f, elf_file(needed=["libcudart.so.13"])),
     "level-too-low": lambda f: native(f, elf_file(levels_needed=0b111), LEVEL_V2),
     "unguarded-code": lambda f: native(f, compiled(f.parent / "sources", MODULE), LEVEL_V2),
-    "foreign-binary": lambda f: native(f, elf_file(machine=183)),
-    "platform-too-old": lambda f: native(f, elf_file(versions={"libc.so.6": ["GLIBC_2.34"]})),
     "unreadable-binary": lambda f: native(f, elf_file()[:100]),
     "no-plain-wheel": variant,
     "no-index-file": variant,
@@ -413,6 +396,14 @@ def test_folders(tmp_path: Path, code: str) -> None:
     assert {one.severity for one in found} <= {CHECKS[code].severity, Severity.ERROR}
     assert all(one.where.startswith(str(folder)) for one in found)
     assert not report.unchecked
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_wheels(tmp_path: Path, what: str) -> None:
+    """B-34, F-15, B-60: what is broken in a wheel is found by its code."""
+    code, spoil = BROKEN[what]
+    spoil(tmp_path)
+    assert code in codes(check(tmp_path, full=True, binaries=True))
 
 
 # --- elsewhere ----------------------------------------------------------------------------

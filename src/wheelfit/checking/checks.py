@@ -399,6 +399,37 @@ RESERVED_FILE = CHECKS.error(
     "remove it from the wheel; tell users what to write where instead",
 )
 
+WRONG_WHEEL_TAGS = CHECKS.error(
+    "wrong-wheel-tags",
+    "F-15",
+    "WHEEL has other tags than the file name, and tools that check environments read WHEEL",
+    "build the wheel again, or change both with `python -m wheel tags`",
+)
+NATIVE_CODE_FOR_ANY = CHECKS.error(
+    "native-code-for-any",
+    "F-15",
+    "a wheel for any platform has a module that only one platform can import",
+    "build a wheel for each platform, or leave the module out",
+)
+FOREIGN_EXTENSION = CHECKS.error(
+    "foreign-extension",
+    "F-15",
+    "an extension module is built for another Python than the tags say",
+    "build it with the Python of the tag, or correct the tag",
+)
+GENERIC_TOP_LEVEL = CHECKS.warning(
+    "generic-top-level",
+    "B-34",
+    "folders or files of the source tree are installed beside all packages, where others lie too",
+    "leave tests, docs and the like out of the wheel, or move them into the package",
+)
+COMPILED_PYTHON = CHECKS.warning(
+    "compiled-python",
+    "B-34",
+    "the wheel has compiled Python code, which is of use to one version of Python at most",
+    "leave __pycache__ and .pyc files out of the wheel",
+)
+
 # --- implementations ---------------------------------------------------------------------
 
 BAD_DECLARATION = CHECKS.error(

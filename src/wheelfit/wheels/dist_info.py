@@ -11,7 +11,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.core.filename import WheelFilename
 
@@ -94,13 +94,23 @@ def header_value(text: bytes, name: str) -> str | None:
     :param name: of the header, in any case.
     :return: its first line; None if there is none.
     """
+    return next(header_values(text, name), None)
+
+
+def header_values(text: bytes, name: str) -> Iterator[str]:
+    r"""Yield the headers of a METADATA or WHEEL file that have this name, each by its first line.
+
+    >>> list(header_values(b"Tag: py2-none-any\nTag: py3-none-any", "tag"))
+    ['py2-none-any', 'py3-none-any']
+
+    :param name: of the headers, in any case.
+    """
     wanted = name.lower().encode("ascii")
     for line in text.splitlines():
         if not line:
-            return None  # the body follows
+            return  # the body follows
         if line[:1] in b" \t":
             continue  # a licence of many lines goes on, blank ones of it too
         key, colon, value = line.partition(b":")
         if colon and key.strip().lower() == wanted:
-            return value.strip().decode("utf-8", "replace")
-    return None
+            yield value.strip().decode("utf-8", "replace")

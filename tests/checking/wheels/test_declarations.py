@@ -45,7 +45,8 @@ def wheel(folder: Path, files: Files, name: str = "spam-cu12", module: str = "__
         for path, content in files.items()
     }
     package = name.replace("-", "_")
-    return build_wheel(folder, name, "1.0", files={f"{package}/{module}": "", **more})
+    tag = "cp313-cp313-linux_x86_64"
+    return build_wheel(folder, name, "1.0", files={f"{package}/{module}": "", **more}, tag=tag)
 
 
 def declared(**changes: object) -> Files:

@@ -10,6 +10,7 @@ from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.wheels.contents import content_findings
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
@@ -86,6 +87,7 @@ def check_wheel(
             findings += tool_profiles.about_wheel(name, archive.size, place, profiles)
             findings += _archive_findings(archive, place, full=full)
             findings += _member_findings(archive, place, profiles)
+            findings += content_findings(archive, place)
             metadata, document = _texts(archive)
             native = None
             if binaries:
