@@ -154,7 +154,10 @@ class Solver:
         policy = replace(self.policy, agreements=())
         chosen = self.every_label(solution.environment, repository, policy)
         needs = (*solution.more, *more)
-        return self._solution(solution.environment, chosen, solution.versions, needs)
+        found = self._solution(solution.environment, chosen, solution.versions, needs)
+        # Among the locked versions alone nothing is old.
+        held_back = solution.resolution.held_back
+        return replace(found, resolution=replace(found.resolution, held_back=held_back))
 
     def every_label(
         self,

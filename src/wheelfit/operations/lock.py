@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.difference import LockChange
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.environments import LockEnvironment, Python
+    from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import Report
     from wheelfit.locking.request import LockNeeds
@@ -100,6 +101,8 @@ class WrittenLock:
     """Warnings about the lock."""
     unmet: tuple[str, ...] = ()
     """Requirements of packages that the lock does not meet, as overrides make it so."""
+    held_back: tuple[LockHeldBack, ...] = ()
+    """What is older than the newest release that was asked for, but for what stays as it was."""
     apart: str | None = None
     """The reason for a lock for each machine; None: it is for all of them."""
 
@@ -457,6 +460,7 @@ class _Locking:
         """
         from wheelfit.locking.difference import changes
         from wheelfit.locking.environments import in_words
+        from wheelfit.locking.held_back import held_back
 
         path, old = self._path, self._old
         if one.apart is not None:
@@ -474,6 +478,7 @@ class _Locking:
             tuple(environment.name for environment in environments),
             one.locked.notes,
             tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
+            tuple(held_back(settled)),
             one.apart,
         )
 
@@ -694,4 +699,5 @@ def _mapping(one: WrittenLock, *, writes: bool) -> dict[str, object]:
             for package in one.lock.packages
         ],
         "changes": [change.to_mapping() for change in one.changes],
+        "held_back": [old.to_mapping() for old in one.held_back],
     }

@@ -6,7 +6,7 @@ exclude is no surprise, and is not told.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class HeldBackSearch:
     :param constraints: what the user's constraints say.
     :param solved: the solution.
     :param prereleases: whether pre-releases count like final releases.
+    :param preferred: the version that an older lock has of each project.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class HeldBackSearch:
         solved: Solved,
         *,
         prereleases: bool,
+        preferred: Mapping[NormalizedName, Version],
     ) -> None:
+        self._preferred = preferred
         self._catalogue = catalogue
         self._roots = roots
         self._constraints = constraints
@@ -68,20 +71,26 @@ class HeldBackSearch:
         named = {need.package.name for need in self._roots}
         for name in names:
             version = self._solved.versions[Package(name)]
-            latest = self._latest(name, self._roots)
+            latest = self._latest(name, self._roots_of.get(name, ()))
             if name not in named or latest is None or latest <= version:
-                latest = self._latest(name, [*self._roots, *self._needs])
+                latest = self._latest(name, self._needs_for.get(name, ()))
                 reason = "" if latest is None else self._by_option(name, latest)
             else:
                 reason = self._reason(name, latest)
             if reason and latest is not None and latest > version:
                 yield HeldBack(name, version, latest, reason)
 
-    @property
-    def _needs(self) -> list[Need]:
-        """What the packages of the solution need."""
+    @cached_property
+    def _roots_of(self) -> Mapping[NormalizedName, Sequence[Need]]:
+        """What the user asks of each project."""
+        return _by_name(self._roots)
+
+    @cached_property
+    def _needs_for(self) -> Mapping[NormalizedName, Sequence[Need]]:
+        """What the user and the packages of the solution need of each project."""
         versions = self._solved.versions.items()
-        return [need for package, version in versions for need in self._needs_of(package, version)]
+        needs = (need for package, version in versions for need in self._needs_of(package, version))
+        return _by_name((*self._roots, *needs))
 
     def _needs_of(self, package: Package, version: Version) -> Sequence[Need]:
         place = self._solved.builds.get(package.name)
@@ -90,13 +99,15 @@ class HeldBackSearch:
         return self._catalogue.needs(package, version)
 
     def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
-        """Return the newest release that some needs admit, whether it can be had or not."""
+        """Return the newest release that some needs admit, whether it can be had or not.
+
+        :param needs: of this project alone.
+        """
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return None
-        admitted = [
-            one.versions for one in (*needs, *self._constraints) if one.package.name == name
-        ]
+        admitted = [one.versions for one in needs]
+        admitted += [one.versions for one in self._constraints if one.package.name == name]
         versions = reduce(and_, admitted, VersionSet.full())
         taken = self._solved.versions[Package(name)]
         for version in versions.members(listing.releases):
@@ -123,7 +134,9 @@ class HeldBackSearch:
         if version in self._catalogue.postponed(name):
             return "has no wheel that fits; --prefer-binary"
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
-            return f"has no build for the accelerator of this machine; {name}=={version} takes it"
+            is_for_one = self._catalogue.candidates.is_for_one_machine
+            accelerator = "the accelerator of this machine" if is_for_one else "an accelerator"
+            return f"has no build for {accelerator}; {name}=={version} takes it"
         return ""
 
     def _reason(self, name: NormalizedName, latest: Version) -> str:
@@ -175,7 +188,16 @@ class HeldBackSearch:
         others.remove(own[0])
         if len(others) != 1:
             return f"{needs}, which does not go with the rest"
-        return f"{needs}, and {clause_of(others[0], knowledge)}"
+        return f"{needs}, and {self._locked(others[0]) or clause_of(others[0], knowledge)}"
+
+    def _locked(self, fact: Step) -> str:
+        """Return that nothing but a locked version was looked at; empty: that is not why."""
+        name = fact.terms[0].package.name
+        listing = self._catalogue.candidates.listing(name)
+        locked = self._preferred.get(name)
+        if fact.kind is not Kind.NOTHING or listing is None or [*listing.releases] != [locked]:
+            return ""
+        return f"{name} {locked} is locked"
 
     def _instead(self, name: NormalizedName, versions: Mapping[Package, Version]) -> str:
         """Return what else would be older, if the newest release were taken."""
@@ -185,6 +207,13 @@ class HeldBackSearch:
             if package.name != name and other is not None and other < taken:
                 return f"goes with {package.name} {other}, not {taken}"
         return ""
+
+
+def _by_name(needs: Iterable[Need]) -> Mapping[NormalizedName, Sequence[Need]]:
+    found: dict[NormalizedName, list[Need]] = {}
+    for need in needs:
+        found.setdefault(need.package.name, []).append(need)
+    return found
 
 
 def _wrong_python(release: Release, here: Version) -> str:

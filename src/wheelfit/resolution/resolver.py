@@ -499,7 +499,7 @@ class _Resolving:
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             own = frozenset(extras.get(name, ()))
             pins.append(replace(pin, extras=own, reason=reason, core=core))
-        held_back = self._held_back(found, [pin.name for pin in pins if not pin.is_given])
+        held_back = self._held_back(found, pins)
         told = {(one.name, one.latest) for one in held_back}
         notes = [*candidates.cautions(pin.choice for pin in pins)]
         notes += [*about_mixture(held), *found.catalogue.notes(chosen)]
@@ -533,13 +533,23 @@ class _Resolving:
             other = catalogue.favoured(pin.name) if pin.requested else None
             if other is None or other == pin.version or accelerators_of(pin.properties):
                 continue
+            whose = "that of this machine" if catalogue.candidates.is_for_one_machine else "one"
             yield (
-                f"{pin} uses no accelerator; {pin.name} {other} has a build for that of this "
-                f"machine ({pin.name}=={other} takes it)"
+                f"{pin} uses no accelerator; {pin.name} {other} has a build for {whose} "
+                f"({pin.name}=={other} takes it)"
             )
 
-    def _held_back(self, found: _Found, names: Sequence[NormalizedName]) -> tuple[HeldBack, ...]:
-        if not found.catalogue.candidates.is_for_one_machine or not self._request.dependencies:
+    def _held_back(self, found: _Found, pins: Iterable[Pin]) -> tuple[HeldBack, ...]:
+        """Return what is older than it could be, but for what is preferred as it is."""
+        if not self._request.dependencies:
+            return ()
+        preferred = self._request.preferred
+        names = [
+            pin.name
+            for pin in pins
+            if not pin.is_given and preferred.get(pin.name) != pin.choice.release.version
+        ]
+        if not names:
             return ()
         from wheelfit.resolution.held_back import HeldBackSearch  # noqa: PLC0415 - start-up
 
@@ -549,6 +559,7 @@ class _Resolving:
             self._constraints(),
             found.solved,
             prereleases=self._request.prereleases,
+            preferred=preferred,
         )
         return tuple(search.each(names))
 

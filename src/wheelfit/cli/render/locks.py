@@ -27,6 +27,8 @@ def tell_lock(report: LockReport, output: Output) -> None:
         output.warn(note)
     for text in dict.fromkeys(text for one in report.locks for text in one.unmet):
         output.note(f"note: {text}")
+    for old in dict.fromkeys(old for one in report.locks for old in one.held_back):
+        output.say(f"note: {old}")
     for one in report.locks:
         for change in one.changes:
             output.report(str(change))

@@ -1,0 +1,63 @@
+"""Which packages of a lock are older than the newest release that was asked for, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.locking.environments import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.locking.environments import LockEnvironment
+    from wheelfit.locking.settling import Settled
+    from wheelfit.resolution.resolution import HeldBack
+
+
+@dataclass(frozen=True, slots=True)
+class LockHeldBack:
+    """A release that was locked though a newer one was asked for."""
+
+    release: HeldBack
+    environments: tuple[LockEnvironment, ...]
+    """The environments for which it is the locked release, in the order they were resolved."""
+    is_everywhere: bool
+    """Whether no environment has another release of the package."""
+
+    def __str__(self) -> str:
+        old = self.release
+        where = "" if self.is_everywhere else f" for {in_words(self.environments)}"
+        return f"{old.name} {old.version}{where} (latest {old.latest} {old.reason})"
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        names = [environment.name for environment in self.environments]
+        return {**self.release.to_mapping(), "for": list(dict.fromkeys(names))}
+
+
+def held_back(settled: Sequence[Settled]) -> Iterator[LockHeldBack]:
+    """Yield each release that was held back, once for all environments that have it.
+
+    Environments follow those before them where they can, so the first one has the reason. Where
+    the newest release is locked for another Python of the same platform, the Pythons that the
+    user asked for are the reason, and it is not told.
+
+    :param settled: the environments of one lock.
+    """
+    reasons: dict[HeldBack, None] = {}
+    for one in settled:
+        reasons |= dict.fromkeys(one.solution.resolution.held_back)
+    for release in reasons:
+        having = [one for one in settled if release.name in one.parts]
+        those = [one for one in having if one.parts[release.name].version == release.version]
+        taking = {
+            one.environment.platform
+            for one in having
+            if one.parts[release.name].version == release.latest
+        }
+        environments = dict.fromkeys(
+            one.environment for one in those if one.environment.platform not in taking
+        )
+        if environments:
+            yield LockHeldBack(release, tuple(environments), len(those) == len(having))
