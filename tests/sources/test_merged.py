@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -205,3 +206,27 @@ class TestBestMatch:
         down = NamedRepository("down", error=Unreachable("down cannot be read"))
         with pytest.raises(Unreachable):
             Pool([NamedRepository("one", "a"), down], strategy="unsafe-best-match").project(A)
+
+
+class FreshRepository(NamedRepository):
+    """A repository whose pages may be relied on for a while."""
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Answer."""
+        page = super().project(name)
+        return None if page is None else replace(page, fresh=600.0)
+
+
+def test_only_what_the_first_index_has_alone_is_relied_on() -> None:
+    """An index before it, one beside it and a folder may have the project by now."""
+    fresh, other, link = FreshRepository("fresh", "a"), NamedRepository("b"), NamedRepository("l")
+    best: IndexStrategy = "unsafe-best-match"
+    pools = {
+        Pool([fresh]): 600.0,
+        Pool([fresh, other], links=[link]): 600.0,
+        Pool([other, fresh]): 0.0,
+        Pool([fresh, other], strategy=best): 0.0,
+        Pool([fresh], links=[NamedRepository("l", "a")]): 0.0,
+    }
+    pages = [pool.project(A) for pool in pools]
+    assert [page and page.fresh for page in pages] == [*pools.values()]

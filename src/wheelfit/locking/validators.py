@@ -30,7 +30,7 @@ from wheelfit.sources.repository import stamp_of
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -66,6 +66,8 @@ class Validator(NamedTuple):
     stamp: str = ""
     """Of the whole page, as `wheelfit.sources.repository.stamp_of` has it; empty: it says
     nothing."""
+    fresh: float = 0.0
+    """Seconds for which the one index that supplies the project need not be asked again."""
 
 
 def validators(
@@ -84,7 +86,12 @@ def validators(
     return dict(zip(map(str, wanted), at_once(wanted, read, most=_CONNECTIONS), strict=True))
 
 
-def is_valid(lock: Lock, expected: Mapping[str, Validator], repository: Repository) -> bool:
+def is_valid(
+    lock: Lock,
+    expected: Mapping[str, Validator],
+    repository: Repository,
+    is_fresh: Callable[[NormalizedName], bool] = lambda _name: False,
+) -> bool:
     """Return whether the sources list the same of each project.
 
     A page that is the same is not taken apart.
@@ -92,6 +99,8 @@ def is_valid(lock: Lock, expected: Mapping[str, Validator], repository: Reposito
     :param lock: the lock.
     :param expected: of `validators`.
     :param repository: lists projects and reads files.
+    :param is_fresh: returns whether a project, if its index lets others rely on what it sent,
+        need not be asked for.
     :raises WheelfitError: a source cannot be read.
     """
     versions = _versions(lock)
@@ -102,7 +111,9 @@ def is_valid(lock: Lock, expected: Mapping[str, Validator], repository: Reposito
             return True
         return _validator(repository, versions, name).digest == known.digest
 
-    return all(at_once(list(map(canonicalize_name, expected)), is_same, most=_CONNECTIONS))
+    names = map(canonicalize_name, expected)
+    asked = [name for name in names if not (expected[name].fresh and is_fresh(name))]
+    return all(at_once(asked, is_same, most=_CONNECTIONS))
 
 
 def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:
@@ -161,7 +172,7 @@ def _validator(
     digest = request_digest(page.source, page.bridge, page.status, listed)
     # What no hash of the page tells is looked at each time.
     is_told = all(file.hashes or file.is_selector for file in files)
-    return Validator(digest, page.stamp if is_told else "")
+    return Validator(digest, page.stamp, page.fresh) if is_told else Validator(digest)
 
 
 def _listed(file: File, repository: Repository) -> list[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -225,6 +226,7 @@ class _Locking:
                 "not go with it",
                 hint="a host file names its Python: `wheelfit host new --python 3.12 -o FILE HOST`",
             )
+        self._begun = time.time()
         self._request = request
         self._context = context
         self._path = Path(request.output)
@@ -318,11 +320,20 @@ class _Locking:
             return None
         known = json.loads(entry.body)
         expected = {name: Validator(*parts) for name, parts in known["validators"].items()}
+        lasting = min((one.fresh for one in expected.values() if one.fresh), default=0.0)
+        is_fresh = 0 <= self._begun - known["asked"] < lasting
+
+        def is_reliable(name: NormalizedName) -> bool:
+            return is_fresh and self.repository.pool.only_index(name) is not None
+
         try:
-            if not is_valid(self._old, expected, self.repository):
+            if not is_valid(self._old, expected, self.repository, is_reliable):
                 return None
         except (WheelfitError, OSError):
             return None  # resolving says what is wrong
+        if lasting and not is_fresh:
+            known["asked"] = self._begun
+            self._store.write(_KIND, self._key(), {}, json.dumps(known).encode())
         return WrittenLock(
             self._path,
             self._old,
@@ -349,6 +360,7 @@ class _Locking:
             return
         known = {
             "validators": listed,
+            "asked": self._begun,
             "notes": one.notes,
             "unmet": one.unmet,
             "names": one.names,
@@ -394,7 +406,7 @@ class _Locking:
             environments,
             [self._building.metadata(file).decode(errors="replace") for file in given],
         )
-        return key_of("lock", 2, __version__, asked, sha256_of(self._path.read_bytes()).hex())
+        return key_of("lock", 3, __version__, asked, sha256_of(self._path.read_bytes()).hex())
 
     @cached_property
     def _named_pythons(self) -> Sequence[Python]:

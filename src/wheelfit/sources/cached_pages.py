@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LONGEST_FRESHNESS = 3600.0  # seconds; a page that must not change for a year is a mistake
+_USUAL_FRESHNESS = 600.0  # seconds
 _KEPT = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
 _KIND = "pages"
 _MISSING = frozenset({404, 410})
@@ -419,6 +420,18 @@ def freshness(control: str) -> float:
         return 0.0
     match = re.search(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,12})", control)
     return min(float(match[1]), _LONGEST_FRESHNESS) if match else 0.0
+
+
+def reliable_for(headers: Mapping[str, str]) -> float:
+    """Return for how many seconds what follows from an answer may be relied on.
+
+    Where the server states nothing it is what PyPI states (RFC 9111, section 4.2.2).
+
+    :param headers: of the answer, by lower-case name.
+    """
+    control = headers.get("cache-control", "").lower()
+    is_stated = any(word in control for word in ("max-age", "no-cache", "no-store"))
+    return freshness(control) if is_stated else _USUAL_FRESHNESS
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -105,7 +105,7 @@ class Cooldown:
             for file in page.files
             if file not in times or ((when := times[file]) is not None and when < cutoff)
         )
-        return replace(page, files=files)
+        return replace(page, files=files, fresh=0.0)  # more files become old enough
 
     def refuses(self, name: NormalizedName, file: File) -> bool:
         """Return whether a file of an index is too new, or may be.

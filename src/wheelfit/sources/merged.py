@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -88,7 +89,12 @@ class Pool(ReadsFiles):
         else:
             supplied = _pages(indexes, name)
         order = tuple(each.name for each in indexes) if self._ranks_indexes else ()
-        return _joined(name, [*linked, *supplied], order)
+        page = _joined(name, [*linked, *supplied], order)
+        if page is None or not page.fresh:
+            return page
+        only = self.only_index(name)
+        is_of_it = only is not None and only.name == page.source
+        return page if is_of_it else replace(page, fresh=0.0)
 
     def _marked(
         self,
@@ -112,11 +118,19 @@ class Pool(ReadsFiles):
 
         It is told of what the first index alone supplies.
         """
+        only = self.only_index(name)
+        return None if only is None else stamp_of(only, name)  # of what it lacks it has none
+
+    def only_index(self, name: NormalizedName) -> Repository | None:
+        """Return the index that alone supplies a project if it knows it; none is asked.
+
+        :return: None if several sources may supply it, or what lies beside the indexes does.
+        """
         indexes, links = self._asked(name)
         is_first = len(indexes) == 1 or self._strategy == "first-index" or name in self._pins
         if not indexes or not is_first or name in self._markers or _pages(links, name):
             return None
-        return stamp_of(indexes[0], name)  # of what it does not know it has none
+        return indexes[0]
 
     def _asked(self, name: NormalizedName) -> tuple[Sequence[Repository], Sequence[Repository]]:
         """Return the indexes and the places beside them that may supply a project."""

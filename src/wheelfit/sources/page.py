@@ -189,3 +189,6 @@ class ProjectPage:
     stamp: str = field(default="", compare=False)
     """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
     it says nothing."""
+    fresh: float = field(default=0.0, compare=False)
+    """Seconds for which the index that sent it lets others rely on it; 0: only once, or there are
+    several sources."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import key_of
+from wheelfit.sources.cached_pages import reliable_for
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 from wheelfit_runtime import __version__
@@ -67,12 +68,13 @@ class ParsedPages:
         key = key_of(_KIND, _FORM, __version__, source, stamp)
         entry = self._store.read(_KIND, key) if worth else None
         if entry is not None:
-            return replace(_decoded(entry.body, project, source), stamp=stamp)
+            page = _decoded(entry.body, project, source)
+            return replace(page, stamp=stamp, fresh=reliable_for(answer.headers))
         content_type = answer.headers.get("content-type", "")
         page = parse_page(answer.body, content_type, answer.url, project, source=source)
         if worth:
             self._store.write(_KIND, key, {}, _encoded(page))
-        return replace(page, stamp=stamp)
+        return replace(page, stamp=stamp, fresh=reliable_for(answer.headers))
 
 
 def stamp_of_answer(answer: Answer) -> str:

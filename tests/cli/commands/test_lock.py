@@ -8,7 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from cli.running import Runner, Said, tree
 from cli.terminal import in_terminal, screen
 
 from wheelfit.locking.document import Lock, read_lock
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -68,6 +72,23 @@ class Office:
     def files(self) -> set[str]:
         """Return the names of the locks that are there."""
         return {path.name for path in self.folder.glob("pylock*")}
+
+
+class Stating:
+    """A server of a folder that states how long its pages count.
+
+    :param control: the ``Cache-Control`` of pages; None: none.
+    """
+
+    def __init__(self, folder: Path, control: str | None) -> None:
+        self._inner = FolderIndex(folder)
+        self._headers = {} if control is None else {"cache-control": control}
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        answer = self._inner(request)
+        others = {name: text for name, text in answer.headers.items() if name != "cache-control"}
+        return replace(answer, headers={**others, **self._headers})
 
 
 @pytest.fixture
@@ -579,6 +600,42 @@ class TestUnchanged:
         path = office.folder / "pylock.toml"
         path.write_text(path.read_text().replace("tool.wheelfit", "tool.other"))
         cached("kettle", "--check", code=31)
+
+    @pytest.mark.parametrize("control", ["max-age=600", None])
+    def test_fresh_pages_are_not_asked_for(
+        self, run: Runner, office: Office, tmp_path: Path, control: str | None
+    ) -> None:
+        """What the index calls fresh, or says nothing of, is relied on; local files never are."""
+        office.add("lid", "1")
+        links = tmp_path / "links"
+        links.mkdir()
+        with RecordingIndex(Stating(tmp_path / "index", control)) as index:
+            words: list[str | Path] = ["lock", "-i", index.url, "lid"]
+            words += ["--cache-dir", tmp_path / "cache"]
+            words += ["--find-links", links, "--python-version", "3.12"]
+            run(*words)
+            index.forget()
+            assert "up to date" in run(*words, "--check").out
+            assert index.requests == []
+            build_wheel(links, "lid", "1", tag="py3-none-manylinux_2_17_x86_64")
+            assert "2 wheels instead of 1" in run(*words, "--check", code=31).err
+
+    def test_pages_that_are_no_longer_fresh(
+        self, run: Runner, office: Office, tmp_path: Path
+    ) -> None:
+        """They are asked for again, and then count from that time on."""
+        office.add("lid", "1")
+        with RecordingIndex(Stating(tmp_path / "index", "max-age=1")) as index:
+            words: list[str | Path] = ["lock", "-i", index.url, "lid"]
+            words += ["--cache-dir", tmp_path / "cache"]
+            run(*words)
+            index.forget()
+            time.sleep(1.1)
+            run(*words, "--check")
+            assert [one.path for one in index.requests] == ["/simple/lid/"]
+            time.sleep(1.1)
+            office.add("lid", "1", tag="py3-none-manylinux_2_17_x86_64")
+            assert "2 wheels instead of 1" in run(*words, "--check", code=31).err
 
     def test_without_a_cache(self, office: Office, cached: Callable[..., Said]) -> None:
         """With nothing kept it is resolved, with the same answer."""

@@ -79,7 +79,8 @@ class Bridged:
             return self._of_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
         pages = dict(zip(names, at_once(names, self._repository.project, most=_MOST), strict=True))
-        return page_of_names(family, pages)
+        page = page_of_names(family, pages)
+        return None if page is None else replace(page, fresh=0.0)  # that of a member may change
 
     def stamp(self, name: NormalizedName) -> str | None:
         """Return what tells that the page of a project is the same; None of a family's."""
