@@ -57,7 +57,7 @@ def compile(text, flags=0, compile=re.compile):
 re.compile = compile
 import wheelfit.operations.opened, wheelfit.operations.changes
 import wheelfit.resolution.resolver, wheelfit.installation.apply
-import wheelfit.sources.simple_api, wheelfit.core.layouts, wheelfit.locking.selection
+import wheelfit.sources.simple_api, wheelfit.core.variant_json_layouts, wheelfit.locking.selection
 print(*compiled, sep="\\n", end="")
 """
     done = subprocess.run(

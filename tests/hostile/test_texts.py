@@ -12,12 +12,12 @@ import pytest
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.labels import parse_label
-from wheelfit.core.layouts.schema import parse_schema
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.ordering import parse_preference
 from wheelfit.core.properties import parse_namespace, parse_property
 from wheelfit.core.providers import parse_endpoint
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.variant_json_layouts.schema import parse_schema
 
 LONG = 200_000
 TEXTS = {

@@ -17,7 +17,6 @@ from property.strategies import written_documents
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
-from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import check_document, read_document, to_mapping, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import (
@@ -25,6 +24,7 @@ from wheelfit.core.providers import (
     BuiltinProvider,
 )
 from wheelfit.core.strict_json import Limits, check_limits, load
+from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InconsistentDocuments
 from wheelfit_runtime.errors import InvalidDocument
 

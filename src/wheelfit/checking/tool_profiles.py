@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.core.layouts.schema import PEP_850
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.variant_json_layouts.schema import PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit.sources.page import time_of_upload
 

@@ -15,12 +15,12 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.core.labels import NULL, Label, parse_label, writer_faults
-from wheelfit.core.layouts.schema import KEY as SCHEMA
-from wheelfit.core.layouts.schema import PEP_850
 from wheelfit.core.properties import Property, PropertySet, parse_property
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.strict_json import shown
 from wheelfit.core.tables import FaultList, Table
+from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
+from wheelfit.core.variant_json_layouts.schema import PEP_850
 from wheelfit.core.versions import parse_specifiers
 from wheelfit_runtime.errors import Fault, InvalidDocument
 

@@ -1,7 +1,7 @@
 """The model of a variant metadata document, whatever layout it was written in.
 
 The JSON is read by `wheelfit.core.metadata` (which offers `VariantDocument` too) and
-the objects of `wheelfit.core.layouts`; everything else uses this model (F-41).
+the objects of `wheelfit.core.variant_json_layouts`; everything else uses this model (F-41).
 """
 
 from __future__ import annotations

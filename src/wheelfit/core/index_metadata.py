@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
-from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
+from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InconsistentDocuments, InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 

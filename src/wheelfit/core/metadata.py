@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.core import abi_dependency, strict_json
 from wheelfit.core.document import VariantDocument
-from wheelfit.core.layouts import DEFAULT_REGISTRY, Detected, Registry, detect, pep825, pep850
-from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
+from wheelfit.core.variant_json_layouts import (
+    DEFAULT_REGISTRY,
+    Detected,
+    Registry,
+    detect,
+    pep825,
+    pep850,
+)
+from wheelfit.core.variant_json_layouts.findings import Findings
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
-    from wheelfit.core.layouts.layout import Parts
+    from wheelfit.core.variant_json_layouts.layout import Parts
 
 WrittenLayout: TypeAlias = Literal["850", "825"]
 """The layouts that are written: PEP 850 v0.2.0, or PEP 825 v0.1.1 without providers."""

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wheelfit.core import abi_exports, strict_json
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import writer_warnings
-from wheelfit.core.layouts import detect, entries, priorities, schema, variants
-from wheelfit.core.layouts.findings import Findings
-from wheelfit.core.layouts.priorities import order_static
 from wheelfit.core.metadata import writing_faults
 from wheelfit.core.plugin_answer import vocabulary_faults
 from wheelfit.core.properties import Feature
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.variant_json_layouts import detect, entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts.findings import Findings
+from wheelfit.core.variant_json_layouts.priorities import order_static
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:

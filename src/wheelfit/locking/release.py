@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.degradations import Degradation
-from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes

@@ -16,7 +16,6 @@ from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_
 from wheelfit.checking.findings import Place, first_of
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
-from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import examine_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -30,6 +29,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.platforms import families

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
-from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import to_mapping, write_document
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.document import Lock
 from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of

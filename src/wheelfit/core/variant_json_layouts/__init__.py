@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wheelfit.core.layouts import schema
-from wheelfit.core.layouts.legacy import UNVERSIONED_2, UNVERSIONED_3, V0_0_2, V0_0_3
-from wheelfit.core.layouts.march import MARCH
-from wheelfit.core.layouts.pep825 import PEP825, PEP825_FIRST
-from wheelfit.core.layouts.pep850 import PEP850
 from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.variant_json_layouts import schema
+from wheelfit.core.variant_json_layouts.legacy import UNVERSIONED_2, UNVERSIONED_3, V0_0_2, V0_0_3
+from wheelfit.core.variant_json_layouts.march import MARCH
+from wheelfit.core.variant_json_layouts.pep825 import PEP825, PEP825_FIRST
+from wheelfit.core.variant_json_layouts.pep850 import PEP850
 from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.layouts.layout import Layout
+    from wheelfit.core.variant_json_layouts.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from error_codes import raises_code
 
-from wheelfit.core.layouts import DEFAULT_REGISTRY, Registry, StableLayout, detect
-from wheelfit.core.layouts.pep850 import Pep850
-from wheelfit.core.layouts.schema import PEP_825, PEP_850, SchemaName, parse_schema
 from wheelfit.core.metadata import check_document, read_document
+from wheelfit.core.variant_json_layouts import DEFAULT_REGISTRY, Registry, StableLayout, detect
+from wheelfit.core.variant_json_layouts.pep850 import Pep850
+from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850, SchemaName, parse_schema
 from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from wheelfit_runtime.platforms.features import FeatureConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "default-priorities"
 

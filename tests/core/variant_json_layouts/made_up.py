@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wheelfit.core.labels import Label
-from wheelfit.core.layouts.findings import Findings
-from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.core.providers import StaticProvider
+from wheelfit.core.variant_json_layouts.findings import Findings
+from wheelfit.core.variant_json_layouts.layout import Parts
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms.features import FeatureConfig
 

@@ -18,7 +18,7 @@ from wheelfit.core.strict_json import shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "variants"
 _REMEMBERED = 4096

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.layouts import entries, priorities, schema, variants
-from wheelfit.core.layouts.layout import Parts
-from wheelfit.core.layouts.pep850 import unknown_keys
-from wheelfit.core.layouts.priorities import kept_overrides, order_static
 from wheelfit.core.providers import StaticProvider
+from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts.layout import Parts
+from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
+from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 _KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
 _PRIORITIES = frozenset(["namespace", "feature", "property"])

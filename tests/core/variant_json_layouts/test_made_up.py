@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.layouts.made_up import MadeUp
+from core.variant_json_layouts.made_up import MadeUp
 from error_codes import raises_code
 from packaging.tags import Tag
 
@@ -17,11 +17,11 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import Label
-from wheelfit.core.layouts import DEFAULT_REGISTRY, Registry, StableLayout
 from wheelfit.core.metadata import check_document, losses, read_document, write_document
 from wheelfit.core.selection import select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
+from wheelfit.core.variant_json_layouts import DEFAULT_REGISTRY, Registry, StableLayout
 from wheelfit_runtime.errors import InvalidDocument
 
 REGISTRY = Registry(DEFAULT_REGISTRY.drafts, stable={1: StableLayout((1, 0, 0), MadeUp())})
@@ -104,7 +104,7 @@ def test_nobody_else_imports_a_layout() -> None:
     """F-41: of the modules outside, only the reader and writer of documents name layouts."""
     source = Path(wheelfit.__file__).parent
     inside = source / "core" / "layouts"
-    modules = {f"wheelfit.core.layouts.{path.stem}" for path in inside.glob("*.py")}
+    modules = {f"wheelfit.core.variant_json_layouts.{path.stem}" for path in inside.glob("*.py")}
     named: set[str] = set()
     for path in source.rglob("*.py"):
         if inside in path.parents:

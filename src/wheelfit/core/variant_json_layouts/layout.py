@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Layout(Protocol):
     """A reader of documents of one layout.
 
     To add a layout: write a class with these members and name it in the registry of
-    `wheelfit.core.layouts`. Nothing else knows layouts.
+    `wheelfit.core.variant_json_layouts`. Nothing else knows layouts.
     """
 
     @property

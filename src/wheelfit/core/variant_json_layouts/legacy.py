@@ -9,11 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.layouts import entries, priorities, schema, variants
-from wheelfit.core.layouts.layout import Parts
-from wheelfit.core.layouts.march import add_abi_dependency
-from wheelfit.core.layouts.pep850 import unknown_keys
-from wheelfit.core.layouts.priorities import kept_overrides, order_static
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
 from wheelfit.core.providers import (
@@ -24,13 +19,18 @@ from wheelfit.core.providers import (
     StaticProvider,
 )
 from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts.layout import Parts
+from wheelfit.core.variant_json_layouts.march import add_abi_dependency
+from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
+from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 STATIC_KEY = "static-properties"
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.layouts import entries, priorities, schema, variants
-from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts.layout import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.variant_json_layouts.findings import Findings
 
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 
