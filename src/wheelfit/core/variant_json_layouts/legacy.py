@@ -20,8 +20,8 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts.draft_2026_03 import add_abi_dependency
 from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.march import add_abi_dependency
 from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
 from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
 from wheelfit.errors import InvalidMarker
