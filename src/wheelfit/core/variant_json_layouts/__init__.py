@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
 from wheelfit.core.variant_json_layouts.draft_2026_03 import MARCH
-from wheelfit.core.variant_json_layouts.legacy import UNVERSIONED_2, UNVERSIONED_3, V0_0_2, V0_0_3
+from wheelfit.core.variant_json_layouts.drafts_2025 import (
+    UNVERSIONED_2,
+    UNVERSIONED_3,
+    V0_0_2,
+    V0_0_3,
+)
 from wheelfit.core.variant_json_layouts.pep825 import PEP825, PEP825_FIRST
 from wheelfit.core.variant_json_layouts.pep850 import PEP850
 from wheelfit_runtime.errors import Fault, InvalidDocument
