@@ -21,7 +21,7 @@ from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.bridged import Bridged
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
-from wheelfit.sources.directory import FileIndex
+from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.memory import Memory
 from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages

@@ -10,7 +10,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
+from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
 from wheelfit.sources.reading import AllFiles
 from wheelfit.testing.detectors import FixedDetector
