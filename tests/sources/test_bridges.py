@@ -11,7 +11,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.bridges.bridged import Bridged
+from wheelfit.sources.bridges.repository import Bridged
 from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage

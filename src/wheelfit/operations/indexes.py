@@ -223,7 +223,7 @@ def _bridged(
     opened: Callable[[SourceSettings], OpenedSources],
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
-    from wheelfit.sources.bridges.bridged import Bridged
+    from wheelfit.sources.bridges.repository import Bridged
     from wheelfit.sources.bridges.shelf import Shelf
 
     further: list[OpenedSources] = []

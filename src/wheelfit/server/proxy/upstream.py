@@ -18,7 +18,7 @@ from urllib.parse import quote
 from wheelfit.server.dependency import upstream_of
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
-from wheelfit.sources.bridges.bridged import Bridged
+from wheelfit.sources.bridges.repository import Bridged
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.find_links import FileIndex
