@@ -16,7 +16,7 @@ import pytest
 from cli.running import Runner, tree
 from jsonschema import validate
 
-from wheelfit.sources.bridges.shelf import shipped_names
+from wheelfit.sources.bridges.catalogue import shipped_names
 from wheelfit.testing.wheels import build_wheel
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"

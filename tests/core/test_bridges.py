@@ -11,7 +11,7 @@ from wheelfit.core.bridges import parse_family
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.sources.bridges.shelf import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import shipped, shipped_names
 
 SOUND = """
 name = "acme"

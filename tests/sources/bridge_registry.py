@@ -26,7 +26,7 @@ from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.pip_rules import pip_surroundings
-from wheelfit.sources.bridges.shelf import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import shipped, shipped_names
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File, time_of_upload
 from wheelfit.sources.pip_configuration import read_pip_configuration

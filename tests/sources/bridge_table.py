@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wheelfit.core.bridges import Family, Member
-from wheelfit.sources.bridges.shelf import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import shipped, shipped_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bridges.md"
 HEAD = "## Shipped families\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sources.bridge_registry import examine, examine_all, open_registry
 
-from wheelfit.sources.bridges.shelf import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import shipped, shipped_names
 from wheelfit.sources.remembered import Remembered
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]

@@ -11,8 +11,8 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.bridges.catalogue import Shelf
 from wheelfit.sources.bridges.repository import Bridged
-from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.bridges.shelf import find_family, shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import find_family, shipped, shipped_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

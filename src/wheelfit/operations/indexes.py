@@ -223,8 +223,8 @@ def _bridged(
     opened: Callable[[SourceSettings], OpenedSources],
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
+    from wheelfit.sources.bridges.catalogue import Shelf
     from wheelfit.sources.bridges.repository import Bridged
-    from wheelfit.sources.bridges.shelf import Shelf
 
     further: list[OpenedSources] = []
 

@@ -226,7 +226,7 @@ class _Upstreams:
         if self._request.no_bridges:
             return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
-        from wheelfit.sources.bridges.shelf import Shelf
+        from wheelfit.sources.bridges.catalogue import Shelf
 
         return BridgedUpstream(plain, Shelf(self._request.bridge))
 

@@ -22,7 +22,7 @@ from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import BridgedUpstream, Upstream
-from wheelfit.sources.bridges.shelf import Shelf
+from wheelfit.sources.bridges.catalogue import Shelf
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector

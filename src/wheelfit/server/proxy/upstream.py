@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.bridges.shelf import Shelf
+    from wheelfit.sources.bridges.catalogue import Shelf
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import Family
-    from wheelfit.sources.bridges.shelf import Shelf
+    from wheelfit.sources.bridges.catalogue import Shelf
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
