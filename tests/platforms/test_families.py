@@ -324,7 +324,7 @@ EXCEPTIONS = {
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "doctor/diagnoses.py": "diagnoses of NVIDIA's driver",
-    "doctor/families.py": "versions of CUDA and ROCm of installed packages",
+    "doctor/accelerators.py": "versions of CUDA and ROCm of installed packages",
     "doctor/machine.py": "diagnoses of NVIDIA's driver, and versions of it and its GPUs",
     "doctor/packages.py": "versions of CUDA and ROCm of installed packages",
     "doctor/process.py": "versions of CUDA and ROCm of installed packages",

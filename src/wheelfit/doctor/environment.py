@@ -9,7 +9,7 @@ from wheelfit.checking.findings import Count, Place, Report
 from wheelfit.checking.installed import report_on
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
-from wheelfit.doctor.families import build_of, owned_libraries
+from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.installation.fit import judge
 from wheelfit.installation.installed import by_name
 from wheelfit.installation.places import WORKPLACE
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
+    from wheelfit.doctor.accelerators import Build, OwnedLibrary
     from wheelfit.doctor.contents import Package
-    from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Broken

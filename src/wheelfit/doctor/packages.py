@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.agreements import Agreement
     from wheelfit.core.target import TagPreference, Target
+    from wheelfit.doctor.accelerators import Build, OwnedLibrary
     from wheelfit.doctor.contents import Change, OwnedFile, Package
-    from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.installed import Installed
     from wheelfit_runtime.platforms.families.nvidia.facts import Capability

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.doctor import diagnoses
+from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.doctor.contents import read_packages
-from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.installation.installed import scan
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.checking.findings import Finding
+    from wheelfit.doctor.accelerators import OwnedLibrary
     from wheelfit.doctor.contents import Package
-    from wheelfit.doctor.families import OwnedLibrary
     from wheelfit_runtime.platforms.accelerator_libraries import AcceleratorLibrary
     from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile, MappedFiles
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.doctor.families import OwnedLibrary
+    from wheelfit.doctor.accelerators import OwnedLibrary
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.surroundings import Surroundings
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.cli.output import Output, Style
-    from wheelfit.doctor.families import Build
+    from wheelfit.doctor.accelerators import Build
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis
