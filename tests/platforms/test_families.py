@@ -333,8 +333,8 @@ EXCEPTIONS = {
     "wheelfit_runtime/loader/evidence.py": "CUDA in this process",
     "wheelfit_runtime/loader/planning.py": "CUDA in this process",
     "wheelfit_runtime/loader/process.py": "CUDA in this process",
-    "wheelfit_runtime/libraries/families/cuda.py": "wheels with CUDA's libraries",
-    "wheelfit_runtime/libraries/families/oneapi.py": "wheels with oneAPI's libraries",
+    "wheelfit_runtime/libraries/toolkits/cuda.py": "wheels with CUDA's libraries",
+    "wheelfit_runtime/libraries/toolkits/oneapi.py": "wheels with oneAPI's libraries",
     "wheelfit_runtime/libraries/folders.py": "wheels with CUDA's libraries",
 }
 """Modules that name hardware outside of its folder, each with its reason."""

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import wheelfit_runtime
-from wheelfit_runtime.libraries.families import family_named
+from wheelfit_runtime.libraries.toolkits import family_named
 
 PATHFINDER = """
 import json, sys

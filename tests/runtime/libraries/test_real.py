@@ -18,10 +18,10 @@ import wheelfit_runtime
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import Unreachable
 from wheelfit_runtime.libraries.bringing import prepare
-from wheelfit_runtime.libraries.families import family_named
 from wheelfit_runtime.libraries.machine import Machine, refuse_unfit
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.settings import usual_index
+from wheelfit_runtime.libraries.toolkits import family_named
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.versions import Requirement
 from wheelfit_runtime.loader.driver import Driver

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.errors import InvalidPage, NoCompatibleWheel, UserError
-from wheelfit_runtime.libraries.families import family_named
 from wheelfit_runtime.libraries.machine import Machine, fits, refuse_unfit, this_machine
 from wheelfit_runtime.libraries.requirements import span_of
+from wheelfit_runtime.libraries.toolkits import family_named
 from wheelfit_runtime.libraries.versions import parse_requirement, parse_version, satisfies
 from wheelfit_runtime.libraries.wheels import split_filename
 from wheelfit_runtime.loader.driver import Driver, read_driver

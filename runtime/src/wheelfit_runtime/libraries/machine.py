@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import NoCompatibleWheel
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.libraries.families import Family
+    from wheelfit_runtime.libraries.toolkits import Family
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _TEGRA = "/etc/nv_tegra_release"

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 
 from wheelfit_runtime.libraries import settings
-from wheelfit_runtime.libraries.families import family_named
 from wheelfit_runtime.libraries.selections import name_of
 from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.toolkits import family_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

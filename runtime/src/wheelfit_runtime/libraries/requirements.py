@@ -10,7 +10,7 @@ from wheelfit_runtime.libraries.versions import Requirement, Span
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.libraries.families import Family
+    from wheelfit_runtime.libraries.toolkits import Family
     from wheelfit_runtime.libraries.versions import Version
     from wheelfit_runtime.loader.driver import Driver
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.errors import UserError
-from wheelfit_runtime.libraries.families import Family, family_named, names
+from wheelfit_runtime.libraries.toolkits import Family, family_named, names
 
 FAMILIES = [family_named(name) for name in names()]
 

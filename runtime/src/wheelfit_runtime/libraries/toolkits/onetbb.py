@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.libraries.families import Component, Family
+from wheelfit_runtime.libraries.toolkits import Component, Family
 
 DATA_VERSION = "2026-11"
 
