@@ -62,7 +62,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     """Return a function that yields the machines for which a document is judged."""
     from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.onlookers import onlookers
+    from wheelfit.operations.overview_hosts import onlookers
 
     current = open_environment_of(request, context.environ, may_be_own=True).target()
     known: dict[str, Onlooker] = {}

@@ -135,7 +135,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
 
     :raises WheelfitError: there is no release, or something cannot be read.
     """
-    from wheelfit.operations.onlookers import onlookers
+    from wheelfit.operations.overview_hosts import onlookers
     from wheelfit.resolution.overview import metadata_of
     from wheelfit.resolution.overview import overview as overview_of
 
