@@ -20,8 +20,8 @@ from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.lack import unknown_project
 from wheelfit.resolution.listing import NO_TAG, sort_page
+from wheelfit.resolution.no_match import unknown_project
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolution.version_set import is_pin
 from wheelfit.sources.page import ProjectPage

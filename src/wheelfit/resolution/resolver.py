@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext
     from wheelfit.resolution.joint_choice import Held
-    from wheelfit.resolution.lack import Lack
+    from wheelfit.resolution.no_match import Lack
     from wheelfit.resolution.proof import Step
     from wheelfit.resolution.request import Present, Request
     from wheelfit.resolution.solver import Solved
@@ -595,7 +595,7 @@ class _Resolving:
     def _explained(
         self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
     ) -> NoFit | HashMismatch:
-        from wheelfit.resolution.lack import Lack, unknown_project  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.no_match import Lack, unknown_project  # noqa: PLC0415 - start-up
 
         lack = Lack(catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
