@@ -102,7 +102,7 @@ def load(request: Request, selection: Selection, scope: str, *, several_majors: 
     mapped = _mapped()
     strangers: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        from wheelfit_runtime.libraries.strangers import strangers_for  # noqa: PLC0415 - rarely
+        from wheelfit_runtime.libraries.conflicts import strangers_for  # noqa: PLC0415 - rarely
 
         strangers = strangers_for(request, places, several_majors=several_majors)
     handles = {
