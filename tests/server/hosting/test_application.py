@@ -17,7 +17,7 @@ from server.uploading import CONTENT_TYPE, fields_of, form
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.dependency import Dependency
-from wheelfit.server.hosting.acts import Rules
+from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
