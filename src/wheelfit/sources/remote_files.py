@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.cache import Store
     from wheelfit.sources.cached_pages import CachedPages
+    from wheelfit.sources.delta_download import Exchange
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.siblings import Exchange
     from wheelfit.sources.urls import Origin
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -412,7 +412,7 @@ class RemoteFiles:
 
     def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
         """Begin to put a wheel together from a kept sibling; None if that is not worthwhile."""
-        from wheelfit.sources.siblings import begin_exchange  # noqa: PLC0415  # not for short ones
+        from wheelfit.sources.delta_download import begin_exchange  # noqa: PLC0415  # not for short ones
         from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
 
         with self._lock:
