@@ -12,8 +12,8 @@ import pytest
 
 from wheelfit.errors import TooLarge
 from wheelfit.sources.budget import Budget
+from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.downloads import Download
-from wheelfit.sources.lines import Lines
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
 from wheelfit.sources.segments import LARGE, Pace

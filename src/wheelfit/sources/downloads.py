@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
+from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.hashes import Check
-from wheelfit.sources.lines import Lines
 from wheelfit.sources.segments import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact

@@ -13,11 +13,11 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
+from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
-from wheelfit.sources.lines import Lines
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS

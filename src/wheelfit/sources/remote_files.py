@@ -13,8 +13,8 @@ from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
+from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.hashes import check_bytes, digest_checked
-from wheelfit.sources.lines import Lines
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,

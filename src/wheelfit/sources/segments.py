@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.budget import Budget
     from wheelfit.sources.client import Client
-    from wheelfit.sources.lines import Line, Lines
+    from wheelfit.sources.connection_limits import Line, Lines
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response
