@@ -176,7 +176,7 @@ class Client:
         """
         if self._patience is None:
             return response
-        from wheelfit.sources.hurried import Hurried  # noqa: PLC0415 - servers only are impatient
+        from wheelfit.sources.response_deadline import Hurried  # noqa: PLC0415 - servers only are impatient
 
         return Hurried(response, self._patience)
 
