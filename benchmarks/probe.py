@@ -56,7 +56,7 @@ discovery.Machine().detect("x86_64")
 """
 VARIANTLIB = """
 from variantlib.plugins.loader import DictPluginLoader
-with DictPluginLoader({"x86_64": "wheelfit_runtime.platforms.families.x86_64.provider"}) as loader:
+with DictPluginLoader({"x86_64": "wheelfit_runtime.platforms.providers.x86_64.provider"}) as loader:
     assert loader.get_supported_configs()
 """
 PLUGIN = """

@@ -12,7 +12,7 @@ import tomli_w
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.properties import is_name, is_value
-from wheelfit_runtime.platforms import families, probes
+from wheelfit_runtime.platforms import probes, providers
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import RecordedProcesses
@@ -31,10 +31,10 @@ ENDINGS = tuple(Ending)
 # All of them now: what is imported later is not watched by the fuzzer.
 PROBES = [
     import_module(found.name)
-    for package in (families, probes)
+    for package in (providers, probes)
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
-PROVIDERS = {one.namespace: one.provider for one in families.every()}
+PROVIDERS = {one.namespace: one.provider for one in providers.every()}
 
 
 class InMemory(Surroundings):

@@ -66,9 +66,9 @@ VARIED = {
 }  # fmt: skip
 """What is needed where there are variants, or where something goes."""
 DETECTING = {
-    "wheelfit_runtime.platforms.families.nvidia.provider",
-    "wheelfit_runtime.platforms.families.nvidia.library",
-    "wheelfit_runtime.platforms.families.nvidia.tables", "wheelfit_runtime.platforms.facts",
+    "wheelfit_runtime.platforms.providers.nvidia.provider",
+    "wheelfit_runtime.platforms.providers.nvidia.library",
+    "wheelfit_runtime.platforms.providers.nvidia.tables", "wheelfit_runtime.platforms.facts",
 }  # fmt: skip
 """What only finds out about hardware."""
 
@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     ),
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
-        NEVER | CHANGING | {"wheelfit_runtime.platforms.families.nvidia.provider"},
+        NEVER | CHANGING | {"wheelfit_runtime.platforms.providers.nvidia.provider"},
         211,
     ),
 }

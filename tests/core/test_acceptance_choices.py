@@ -19,9 +19,9 @@ from wheelfit.core.selection import Selection, select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.testing.detectors import FixedDetector, supported
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,9 +6,9 @@ from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
 from wheelfit.core.support import Support
 from wheelfit.testing.detectors import supported
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.words import PACKAGE_LIST, named
 from wheelfit_runtime.wording import listed
 

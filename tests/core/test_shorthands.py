@@ -28,7 +28,7 @@ from wheelfit.core.shorthands import (
 from wheelfit.core.support import Support
 from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit.testing.detectors import supported
-from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.providers import namespaces
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "variant-shorthands.md"
 

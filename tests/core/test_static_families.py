@@ -21,8 +21,8 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.core.static_families import STATIC_FAMILIES, StaticFamily
 from wheelfit.core.support import support_for
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit_runtime.platforms.families import by_namespace
 from wheelfit_runtime.platforms.features import FeatureConfig
+from wheelfit_runtime.platforms.providers import by_namespace
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "static-families.md"
 

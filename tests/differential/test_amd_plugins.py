@@ -20,8 +20,8 @@ import pytest
 
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families.amd import kfd, tables
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.providers.amd import kfd, tables
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.network

@@ -19,12 +19,12 @@ import pytest
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
-from wheelfit_runtime.platforms.families.aarch64 import auxv
-from wheelfit_runtime.platforms.families.aarch64 import provider as arm_provider
-from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
-from wheelfit_runtime.platforms.families.x86_64 import cpuid
-from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.providers.aarch64 import auxv
+from wheelfit_runtime.platforms.providers.aarch64 import provider as arm_provider
+from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.network

@@ -20,10 +20,10 @@ from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit_runtime.platforms.discovery import Baseline, Machine
-from wheelfit_runtime.platforms.families.aarch64.tables import VERSIONS
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
-from wheelfit_runtime.platforms.families.x86_64.tables import LEVELS
+from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 pytestmark = pytest.mark.network

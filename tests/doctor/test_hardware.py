@@ -11,8 +11,8 @@ from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.machine import Hardware
 from wheelfit.doctor.packages import about_hardware
 from wheelfit.testing.detectors import supported
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -17,8 +17,8 @@ from wheelfit.doctor.machine import (
 )
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

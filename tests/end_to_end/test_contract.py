@@ -18,7 +18,7 @@ from referencing import Registry, Resource
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.providers import namespaces
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMAS = {

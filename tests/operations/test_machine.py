@@ -19,8 +19,8 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.worlds import linux_target
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families import namespaces
 from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.providers import namespaces
 
 HOST = """
 [metadata]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families import every, namespaces
 from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.providers import every, namespaces
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 PROVIDERS = {family.plugin_api for family in every()}
@@ -51,7 +51,7 @@ def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
         "from wheelfit_runtime.platforms.discovery import Machine; Machine().detect('x86_64')"
     )
     assert "subprocess" not in loaded
-    assert "wheelfit_runtime.platforms.families.nvidia.provider" not in loaded
+    assert "wheelfit_runtime.platforms.providers.nvidia.provider" not in loaded
 
 
 @pytest.mark.parametrize("namespace", sorted(set(namespaces()) - {"aarch64", "x86_64"}))
@@ -63,7 +63,7 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
         "from wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
         f"Machine(Surroundings({str(tmp_path)!r}, {{}}, system='Linux')).detect({namespace!r})"
     )
-    assert f"wheelfit_runtime.platforms.families.{namespace}.provider" in loaded
+    assert f"wheelfit_runtime.platforms.providers.{namespace}.provider" in loaded
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
 
 

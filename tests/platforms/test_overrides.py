@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families import namespaces
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.override_names import names_in, strays_in
+from wheelfit_runtime.platforms.providers import namespaces
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import wheelfit
 import wheelfit_runtime
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple
-from wheelfit_runtime.platforms.families import namespaces
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.platforms.plugin_process import Method, PluginReport, ask
+from wheelfit_runtime.platforms.providers import namespaces
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="plugins are asked so on POSIX only")
 

@@ -11,26 +11,26 @@ from error_codes import raises_code
 from wheelfit_runtime.errors import UnknownHost, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
-from wheelfit_runtime.platforms.families import namespaces
-from wheelfit_runtime.platforms.families.aarch64.tables import VERSIONS
-from wheelfit_runtime.platforms.families.amd import presets as amd_presets
-from wheelfit_runtime.platforms.families.amd import provider as amd
-from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu
-from wheelfit_runtime.platforms.families.ascend import provider as ascend
-from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver
-from wheelfit_runtime.platforms.families.intel import provider as intel
-from wheelfit_runtime.platforms.families.intel.files import IntelDriver, IntelGpu
-from wheelfit_runtime.platforms.families.intel.tables import DeviceIp
-from wheelfit_runtime.platforms.families.nvidia import presets as nvidia_presets
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.nvidia import tables as nvidia_tables
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.families.tpu import provider as tpu
-from wheelfit_runtime.platforms.families.tpu.files import TpuChip, TpuFiles
-from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 from wheelfit_runtime.platforms.preset_parts import PresetLine
 from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
+from wheelfit_runtime.platforms.providers import namespaces
+from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
+from wheelfit_runtime.platforms.providers.amd import presets as amd_presets
+from wheelfit_runtime.platforms.providers.amd import provider as amd
+from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.ascend import provider as ascend
+from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.providers.intel import provider as intel
+from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
+from wheelfit_runtime.platforms.providers.nvidia import presets as nvidia_presets
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.nvidia import tables as nvidia_tables
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.providers.tpu import provider as tpu
+from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.surroundings import Surroundings
 

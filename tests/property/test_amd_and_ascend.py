@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families.amd import kfd, rocm_release, rocm_tools
-from wheelfit_runtime.platforms.families.amd import provider as amd
-from wheelfit_runtime.platforms.families.amd.kfd import AmdDriver, AmdGpu, KfdFiles
-from wheelfit_runtime.platforms.families.amd.rocm_tools import Told
-from wheelfit_runtime.platforms.families.ascend import cann, npu_smi
-from wheelfit_runtime.platforms.families.ascend import files as ascend_files
-from wheelfit_runtime.platforms.families.ascend import provider as ascend
-from wheelfit_runtime.platforms.families.ascend.files import AscendCard, AscendDriver, AscendSigns
 from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.providers.amd import kfd, rocm_release, rocm_tools
+from wheelfit_runtime.platforms.providers.amd import provider as amd
+from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu, KfdFiles
+from wheelfit_runtime.platforms.providers.amd.rocm_tools import Told
+from wheelfit_runtime.platforms.providers.ascend import cann, npu_smi
+from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
+from wheelfit_runtime.platforms.providers.ascend import provider as ascend
+from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver, AscendSigns
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 # Words of the real texts, so that drawn ones come near to being understood.

@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wheelfit_runtime.platforms.children import Answer, Ending
-from wheelfit_runtime.platforms.families.aarch64 import auxv, midr
-from wheelfit_runtime.platforms.families.aarch64 import macos as arm_macos
-from wheelfit_runtime.platforms.families.nvidia import cuda_values, tables
-from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
-from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.nvidia import smi as nvidia_smi
-from wheelfit_runtime.platforms.families.nvidia.facts import (
+from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.providers.aarch64 import auxv, midr
+from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.nvidia import cuda_values, tables
+from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi
+from wheelfit_runtime.platforms.providers.nvidia.facts import (
     Capability,
     NvidiaDriver,
     NvidiaFiles,
     NvidiaGpu,
 )
-from wheelfit_runtime.platforms.families.x86_64 import macos as x86_macos
-from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
 
 CAPABILITIES = st.builds(Capability, st.integers(3, 14), st.integers(0, 9))
 VERSIONS = st.builds(Capability, st.integers(9, 18), st.integers(0, 30))

@@ -16,8 +16,8 @@ from wheelfit.core.properties import Feature, Property
 from wheelfit.core.provider_steps import Detector
 from wheelfit.core.support import Support, support_for
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit_runtime.platforms.families.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.recording import open_recorded
 
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Core, Cpu, CpuidRegisters, CpuidTable
-from wheelfit_runtime.platforms.families.aarch64 import auxv, midr
-from wheelfit_runtime.platforms.families.aarch64 import macos as arm_macos
-from wheelfit_runtime.platforms.families.aarch64 import provider as aarch64
-from wheelfit_runtime.platforms.families.aarch64 import tables as arm_tables
-from wheelfit_runtime.platforms.families.x86_64 import cpuid
-from wheelfit_runtime.platforms.families.x86_64 import macos as x86_macos
-from wheelfit_runtime.platforms.families.x86_64 import provider as x86_64
-from wheelfit_runtime.platforms.families.x86_64 import tables as x86_tables
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
+from wheelfit_runtime.platforms.providers.aarch64 import auxv, midr
+from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
+from wheelfit_runtime.platforms.providers.aarch64 import tables as arm_tables
+from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
+from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_tables
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 NOWHERE = Path(__file__).parent / "no such machine"

@@ -13,8 +13,8 @@ import pytest
 
 from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 from wheelfit_runtime.loader.process import held_by, look, visible, without_initialising
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaGpu
 from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaGpu
 from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
 
 H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import ABI_DEPENDENCY, default_endpoint
 from wheelfit.core.static_families import STATIC_FAMILIES
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _FEW = 6
 """Values that are shown of a feature; some have hundreds."""
 
 
-KNOWN_NAMESPACES = (*families.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
+KNOWN_NAMESPACES = (*providers.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
 """Namespaces of which enough is known to write their provider."""
 
 
@@ -85,7 +85,7 @@ def guide_to(namespace: str) -> Guide | None:
         purpose = "for which versions of other packages a build was made; no machine is asked"
         example = "abi_dependency :: torch :: 2.8"
         return Guide(namespace, "built in", purpose, example, (), {"builtin": ABI_DEPENDENCY})
-    hardware = families.by_namespace(namespace)
+    hardware = providers.by_namespace(namespace)
     if hardware is None:
         return None
     features = tuple(
@@ -106,7 +106,7 @@ def plugin_entry(namespace: str) -> dict[str, Any]:
     """Return the entry that every tool understands which brings this provider itself (P-60)."""
     row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
     if row is None:  # nobody has published a plugin, so ours is the one
-        family = families.by_namespace(namespace)
+        family = providers.by_namespace(namespace)
         return {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api} if family else {}
     entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
     if default_endpoint(row.package) not in row.endpoints:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
         family.namespace: Property(family.namespace, *family.used_by)
         if family.used_by
         else family.namespace
-        for family in sorted(families.accelerators(), key=lambda one: one.namespace)
+        for family in sorted(providers.accelerators(), key=lambda one: one.namespace)
     }
 )
 """Namespaces of accelerators by name, each with what builds that use it have."""
@@ -28,7 +28,7 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
 LIBRARIES: Mapping[str, str] = MappingProxyType(
     {
         beginning: family.namespace
-        for family in families.accelerators()
+        for family in providers.accelerators()
         for beginning in family.library_packages
     }
 )
@@ -36,7 +36,7 @@ LIBRARIES: Mapping[str, str] = MappingProxyType(
 are; as of 2026-11. What needs one is made for that accelerator, whatever it says itself."""
 
 _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {one.namespace: one.unused_by for one in families.accelerators() if one.unused_by}
+    {one.namespace: one.unused_by for one in providers.accelerators() if one.unused_by}
 )
 
 

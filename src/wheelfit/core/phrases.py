@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.providers import StaticProvider
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.words import (
     THIS_MACHINE,
@@ -104,7 +104,7 @@ def _failure(detection: Detection, holder: str) -> str:
 
 def _words(namespace: str) -> type[Words]:
     """Return the words about a namespace: those of its family, or the generic ones."""
-    family = families.by_namespace(namespace)
+    family = providers.by_namespace(namespace)
     return Words if family is None else cast(type[Words], family.module("words").Words)
 
 

@@ -1,13 +1,13 @@
 """Which published plugins wheelfit's own providers stand in for: dated data (P-60).
 
-The rows stand with their families, in ``platforms/families``.
+The rows stand with their families, in ``platforms/providers``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 TABLE_DATE = "2026-11"
 """When the rows were compared with the published packages (P-64)."""
@@ -29,18 +29,18 @@ class EmulatedPlugin:
 
 EMULATED_PLUGINS = tuple(
     EmulatedPlugin(family.namespace, plugin.package, plugin.versions, plugin.endpoints)
-    for family in families.every()
+    for family in providers.every()
     for plugin in family.plugins
 )
 """Every plugin that a built-in provider stands in for."""
 
 UNREGISTERED = frozenset(
     plugin.package
-    for family in families.every()
+    for family in providers.every()
     for plugin in family.plugins
     if not plugin.is_registered
 )
 """Names of these that nobody had registered on PyPI at that date, so anybody could since (P-19)."""
 
-HARDWARE = frozenset(families.namespaces())
+HARDWARE = frozenset(providers.namespaces())
 """Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Shorthand:
 # Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
 # presets of machines have them: one vocabulary.
 _BUILDS: tuple[tuple[Family, BuildsRow], ...] = tuple(
-    (family, family.module("shorthand").SHORTHAND) for family in families.accelerators()
+    (family, family.module("shorthand").SHORTHAND) for family in providers.accelerators()
 )
 _AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
 _CPU = Shorthand(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.children import Ending
-from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.override_names import strays_in
 from wheelfit_runtime.platforms.probes import sysctl
+from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
     from wheelfit_runtime.platforms.children import Answer, Processes, Question
-    from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.surroundings import Surroundings
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
@@ -145,7 +145,7 @@ def is_translated(surroundings: Surroundings) -> bool:
 
 
 ACCELERATORS: Mapping[str, str] = {
-    family.namespace: family.presence for family in families.accelerators() if family.presence
+    family.namespace: family.presence for family in providers.accelerators() if family.presence
 }
 """Namespaces of accelerators, and the feature whose values tell that a device is there."""
 

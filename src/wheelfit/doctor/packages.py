@@ -16,8 +16,8 @@ from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.installation.installed import by_name
 from wheelfit.resolution.joint_choice import Chosen, held_by
-from wheelfit_runtime.platforms import families
-from wheelfit_runtime.platforms.families.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
+from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.contents import Change, OwnedFile, Package
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.installed import Installed
-    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
 _EDITED = frozenset({"cacert.pem"})
@@ -196,7 +196,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
             words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
             yield Place(where).found(diagnoses.IDLE_BUILD, words)
     present = hardware.present
-    there = [one.device for one in families.accelerators() if one.namespace in present]
+    there = [one.device for one in providers.accelerators() if one.namespace in present]
     if there:
         for build in builds:
             if sign := build.cpu_only or _unused(build, hardware):

@@ -24,8 +24,8 @@ from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.doctor.contents import read_packages
 from wheelfit.installation.installed import scan
 from wheelfit_runtime.platforms.accelerator_libraries import identify
-from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR
 from wheelfit_runtime.platforms.probes import mapped_libraries
+from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:

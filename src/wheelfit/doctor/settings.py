@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Place, some_of
 from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.children import Ending, Question
-from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel
 from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),
-    **{tool: family.namespace for family in families.every() for tool in family.tools},
-    **{tool: "" for family in families.every() for tool in family.toolkit_tools},
+    **{tool: family.namespace for family in providers.every() for tool in family.tools},
+    **{tool: "" for family in providers.every() for tool in family.toolkit_tools},
 }
 """What is looked for on PATH, and the namespace of the driver that it belongs to."""
 
@@ -328,7 +328,7 @@ def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[F
 
 
 MASKS: Mapping[str, str] = MappingProxyType(
-    {mask: family.devices for family in families.accelerators() for mask in family.masks}
+    {mask: family.devices for family in providers.accelerators() for mask in family.masks}
 )
 """Variables with a list of devices that programs may see, and of what kind."""
 
@@ -336,7 +336,7 @@ _MEANING: Mapping[str, str] = MappingProxyType(
     {
         **{
             name: meaning
-            for family in families.every()
+            for family in providers.every()
             for name, meaning in (*family.homes.items(), *family.variables.items())
         },
         "LD_LIBRARY_PATH": "folders in which libraries are looked for first",
@@ -359,7 +359,7 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
         "WHEELFIT_OVERRIDE_": "meant to replace what is detected",
         **{
             prefix: meaning
-            for family in families.every()
+            for family in providers.every()
             for prefix, meaning in family.override_prefixes.items()
         },
         "WHEELFIT_": "a setting of wheelfit",

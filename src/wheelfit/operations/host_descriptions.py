@@ -63,11 +63,11 @@ class HostList:
 
     def presets_by_kind(self) -> dict[str, list[PresetLine]]:
         """Return the parts of presets by the kind of hardware, as the headings name it."""
-        from wheelfit_runtime.platforms import families
+        from wheelfit_runtime.platforms import providers
 
         kinds = {"cpu": "processors"} | {
             family.presets.name: f"{family.devices}{family.presets.note}"
-            for family in families.accelerators()
+            for family in providers.accelerators()
             if family.presets is not None
         }
         found: dict[str, list[PresetLine]] = {}

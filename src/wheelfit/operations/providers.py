@@ -20,7 +20,7 @@ from wheelfit.operations.requests import CacheOptions
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit_runtime.errors import UserError
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -152,7 +152,7 @@ class KnownProviders:
             "action": "list",
             "file": str(self.file),
             "policies": self.policies(),
-            "built_in": [self.built_in(family) for family in families.every()],
+            "built_in": [self.built_in(family) for family in providers.every()],
             "static_families": [
                 {
                     "namespace": one.namespace,
@@ -201,7 +201,7 @@ class KnownProviders:
             "off": self.why_off(name),
             "policies": everything["policies"],
         }
-        if (family := families.by_namespace(name)) is not None:
+        if (family := providers.by_namespace(name)) is not None:
             found["built_in"] = self.built_in(family)
             found["vocabulary"] = _vocabulary(family)
         if name in STATIC_FAMILIES:
@@ -264,7 +264,7 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
     stood_in_for = {row.namespace for row in request.provider_table}
     for name in names:
         if name not in stood_in_for and known.about(name) is None:
-            close = get_close_matches(name, families.namespaces(), n=1)
+            close = get_close_matches(name, providers.namespaces(), n=1)
             raise UserError(
                 f"nothing is known of {name!r}",
                 hint=f"did you mean {close[0]!r}?" if close else _LISTED,

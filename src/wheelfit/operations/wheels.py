@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.wheels.binaries.properties import FoundProperties
-    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 
 _MOST_NOTES = 10
@@ -83,7 +83,7 @@ _VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
 
 def _lower_bound(given: Sequence[Property]) -> Capability | None:
     """Return the lower bound of the driver in properties; None: they have none."""
-    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
     bounds = []
     for one in given:

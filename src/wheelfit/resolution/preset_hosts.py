@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.compatible_tags import platforms_of
 from wheelfit.core.host_file import HostFile
 from wheelfit_runtime import __version__
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,7 +81,7 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
         processor = processor_rows().get(one.removeprefix("cpu-"))
         if processor is not None and processor.architecture in used:
             yield one
-    for family in families.accelerators():
+    for family in providers.accelerators():
         presets = family.presets
         if presets is None or family.namespace not in used:
             continue

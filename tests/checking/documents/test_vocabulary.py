@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit_runtime.platforms.families import every, namespaces
 from wheelfit_runtime.platforms.family import Family
+from wheelfit_runtime.platforms.providers import every, namespaces
 
 
 @pytest.mark.parametrize("family", every(), ids=namespaces())

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from wheelfit.cli.main import main
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR
+from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 
 SetDriver = Callable[..., None]
 MACHINES = Path(__file__).parents[2] / "machines"

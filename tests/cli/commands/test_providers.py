@@ -12,7 +12,7 @@ from cli.running import Runner
 
 from wheelfit.testing.plugins import fictional_hw, simple
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.platforms.families import namespaces
+from wheelfit_runtime.platforms.providers import namespaces
 
 pytestmark = pytest.mark.integration
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.platforms.families.aarch64 import macos as arm_macos
-from wheelfit_runtime.platforms.families.aarch64.tables import APPENDED, FEATURES
-from wheelfit_runtime.platforms.families.x86_64 import macos as x86_macos
-from wheelfit_runtime.platforms.families.x86_64.tables import LEVELS
 from wheelfit_runtime.platforms.probes import sysctl
+from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
+from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 INTEL = {

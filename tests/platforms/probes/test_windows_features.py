@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
-from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
 from wheelfit_runtime.platforms.probes import windows_features
+from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 

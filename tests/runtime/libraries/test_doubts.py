@@ -12,7 +12,7 @@ from wheelfit_runtime.errors import NoCompatibleWheel
 from wheelfit_runtime.libraries.bringing import prepare
 from wheelfit_runtime.libraries.doubts import doubts_about
 from wheelfit_runtime.loader.driver import Driver
-from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
+from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from wheelfit.wheels.binaries.facts import Binaries
 from wheelfit.wheels.binaries.properties import FoundProperties, properties_of
 from wheelfit.wheels.binaries.ptx import refused_ptx
 from wheelfit.wheels.binaries.reading import read_binary
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 CUPY_13 = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100f", "sm_120f", "compute_120 9.2"]
 """What cupy-cuda13x 14.2.0 has, which nvcc of CUDA 13.2 compiled."""

@@ -7,7 +7,7 @@ Asked at each start, for GPUs and masks change; so it reads nothing and compares
 from __future__ import annotations
 
 from wheelfit_runtime.loader.driver import MASK, hides_all
-from wheelfit_runtime.platforms.families.nvidia.first_devices import FIRST_DEVICE
+from wheelfit_runtime.platforms.providers.nvidia.first_devices import FIRST_DEVICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.errors import NoCompatibleWheel
     from wheelfit_runtime.loader.driver import Driver
-    from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
+    from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
 _WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 
@@ -91,7 +91,7 @@ def _names(gpus: Sequence[KernelGpu]) -> str:
 
 
 def _floor(major: int) -> str:
-    from wheelfit_runtime.platforms.families.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415 - as above
+    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415 - as above
 
     return str(CUDA_CODE_FLOOR[major])
 
@@ -100,8 +100,8 @@ def _is_newer_ptx(major: int, minor: int, offered: tuple[int, int]) -> bool:
     """Say whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
     if major != offered[0] or minor <= offered[1]:
         return False
-    from wheelfit_runtime.platforms.families.nvidia.facts import Capability  # noqa: PLC0415 - rarely
-    from wheelfit_runtime.platforms.families.nvidia.tables import PTX_OF_TOOLKIT  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability  # noqa: PLC0415 - rarely
+    from wheelfit_runtime.platforms.providers.nvidia.tables import PTX_OF_TOOLKIT  # noqa: PLC0415
 
     # Some minor versions came without a new PTX; what is not known is taken for new.
     written = PTX_OF_TOOLKIT.get(Capability(major, minor))

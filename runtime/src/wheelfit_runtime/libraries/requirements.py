@@ -55,7 +55,7 @@ def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> 
 def _too_old(
     family: Family, asked: str, driver: Driver, offered: tuple[int, int], major: int
 ) -> DriverTooOld:
-    from wheelfit_runtime.platforms.families.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
+    from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
 
     floor = DRIVER_FLOOR.get(major)
     kernel = f" (release {driver.kernel})" if driver.kernel else ""

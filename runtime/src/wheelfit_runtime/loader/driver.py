@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 
-from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel
+from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
+    from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
 MASK = "CUDA_VISIBLE_DEVICES"
 """The variable that leaves a process some of the GPUs."""

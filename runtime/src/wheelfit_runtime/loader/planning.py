@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit_runtime.loader.declarations import Feature
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import agreements as tables
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _needs(one: Property) -> str:
 
 def _place(one: Property, number: int, order: Sequence[str]) -> tuple[int, str, int, str, int]:
     namespace = one.feature.namespace
-    family = families.by_namespace(namespace)
+    family = providers.by_namespace(namespace)
     rank = _OTHERS if family is None else family.rank + _PROCESSORS * family.is_processor
     place = min((order.index(value) for value in one.values if value in order), default=0)
     return (rank, namespace, number, one.feature.name, place)

@@ -23,9 +23,9 @@ from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit_runtime.platforms.children import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability, NvidiaDriver
 from wheelfit_runtime.platforms.features import DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver
 from wheelfit_runtime.platforms.surroundings import Surroundings
 from wheelfit_runtime.platforms.tables import libraries as tables
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from wheelfit_runtime.platforms.families.nvidia.facts import NvidiaFiles, NvidiaGpu
-    from wheelfit_runtime.platforms.families.nvidia.kernel import KernelGpu
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
+    from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles, NvidiaGpu
+    from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 
     _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
 
@@ -90,7 +90,7 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
 
 
 def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
-    from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415 - not everywhere
 
     drivers: list[NvidiaDriver] = []
 
@@ -115,10 +115,10 @@ def _floor(
 
     :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
     """
-    from wheelfit_runtime.platforms.families.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
-    from wheelfit_runtime.platforms.families.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
-    from wheelfit_runtime.platforms.families.nvidia.first_devices import FIRST_DEVICE  # noqa: PLC0415
-    from wheelfit_runtime.platforms.families.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia.first_devices import FIRST_DEVICE  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
 
     gpus: list[tuple[str, set[int]]] = [
         (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
@@ -152,8 +152,8 @@ def _floor(
 
 def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
     """Return what the driver can do for this process, without initialising it here."""
-    from wheelfit_runtime.platforms.families.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
-    from wheelfit_runtime.platforms.families.nvidia import provider  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
+    from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415
 
     mask = surroundings.environ.get(MASK)
     files = nvidia_files.parse(nvidia_files.read(surroundings))
@@ -174,7 +174,7 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
 
 
 def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
-    from wheelfit_runtime.platforms.families.nvidia import library as nvidia_library  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
 
     cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
     if cuda is None:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wheelfit_runtime.platforms import families
-from wheelfit_runtime.platforms.families.nvidia import libraries as cuda
+from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms.providers.nvidia import libraries as cuda
 from wheelfit_runtime.platforms.tables import libraries as tables
 
 # auditwheel puts eight hexadecimal digits of a hash behind the name.
@@ -80,13 +80,13 @@ def identify(name: str) -> AcceleratorLibrary | None:
 @lru_cache(maxsize=1)
 def _runtimes() -> dict[str, str]:
     """Return run-time libraries by their stems, with the software that they are of."""
-    return {stem: name for one in families.every() for stem, name in one.runtimes.items()}
+    return {stem: name for one in providers.every() for stem, name in one.runtimes.items()}
 
 
 @lru_cache(maxsize=1)
 def _drivers() -> dict[str, str]:
     """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
-    known = {stem: family.namespace for family in families.every() for stem in family.drivers}
+    known = {stem: family.namespace for family in providers.every() for stem in family.drivers}
     return known | tables.DRIVER
 
 

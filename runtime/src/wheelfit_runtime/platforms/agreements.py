@@ -7,7 +7,7 @@ are a known source of crashes and wrong results.
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.family import AgreementRow
 
 DATA_VERSION = "2026-11"
@@ -15,7 +15,7 @@ DATA_VERSION = "2026-11"
 
 
 ROWS: tuple[AgreementRow, ...] = (
-    *(row for family in families.every() for row in family.agreements),
+    *(row for family in providers.every() for row in family.agreements),
     AgreementRow("blas", "BLAS", (("blas_lapack", "provider"),)),
     AgreementRow("openmp", "OpenMP", (("openmp", "provider"),)),
     AgreementRow("mpi", "MPI", (("mpi", "provider"),)),

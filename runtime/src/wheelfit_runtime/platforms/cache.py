@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime import __version__
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.cache_folder import (
     is_own,
     make_folders,
@@ -122,7 +122,7 @@ def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
     yield from (f"argument {argument}" for argument in question.arguments)
     yield from (f"file {_identity(path)}" for path in _files(question, seen))
     yield f"boot {seen.read_text(_BOOT)}"
-    hardware = families.every()
+    hardware = providers.every()
     texts = (*_TEXTS, *(name for family in hardware for name in family.driver_texts))
     yield from (f"text {name}: {seen.read_text(name)}" for name in texts)
     lists = (name for family in hardware for name in family.driver_lists)
@@ -165,7 +165,7 @@ def _identity(path: str) -> str:
 
 def _devices(seen: Surroundings) -> Iterator[str]:
     """Yield the device files of accelerators, and what lies in their folders."""
-    nodes = (*_NODES, *(name for family in families.every() for name in family.nodes))
+    nodes = (*_NODES, *(name for family in providers.every() for name in family.nodes))
     for name in seen.children("/dev"):
         if name.startswith(nodes):
             yield f"/dev/{name}"

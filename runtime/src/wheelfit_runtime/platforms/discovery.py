@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms import families, override_names
+from wheelfit_runtime.platforms import override_names, providers
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
@@ -36,7 +36,7 @@ class Machine:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that can be asked for."""
-        return families.namespaces()
+        return providers.namespaces()
 
     def detect(
         self,
@@ -50,7 +50,7 @@ class Machine:
         :param package: the provider's package; whether ours may stand in for it
             has been decided before (P-60).
         """
-        family = families.by_namespace(namespace)
+        family = providers.by_namespace(namespace)
         if family is None:
             return None
         with self._locks.setdefault(namespace, threading.Lock()):
@@ -64,7 +64,7 @@ class Machine:
             return ()  # without looking into any provider
         return tuple(
             text
-            for family in families.every()
+            for family in providers.every()
             for text in family.provider.overrides_in_effect(self.surroundings)
         )
 
@@ -100,7 +100,7 @@ class Baseline:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that can be asked for."""
-        return families.namespaces()
+        return providers.namespaces()
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return nothing: variables here say nothing of a machine elsewhere."""
@@ -114,7 +114,7 @@ class Baseline:
         plugin_api: str | None = None,  # noqa: ARG002 - the shape of a detector
     ) -> Detection | None:
         """Return the baseline of the architecture, or None when there is no provider of ours."""
-        family = families.by_namespace(namespace)
+        family = providers.by_namespace(namespace)
         if family is None:
             return None
         source = f"baseline of {self.architecture or 'another platform'}"

@@ -1,6 +1,6 @@
 """What is known of one family of hardware, as plain values: the type of its record.
 
-A family is a folder of `wheelfit_runtime.platforms.families`. Its record (``record.py``) is light,
+A family is a folder of `wheelfit_runtime.platforms.providers`. Its record (``record.py``) is light,
 for many commands read all; what takes longer to import stands beside it, in modules that are
 imported when somebody asks for them: ``provider``, and for what they are needed for ``words``,
 ``vocabulary``, ``presets`` and ``shorthand``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms import families, overrides
+from wheelfit_runtime.platforms import overrides, providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of all variables that replace what would be detected, vendors' too."""
-    others = tuple(name for family in families.every() for name in family.overrides)
+    others = tuple(name for family in providers.every() for name in family.overrides)
     beginnings = tuple(name for name in others if name.endswith("_"))
     return tuple(
         sorted(

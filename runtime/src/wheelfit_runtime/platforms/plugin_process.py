@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.children import abandon
 from wheelfit_runtime.platforms.override_names import names_in
 
@@ -39,7 +39,7 @@ _MOST_BRACKETS = 110_000
 _PROCESSES = 64
 
 _LANGUAGE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
-_PLACES = frozenset(name for family in families.every() for name in family.homes)
+_PLACES = frozenset(name for family in providers.every() for name in family.homes)
 """Where vendors' software lies. Masks of devices are left out: the machine is described (P-89)."""
 _SEARCHED = "LD_LIBRARY_PATH"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from wheelfit_runtime.errors import UnknownHost, UserError
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
@@ -81,7 +81,7 @@ class Preset:
         return tuple(self._evident(self._detect(name, machine)) for name in machine.namespaces)
 
     def _detect(self, namespace: str, machine: Machine) -> Detection:
-        family = families.by_namespace(namespace)
+        family = providers.by_namespace(namespace)
         if family is None or namespace != self.row.architecture:
             return machine.detect(namespace) or Detection(namespace)
         found = family.module("presets").detect(
@@ -113,7 +113,7 @@ class _Nobody:
 
 def is_preset(text: str) -> bool:
     """Return whether a text has the form of a name of a preset, existing or not."""
-    beginnings = {f.presets.name for f in families.accelerators() if f.presets is not None}
+    beginnings = {f.presets.name for f in providers.accelerators() if f.presets is not None}
     return all(
         part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}
         for part in text.split("+")
@@ -220,7 +220,7 @@ def processor_rows() -> Mapping[str, ProcessorRow]:
     """Return the processors that machines of presets can have, by name."""
     return {
         name: row
-        for family in families.processors()
+        for family in providers.processors()
         for name, row in family.module("presets").PROCESSORS.items()
     }
 
@@ -234,7 +234,7 @@ def _choosable() -> tuple[str, ...]:
 
 def _may_choose(row: PlatformRow) -> bool:
     """Return whether a name may choose another processor than the platform's least."""
-    family = families.by_namespace(row.architecture)
+    family = providers.by_namespace(row.architecture)
     systems = None if family is None else family.module("presets").SYSTEMS
     return systems is None or row.system in systems
 
@@ -261,7 +261,7 @@ def _accelerator(part: str) -> Accelerator:
 
 def _family(name: str) -> Family | None:
     """Return the family whose accelerators have a name in presets."""
-    for family in families.accelerators():
+    for family in providers.accelerators():
         if family.presets is not None and family.presets.name == name:
             return family
     return None
@@ -277,6 +277,6 @@ def _lines() -> Iterator[PresetLine]:
         yield PresetLine(name, name, platform.words)
     for row in _choosable():
         yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].words)
-    for family in families.accelerators():
+    for family in providers.accelerators():
         if family.presets is not None:
             yield from family.module("presets").lines()

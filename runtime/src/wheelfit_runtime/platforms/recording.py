@@ -34,12 +34,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.children import Answer, Ending, from_mapping, to_mapping
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
-from wheelfit_runtime.platforms.families.x86_64 import cpuid
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
+from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit_runtime.platforms.surroundings import LOADER_CACHE, Surroundings
 
@@ -62,7 +62,7 @@ _FEATURES = "processor-features"
 """Key of ``machine.toml``."""
 _SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
 _LISTED = ("/proc/", "/sys/")
-_NODES = ("dxg", *(name for family in families.every() for name in family.nodes))
+_NODES = ("dxg", *(name for family in providers.every() for name in family.nodes))
 _DEVICE = re.compile(rf"/dev/(?:{'|'.join(map(re.escape, _NODES))})[^/]*")
 _PATH_LISTS = ("PATH", "LD_LIBRARY_PATH")
 
@@ -428,7 +428,9 @@ def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
         }
         if table.xcr0 is not None:
             told["cpuid"]["xcr0"] = table.xcr0
-    names = tuple(name for family in families.processors() for name in family.module("macos").NAMES)
+    names = tuple(
+        name for family in providers.processors() for name in family.module("macos").NAMES
+    )
     answers = sysctl.read(seen, names)
     if answers:
         told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ _PREFIXES = (
     "PROGRAMFILES",
     "SYSTEMROOT",
     "WHEELFIT_OVERRIDE_",
-    *(prefix for family in families.every() for prefix in family.recorded_variables),
+    *(prefix for family in providers.every() for prefix in family.recorded_variables),
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
 
@@ -60,7 +60,7 @@ _COMMON = frozenset(
         "gpu",
         "driver",
         "version",
-        *(name for family in families.every() for name in family.common_names),
+        *(name for family in providers.every() for name in family.common_names),
     ]
 )
 """Names that identify nobody, and that stand in files for other reasons: the first user of a

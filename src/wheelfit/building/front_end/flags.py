@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms.children import run
-from wheelfit_runtime.platforms.families.aarch64 import tables as aarch64
-from wheelfit_runtime.platforms.families.x86_64 import tables as x86_64
+from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -32,7 +32,7 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.vocabulary import Vocabulary
 
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
-    {family.namespace: family.module("vocabulary").VOCABULARY for family in families.every()}
+    {family.namespace: family.module("vocabulary").VOCABULARY for family in providers.every()}
 )
 """By namespace of hardware: which features and values are offered there (P-28)."""
 _CURRENT = frozenset(["L5", "L7"])

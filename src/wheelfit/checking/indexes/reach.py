@@ -11,7 +11,7 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.providers import BuiltinProvider, StaticProvider
 from wheelfit.core.support import namespaces_used, support_for
-from wheelfit_runtime.platforms.families import by_namespace
+from wheelfit_runtime.platforms.providers import by_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -20,7 +20,7 @@ from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unse
 from wheelfit.wheels.binaries.levels import is_below
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:

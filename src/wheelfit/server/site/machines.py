@@ -24,7 +24,7 @@ from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
 from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.presets import compose, preset_lines
 from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
@@ -207,7 +207,7 @@ def group_of(preset: str) -> str:
 
 def _family_of(preset: str) -> Family | None:
     """Return the family whose accelerator, or else whose processor, a preset names."""
-    for family in families.every():
+    for family in providers.every():
         start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"
         if preset.startswith(start):
             return family

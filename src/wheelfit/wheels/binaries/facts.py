@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

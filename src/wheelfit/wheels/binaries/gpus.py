@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms.families.nvidia import tables
-from wheelfit_runtime.platforms.families.nvidia.cuda_values import (
+from wheelfit_runtime.platforms.providers.nvidia import tables
+from wheelfit_runtime.platforms.providers.nvidia.cuda_values import (
     appended_sm_values,
     reference_sm_values,
 )
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
 from wheelfit.wheels.binaries.levels import LEVELS
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
-from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:

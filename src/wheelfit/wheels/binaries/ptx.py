@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_of_ptx, runs_on, takers
-from wheelfit_runtime.platforms.families.nvidia import tables
+from wheelfit_runtime.platforms.providers.nvidia import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit.wheels.binaries.facts import Binaries, DeviceCode
-    from wheelfit_runtime.platforms.families.nvidia.facts import Capability
+    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 
 def has_boards(binaries: Binaries) -> bool:

@@ -1,0 +1,64 @@
+"""The 64-bit Arm processors that presets may name."""
+
+from __future__ import annotations
+
+# ruff: noqa: SIM905  # long lists of words are easier to compare with their source as text
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Core, Cpu
+from wheelfit_runtime.platforms.preset_parts import ProcessorRow
+from wheelfit_runtime.platforms.providers.aarch64 import provider, tables
+from wheelfit_runtime.platforms.providers.aarch64.record import FAMILY
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.features import Detection
+
+
+def _arm(version: str) -> Cpu:
+    """Return a processor that has what a version of the architecture needs, and no more."""
+    names = [name for name, _ in tables.REQUIREMENTS]
+    flags = frozenset(["fp", "asimd"])
+    for _, added in tables.REQUIREMENTS[: names.index(version) + 1]:
+        flags |= added
+    # From 8.5 on the bits alone do not tell (P-113): a Neoverse N2 is known to be one.
+    cores = (Core(0x41, 0xD49),) if names.index(version) > names.index("8.4a") else ()
+    return Cpu(flags, cores)
+
+
+# What macOS 12 tells of it; later releases tell of one ability more.
+_APPLE_M1 = Cpu(
+    frozenset(
+        """
+        aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
+        flagm2 fp fphp frint ilrcpc jscvt lrcpc paca pacg pmull sb sha1 sha2 sha3 sha512 ssbs uscat
+        """.split()
+    ),
+    brand="Apple M1",
+)
+
+
+def _row(version: str, words: str) -> ProcessorRow:
+    return ProcessorRow(FAMILY.namespace, _arm(version), words)
+
+
+PROCESSORS = MappingProxyType(
+    {
+        "aarch64": _row("8a", "any 64-bit Arm processor"),
+        "aarch64-8.1a": _row("8.1a", "Armv8.1 (ThunderX2)"),
+        "aarch64-8.2a": _row("8.2a", "Armv8.2 (Neoverse N1, Graviton 2)"),
+        "aarch64-8.3a": _row("8.3a", "Armv8.3"),
+        "aarch64-8.4a": _row("8.4a", "Armv8.4 (Neoverse V1, Graviton 3)"),
+        "aarch64-8.5a": _row("8.5a", "Armv8.5"),
+        "aarch64-9.0a": _row("9.0a", "Armv9.0 (Neoverse V2, Graviton 4, Grace)"),
+        "apple-m1": ProcessorRow(FAMILY.namespace, _APPLE_M1, "Apple M1"),
+    }
+)
+"""By the name in a preset; one that does not begin with the namespace belongs to a platform."""
+SYSTEMS: frozenset[str] | None = frozenset({"Linux"})
+"""Systems where a name may choose one: elsewhere detection knows only what all machines have."""
+
+
+def detect(cpu: Cpu, system: str) -> Detection:
+    """Return what is supported by a processor of which the facts are known."""
+    return provider.supported(cpu, bits_decide=system == "Linux")

@@ -1,0 +1,178 @@
+"""Say which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
+from wheelfit_runtime.platforms.providers.aarch64 import auxv, macos, midr, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "aarch64"
+
+_VERSION = "version"
+_VERSIONS = tables.VERSIONS  # newest first
+_ABILITIES = (*tables.FEATURES, *tables.APPENDED)
+_LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
+_FIRST_OF_CORES = "8.5a"
+_BASELINE = "8a"
+
+_APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
+
+
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    if surroundings.architecture != NAMESPACE:
+        seen = Evidence("interpreter architecture", surroundings.architecture)
+        return answer(NAMESPACE, evidence=(seen,))
+    bits_decide = surroundings.system == "Linux"
+    return supported(read(surroundings), bits_decide=bits_decide, reference=surroundings.reference)
+
+
+def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
+    """Return version and abilities of a processor, in the reference plugin's order.
+
+    :param cpu: abilities by their Linux names, and the kinds of core.
+    :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux
+        (P-112); otherwise from what is known of the core, and an unknown one is 8a.
+    :param reference: leave out the abilities that the reference does not know (P-43).
+    """
+    version = _version(cpu, bits_decide=bits_decide)
+    flags = cpu.flags or frozenset()
+    known = tables.FEATURES if reference else _ABILITIES
+    warnings = cpu.warnings
+    if cpu.flags is None:
+        words = "the processor's abilities could not be found out; only 8a is assumed"
+        warnings = (*warnings, words)
+    return answer(
+        NAMESPACE,
+        (
+            FeatureConfig(_VERSION, _VERSIONS[_VERSIONS.index(version) :]),
+            *(FeatureConfig(name, ("on",)) for name in known if name in flags),
+        ),
+        evidence=(*cpu.evidence, *_held_back(cpu, version, bits_decide=bits_decide)),
+        warnings=warnings,
+    )
+
+
+def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
+    """Say what stands in the way of a newer version: hidden abilities, or an unknown core."""
+    of_core = _version_of_core(cpu)
+    if of_core is not None:
+        if cpu.flags is None or not _is_newer(of_core, version):
+            return ()
+        following = _VERSIONS[_VERSIONS.index(version) - 1]
+        missing = sorted(dict(tables.REQUIREMENTS)[following] - cpu.flags)
+        words = f"the core is {of_core}, but hidden for {following}: {', '.join(missing)}"
+        return (Evidence("table of cores", words),)
+    if bits_decide:
+        needed = dict(tables.REQUIREMENTS)[_FIRST_OF_CORES]
+        if version != _LAST_FROM_BITS or not needed <= (cpu.flags or frozenset()):
+            return ()
+        unknown = [str(core) for core in cpu.cores if core not in tables.CORE_VERSIONS]
+        what = f"unknown: {', '.join(unknown)}" if unknown else "no core was identified"
+    elif cpu.brand:
+        what = f"{cpu.brand!r} names no kind of core"
+    else:
+        return ()
+    return (Evidence("table of cores", f"{what}; nothing newer than {version} is sure"),)
+
+
+def _version(cpu: Cpu, *, bits_decide: bool) -> str:
+    """Return the highest version whose every requirement is met (P-112, P-113)."""
+    flags = cpu.flags or frozenset()
+    of_core = _version_of_core(cpu)
+    reached = _BASELINE
+    for version, needed in tables.REQUIREMENTS:
+        has_bits = needed <= flags
+        if _is_newer(version, _LAST_FROM_BITS):
+            fits = has_bits and of_core is not None and not _is_newer(version, of_core)
+        elif bits_decide:
+            fits = has_bits
+        else:
+            # Older systems do not tell of every ability: what is known of the core decides.
+            fits = not _is_newer(version, of_core or _BASELINE)
+        if not fits:
+            break
+        reached = version
+    return reached
+
+
+def _version_of_core(cpu: Cpu) -> str | None:
+    """Return what the core table says of the weakest core; None if one is unknown (P-114)."""
+    if cpu.cores:
+        found = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
+        known = [version for version in found if version is not None]
+        return max(known, key=_VERSIONS.index) if len(known) == len(found) else None
+    chip = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
+    if chip is None:
+        return None
+    generations = tables.APPLE_CORES[chip[1]]
+    return generations.get(min(int(chip[2]), max(generations)))
+
+
+def _is_newer(version: str, other: str) -> bool:
+    return _VERSIONS.index(version) < _VERSIONS.index(other)
+
+
+def read(surroundings: Surroundings) -> Cpu:
+    """Ask where this kind of system keeps the answer."""
+    if surroundings.system == "Darwin":
+        return macos.parse(sysctl.read(surroundings, macos.NAMES))
+    if surroundings.system == "Linux":
+        return _read_linux(surroundings)
+    seen = Evidence(surroundings.system, "tells too little about the processor")
+    affirmed = windows_features.read(surroundings) if surroundings.system == "Windows" else None
+    if affirmed is None:
+        return Cpu(flags=frozenset(), evidence=(seen,))
+    numbers = " ".join(map(str, sorted(affirmed)))
+    flags = windows_features.parse(affirmed, tables.WINDOWS_FEATURES)
+    return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), seen))
+
+
+def _read_linux(surroundings: Surroundings) -> Cpu:
+    evidence: list[Evidence] = []
+    vector, asked = auxv.read(surroundings), auxv.PATH
+    if vector is None and surroundings.is_real:
+        vector, asked = auxv.ask_library(), auxv.LIBRARY
+    hwcap = auxv.parse(vector) if vector else None
+    text = proc_cpuinfo.read(surroundings)
+    info = proc_cpuinfo.parse(text, "Features") if text is not None else None
+    flags = None
+    if hwcap is not None:
+        flags = hwcap.names
+        words = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
+        evidence.append(Evidence(asked, words))
+    elif info is not None and info.flags is not None:
+        flags = info.flags
+        words = "Features: " + " ".join(sorted(info.flags))
+        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+    cores, where = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
+    if not cores:
+        cores, where = midr.parse(midr.read(surroundings)), midr.FOLDER
+    if cores:
+        evidence.append(Evidence(where, "cores " + ", ".join(str(core) for core in cores)))
+    return Cpu(flags, cores, evidence=tuple(evidence))
+
+
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)}
+)
+accepts = _PROVIDER.accepts
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -1,0 +1,94 @@
+"""What presets may name of AMD's GPUs and of ROCm."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.preset_parts import (
+    VERSION,
+    Accelerator,
+    PresetLine,
+    frozen,
+    newer,
+    unknown,
+)
+from wheelfit_runtime.platforms.providers.amd import tables
+from wheelfit_runtime.platforms.providers.amd.record import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GFX_WORDS: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "gfx900": "Vega 56, Vega 64, MI25",
+        "gfx906": "MI50, MI60, Radeon VII",
+        "gfx908": "MI100",
+        "gfx90a": "MI210, MI250",
+        "gfx942": "MI300A, MI300X, MI325X",
+        "gfx950": "MI350X, MI355X",
+        "gfx1030": "RX 6800, RX 6900",
+        "gfx1100": "RX 7900, PRO W7900",
+        "gfx1101": "RX 7700, RX 7800",
+        "gfx1102": "RX 7600",
+        "gfx1150": "Ryzen AI 300 (Strix Point)",
+        "gfx1151": "Ryzen AI Max (Strix Halo)",
+        "gfx1200": "RX 9060",
+        "gfx1201": "RX 9070",
+    }
+)
+GFX: MappingProxyType[str, str] = MappingProxyType(
+    {name: _GFX_WORDS.get(name, "") for name in (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX)}
+)
+"""Every known name of an AMD GPU, with products where they are well known."""
+FIRST_ROCM: MappingProxyType[str, str] = MappingProxyType(
+    {"gfx942": "6.0", "gfx950": "7.0", "gfx1200": "6.4", "gfx1201": "6.4"}
+)
+"""The first release of ROCm that supports a GPU, where AMD's notes on releases name one."""
+ROCM: tuple[str, ...] = (*tables.PUBLISHED_ROCM, *tables.APPENDED_ROCM)
+"""Every known release of ROCm, newest first."""
+
+_USUAL_ROCM = "6.4"
+
+
+def read(part: str, rest: str) -> Accelerator:
+    """Return the accelerator that a part of a name means.
+
+    :raises UnknownHost: there is no such.
+    """
+    version, _, device = rest.partition("-")
+    match = VERSION.fullmatch(version)
+    if match is None or f"{int(match[1])}.{int(match[2])}" != version:
+        raise unknown(part, "a ROCm version is written as 6.4")
+    notes = []
+    if version not in ROCM:
+        if _release(version) < max(map(_release, ROCM)):
+            raise unknown(part, f"there is no ROCm {version}")
+        notes.append(newer(f"ROCm {version}", tables.DATA_VERSION))
+    facts = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": version}
+    words = f"ROCm {version}"
+    if device:
+        if device not in GFX:
+            raise unknown(part)
+        facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
+        products = GFX[device]
+        words += f" with {device}" + (f" ({products})" if products else "")
+        first = FIRST_ROCM.get(device)
+        if first is not None and _release(version) < _release(first):
+            notes.append(f"the first ROCm that supports {device} is {first}")
+    platforms = PRESETS.platforms
+    return Accelerator(part, PRESETS.name, frozen(facts), words, platforms, tuple(notes))
+
+
+def lines() -> Iterator[PresetLine]:
+    """Yield a line for each device that is known."""
+    for name, products in GFX.items():
+        first = FIRST_ROCM.get(name)
+        usual = max(_USUAL_ROCM, first or _USUAL_ROCM, key=_release)
+        releases = f"ROCm {first} to {ROCM[0]}" if first else ""
+        words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
+        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{usual}-{name}", words)
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))

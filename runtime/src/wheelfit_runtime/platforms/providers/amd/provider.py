@@ -1,0 +1,310 @@
+"""Say which AMD GPUs and which ROCm this machine has (P-120 to P-126).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provider``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
+from wheelfit_runtime.platforms.probes import pci_devices
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
+from wheelfit_runtime.platforms.providers.amd import kfd, rocm_release, tables
+from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.amd.record import FAMILY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "amd"
+
+_GFX = "gfx_arch"
+_ROCM = "rocm_version"
+_ORDER = (_GFX, _ROCM)
+
+_FORCE_GFX = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
+_FORCE_ROCM = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
+_BOOTSTRAP_GFX = "ROCM_BOOTSTRAP_FORCE_GFX_ARCH"
+_BOOTSTRAP_OFF = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+_DISGUISE = "HSA_OVERRIDE_GFX_VERSION"
+_OWN_GFX = "WHEELFIT_OVERRIDE_AMD_GFX_ARCH"
+_OWN_ROCM = "WHEELFIT_OVERRIDE_AMD_ROCM_VERSION"
+
+_DXG = "/dev/dxg"
+
+# Compiled where they are needed: most machines have nothing to match.
+_GFX_VALUE = r"gfx[1-9][0-9]?[0-9a-f]{2}"
+_ROCM_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}"
+_FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
+
+
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    forced = _read_forced(surroundings.environ)
+    if forced.off:
+        return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
+    if _GFX in own:  # then no warning about other GPUs is of use
+        forced = forced._replace(names=own[_GFX])
+    # Where all of it is said, nothing that could be found out would count.
+    is_known = own.keys() == set(_ORDER) or forced.is_complete
+    driver = forced.applied_to(AmdDriver() if is_known else read(surroundings))
+    found = supported(
+        driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
+    )
+    hints = _hints(driver, surroundings, own.keys() | ({_GFX} if forced.names else set()))
+    return replace(
+        found,
+        warnings=(*found.warnings, *hints),
+        devices=() if forced.names else found.devices,  # the user spoke for all of them
+    )
+
+
+def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = False) -> Detection:
+    """Return the code that the GPUs run, and the versions of ROCm that count as installed.
+
+    :param same_major: count older minors of the same major as installed too (P-123).
+    :param reference: answer exactly as amd-variant-provider does: names sorted as text,
+        none at all if it does not know one, and only the installed version (P-43).
+    """
+    usable = [gpu for gpu in driver.gpus if not gpu.problem]
+    ordered = sorted(usable, key=lambda gpu: (gpu.integrated, gpu.node))  # P-122
+    devices = of_unlike_devices(_GFX, ((gpu, [gpu.name]) for gpu in ordered))
+    names = tuple(dict.fromkeys(gpu.name for gpu in ordered))
+    if reference:
+        names = tuple(sorted(names)) if set(names) <= set(tables.PUBLISHED_GFX) else ()
+    versions = _rocm_values(driver.rocm_version, same_major and not reference)
+    configs = (FeatureConfig(_GFX, names, multi_value=True), FeatureConfig(_ROCM, versions))
+    return answer(
+        NAMESPACE,
+        configs,
+        broken=driver.broken,
+        evidence=driver.evidence,
+        warnings=driver.warnings if reference else (*driver.warnings, *_warnings(driver, ordered)),
+        devices=() if reference else devices,
+    )
+
+
+def _rocm_values(version: tuple[int, int] | None, same_major: bool) -> tuple[str, ...]:  # noqa: FBT001
+    """Return the installed version, and if wanted the older ones of its major (P-123)."""
+    if version is None:
+        return ()
+    major, minor = version
+    oldest = 0 if same_major else minor
+    return tuple(f"{major}.{number}" for number in range(minor, oldest - 1, -1))
+
+
+def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
+    """Return what keeps wheels from being chosen though a GPU is there."""
+    warnings = [driver.problem] if driver.problem else []
+    if driver.gpus and not usable:
+        warnings += [f"{gpu} cannot be used: {gpu.problem}" for gpu in driver.gpus[:1]]
+        others = len(driver.gpus) - 1
+        if others:
+            warnings[-1] += f"; likewise {others} more"
+    discrete = [gpu for gpu in usable if not gpu.integrated]
+    other = [gpu for gpu in usable if gpu.integrated and gpu.name != usable[0].name]
+    if discrete and other:
+        warnings.append(
+            f"{other[0]} stands beside {discrete[0]}: a wheel must run on both, "
+            f"unless --devices highest chooses for {discrete[0].name} alone"
+        )
+    return tuple(warnings)
+
+
+def read(surroundings: Surroundings) -> AmdDriver:
+    """Look at files, and only if they give reason to, ask AMD's tools (P-124, P-125)."""
+    files = kfd.read(surroundings) if surroundings.system == "Linux" else None
+    topology = kfd.parse(files) if files is not None else None
+    driver = AmdDriver(
+        gpus=topology.gpus if topology else (), evidence=topology.evidence if topology else ()
+    )
+    if topology is None or not topology.is_listed:
+        driver = _ask_tools(surroundings, driver)
+        if not driver.gpus and surroundings.system == "Linux":
+            driver = _without_driver(surroundings, driver)
+    driver = _with_release(driver, surroundings)
+    if not driver.evidence:
+        driver = driver._replace(evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
+    return driver
+
+
+def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+    """Tell of GPUs on the bus for which the kernel has nothing to compute with."""
+    devices = [
+        device
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        if device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
+    ]
+    seen = tuple(
+        Evidence(
+            f"{pci_devices.FOLDER}/{device.address}",
+            f"AMD GPU {device.device:04x}, driver {device.driver or 'none'}",
+        )
+        for device in devices
+    )
+    driver = driver._replace(evidence=(*driver.evidence, *seen))
+    # Another driver has it for a reason: it is too old to compute, or a virtual machine's.
+    idle = [device for device in devices if device.driver in ("", "amdgpu")]
+    if not idle or driver.problem:
+        return driver
+    what = "offers nothing to compute with (KFD)" if idle[0].driver else "is not loaded"
+    words = f"there is an AMD GPU at {idle[0].address}, and its driver amdgpu {what}"
+    return driver._replace(problem=words)
+
+
+def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
+    """Add which ROCm is installed: what the first file says that says something."""
+    for path, text in rocm_release.read(surroundings):
+        seen = Evidence(path, text)
+        driver = driver._replace(evidence=(*driver.evidence, seen))
+        version = rocm_release.parse(text)
+        if version is not None:
+            return driver._replace(rocm_version=version)
+    return driver
+
+
+def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+    """Ask where a GPU may be that the kernel does not list: Windows, and its Linux."""
+    signs = ("/sys/module/amdgpu", kfd.DEVICE, _DXG)
+    if surroundings.system == "Windows":
+        sign = "Windows"
+    elif surroundings.system == "Linux":
+        sign = next((sign for sign in signs if surroundings.exists(sign)), "")
+    else:
+        sign = ""
+    if not sign:
+        return driver
+    # What child processes need is imported only here: most machines never come here.
+    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.amd import rocm_tools  # noqa: PLC0415
+
+    told = rocm_tools.read(surroundings, rocm_release.folders(surroundings))
+    if not told:
+        return driver
+    failures = {one.name: child_answers.failure(one.answer) for one in told}
+    gpus: tuple[AmdGpu, ...] = ()
+    evidence = list(driver.evidence)
+    for one in told:  # nobody else is asked once one names a GPU
+        gpus = rocm_tools.parse(one)
+        names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
+        evidence.append(Evidence(one.name, failures[one.name] or names))
+    driver = driver._replace(gpus=gpus, evidence=tuple(evidence))
+    failed = "; ".join(f"{name} {words}" for name, words in failures.items() if words)
+    if gpus or not failed:
+        return driver
+    return driver._replace(problem=failed, broken=child_answers.is_broken(told[-1].answer))
+
+
+class _Forced(NamedTuple):
+    """What AMD's variables replace."""
+
+    off: bool = False
+    names: tuple[str, ...] = ()
+    version: tuple[int, int] | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.names) and self.version is not None
+
+    def applied_to(self, driver: AmdDriver) -> AmdDriver:
+        """Return the machine as the user wants it to look."""
+        if self.names:
+            gpus = tuple(AmdGpu(place, name) for place, name in enumerate(self.names))
+            driver = driver._replace(gpus=gpus, problem="", broken=False)
+        if self.version is not None:
+            driver = driver._replace(rocm_version=self.version)
+        return driver._replace(evidence=(*self.evidence, *driver.evidence))
+
+
+def _read_forced(environ: Mapping[str, str]) -> _Forced:
+    """Read AMD's variables (P-126).
+
+    :raises InvalidConfiguration: one of them cannot be used (P-73).
+    """
+    if text := overrides.value_of(environ, _BOOTSTRAP_OFF):
+        if text == "1":
+            return _Forced(off=True, evidence=(Evidence(_BOOTSTRAP_OFF, text),))
+        if text != "0":
+            raise overrides.unreadable(_BOOTSTRAP_OFF, text, "1 is wanted, or 0")
+    forced = _Forced()
+    for variable, separators in ((_FORCE_GFX, r"[,;\s]+"), (_BOOTSTRAP_GFX, r"\s*,\s*")):
+        text = overrides.value_of(environ, variable)
+        if text and not forced.names:
+            names = tuple(_forced_names(variable, text, separators))
+            forced = _Forced(names=names, evidence=(Evidence(variable, text),))
+    if text := overrides.value_of(environ, _FORCE_ROCM):
+        match = re.fullmatch(_FORCED_ROCM, text)
+        if match is None:
+            raise overrides.unreadable(_FORCE_ROCM, text, "a version as 7.0.0 is wanted")
+        seen = Evidence(_FORCE_ROCM, text)
+        version = (int(match[1]), int(match[2]))
+        forced = forced._replace(version=version, evidence=(*forced.evidence, seen))
+    return forced
+
+
+def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
+    names = [tables.PACKAGE_OWNERS.get(name, name) for name in re.split(separators, text) if name]
+    for name in names:
+        if not re.fullmatch(_GFX_VALUE, name):
+            raise overrides.unreadable(variable, text, f"{name!r} is no name as gfx942")
+    if not names:
+        raise overrides.unreadable(variable, text, "names as gfx942 are wanted")
+    return list(dict.fromkeys(names))
+
+
+def _hints(driver: AmdDriver, surroundings: Surroundings, spoken: set[str]) -> tuple[str, ...]:
+    """Return what a user may do, where what there is will not be enough.
+
+    :param spoken: features of which the user has said what counts.
+    """
+    if not any(not gpu.problem for gpu in driver.gpus):
+        return ()
+    hints = []
+    if driver.rocm_version is None and _ROCM not in spoken:
+        hints.append(
+            f"no installed ROCm was found, so wheels that name a {_ROCM} do not fit; "
+            f"set {_OWN_ROCM} to say which one counts"
+        )
+    if _GFX in spoken:
+        return tuple(hints)
+    if surroundings.exists(kfd.DEVICE) and not surroundings.may_open(kfd.DEVICE):
+        hints.append(f"you may not open {kfd.DEVICE}, so no program of yours can use the GPU; "
+                     "become a member of the group render")  # fmt: skip
+    disguise = overrides.value_of(surroundings.environ, _DISGUISE)
+    if disguise:
+        hints.append(
+            f"{_DISGUISE}={disguise} changes what programs see and not what is chosen here; "
+            f"set {_OWN_GFX} for that"
+        )
+    return tuple(hints)
+
+
+_PROVIDER = BuiltInProvider(
+    NAMESPACE,
+    _find,
+    {
+        _GFX: lambda value: re.fullmatch(_GFX_VALUE, value),
+        _ROCM: lambda value: re.fullmatch(_ROCM_VALUE, value),
+    },
+    multi_value=(_GFX,),
+    vendors=lambda environ: _read_forced(environ).evidence,
+)
+accepts = _PROVIDER.accepts
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -1,0 +1,209 @@
+"""Look for Intel's GPUs in files, without starting anything (P-133)."""
+# Paths are text, as the machine names them.
+# ruff: noqa: PTH110, PTH118
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.platforms.features import Evidence
+from wheelfit_runtime.platforms.probes import pci_devices
+from wheelfit_runtime.platforms.providers.intel import tables
+from wheelfit_runtime.platforms.providers.intel.record import FAMILY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
+    from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
+"""What the Level Zero loader is called, by system."""
+
+_DXG = "/dev/dxg"
+_NODES = "/dev/dri"
+_RENDER_NODE = "renderD"
+
+
+class IntelGpu(NamedTuple):
+    """An Intel GPU that a driver shows."""
+
+    number: int
+    """Its place in the drivers' order, from 0."""
+    name: str
+    """Its product name; empty when unknown."""
+    ip: DeviceIp
+    integrated: bool = False
+
+    def __str__(self) -> str:
+        words = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"
+        return f"GPU {self.number} ({words})"
+
+
+class IntelFiles(NamedTuple):
+    """Intel's GPUs as files alone list them (P-133)."""
+
+    bound: tuple[str, ...] = ()
+    """PCI addresses of graphics devices that a driver has which can compute."""
+    unbound: tuple[str, ...] = ()
+    """PCI addresses of the others."""
+    hidden_nodes: tuple[str, ...] = ()
+    """Device nodes of the bound ones, as ``/dev/dri/renderD128``, if there is none of them."""
+    unlisted: bool = False
+    """Whether a GPU may be there that no bus lists: Windows, or its Linux (``/dev/dxg``)."""
+    libraries: tuple[str, ...] = ()
+    """Where the Level Zero loader lies, as the machine names it."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Return whether the loader of the library, if installed, can find anything."""
+        return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
+
+
+class IntelDriver(NamedTuple):
+    """The report of Level Zero."""
+
+    gpus: tuple[IntelGpu, ...] = ()
+    """The usable devices, in the drivers' order."""
+    problem: str = ""
+    """Why there is none, one clause; empty when nothing is wrong."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang, error) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Signs(NamedTuple):
+    """What was seen."""
+
+    devices: tuple[PciDevice, ...] = ()
+    """Graphics devices of Intel's."""
+    nodes: Mapping[str, bool] = MappingProxyType({})
+    """Render nodes the kernel lists for them, and whether each is there."""
+    passed_through: bool = False
+    """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
+    libraries: tuple[str, ...] = ()
+
+
+def read(surroundings: Surroundings) -> Signs:
+    """Return the signs; the loader is looked for only where there may be a GPU."""
+    if surroundings.system == "Windows":
+        return Signs(libraries=tuple(_existing(surroundings, _windows_places(surroundings))))
+    devices = tuple(
+        device
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor)
+        if device.base_class == pci_devices.DISPLAY
+    )
+    nodes: dict[str, bool] = {}
+    for device in devices:
+        if device.driver in tables.DRIVERS:
+            nodes |= _nodes(surroundings, device)
+    passed_through = not devices and surroundings.exists(_DXG)
+    libraries: tuple[str, ...] = ()
+    if passed_through or any(device.driver in tables.DRIVERS for device in devices):
+        libraries = tuple(_existing(surroundings, _linux_places(surroundings)))
+    return Signs(devices, nodes, passed_through, libraries)
+
+
+def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
+    """Sort the signs."""
+    bound = tuple(one for one in signs.devices if one.driver in tables.DRIVERS)
+    hidden = () if any(signs.nodes.values()) else tuple(f"{_NODES}/{node}" for node in signs.nodes)
+    evidence = [
+        Evidence(
+            f"{pci_devices.FOLDER}/{one.address}",
+            f"vendor {one.vendor:#06x}, device {one.device:#06x}, driver {one.driver or 'none'}",
+        )
+        for one in signs.devices
+    ]
+    evidence += [
+        Evidence(f"{_NODES}/{node}", "exists" if is_there else "missing")
+        for node, is_there in signs.nodes.items()
+    ]
+    if signs.passed_through:
+        evidence.append(Evidence(_DXG, "exists"))
+    evidence += [Evidence(library, "exists") for library in signs.libraries]
+    return IntelFiles(
+        bound=tuple(one.address for one in bound),
+        unbound=tuple(one.address for one in signs.devices if one not in bound),
+        hidden_nodes=hidden,
+        unlisted=signs.passed_through or system == "Windows",
+        libraries=signs.libraries,
+        evidence=tuple(evidence),
+    )
+
+
+def candidates(surroundings: Surroundings, files: IntelFiles) -> tuple[str, ...]:
+    """Return the libraries to try, in order, as paths or as names for the system's loader.
+
+    Folders given by the caller exclude all others. A captured machine never reaches
+    the libraries of the machine it is looked at on.
+    """
+    name = LOADER_NAMES.get(surroundings.system)
+    if name is None:
+        return ()
+    if surroundings.library_folders:
+        given = (os.path.join(folder, name) for folder in surroundings.library_folders)
+        return tuple(path for path in given if os.path.exists(path))
+    paths = [surroundings.path(library) for library in files.libraries]
+    if paths and surroundings.is_real and surroundings.system == "Linux":
+        # The system's own search comes first, for that is what programs will get.
+        paths.insert(0, name)
+    return tuple(paths)
+
+
+def missing(files: IntelFiles) -> str:
+    """Return what is missing where no driver can be asked, in one clause; empty when nothing is."""
+    bound, unbound = ", ".join(files.bound), ", ".join(files.unbound)
+    if files.hidden_nodes:
+        words = f"an Intel GPU is there (PCI {bound}), but not its device node "
+        return f"{words}{', '.join(files.hidden_nodes)}; a container must be given /dev/dri"
+    if files.bound:
+        words = f"an Intel GPU is there (PCI {bound}), but not the Level Zero loader; "
+        return f"{words}install Intel's compute runtime"
+    if files.unbound:
+        words = f"an Intel GPU is there (PCI {unbound}), but neither the i915 nor the xe "
+        return f"{words}driver has it"
+    return ""
+
+
+def _nodes(surroundings: Surroundings, device: PciDevice) -> dict[str, bool]:
+    """Return the render nodes the kernel has for a device, and whether each is there."""
+    return {
+        name: surroundings.exists(f"{_NODES}/{name}")
+        for name in surroundings.children(f"{pci_devices.FOLDER}/{device.address}/drm")
+        if name.startswith(_RENDER_NODE)
+    }
+
+
+def _existing(surroundings: Surroundings, places: Iterator[str]) -> Iterator[str]:
+    return (place for place in dict.fromkeys(places) if surroundings.exists(place))
+
+
+def _windows_places(surroundings: Surroundings) -> Iterator[str]:
+    system = surroundings.environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
+    yield f"{system}/System32/{LOADER_NAMES['Windows']}"
+
+
+def _linux_places(surroundings: Surroundings) -> Iterator[str]:
+    """Yield the names under which the loader may exist, in the system's order."""
+    name = LOADER_NAMES["Linux"]
+    folders = surroundings.environ.get("LD_LIBRARY_PATH", "").split(":")
+    if surroundings.is_real and surroundings.interpreter:
+        # An interpreter of conda's searches the libraries beside it.
+        folders.append(os.path.realpath(surroundings.interpreter).rpartition("/bin/")[0] + "/lib")
+    folders += [
+        f"/usr/lib/{surroundings.architecture}-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/lib",
+        "/run/opengl-driver/lib",  # NixOS
+    ]
+    for folder in folders:
+        if folder.startswith("/"):
+            yield f"{folder.rstrip('/')}/{name}"
+    yield from surroundings.loader_cache((name,))

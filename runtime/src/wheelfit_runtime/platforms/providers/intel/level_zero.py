@@ -1,0 +1,153 @@
+"""Ask Level Zero in a child process, and understand whatever comes back (P-71, P-133)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
+from wheelfit_runtime.platforms.providers.intel import level_zero_child, tables
+from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
+from wheelfit_runtime.platforms.providers.intel.record import FAMILY
+from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wheelfit_runtime.platforms.features import Evidence
+    from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+QUESTION = "level zero"
+"""What the question is called in recordings."""
+
+_WHO = "Level Zero"
+_GPU = 1  # ZE_DEVICE_TYPE_GPU
+_INTEGRATED = 1  # ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
+_UNINITIALIZED = 0x78000001
+_NO_PERMISSION = 0x70010000
+
+_WORDS = {
+    0x70000001: "the device is lost; restart the machine",
+    0x70000002: "no memory left",
+    0x70000006: "the device needs a reset",
+    _NO_PERMISSION: "no permission",
+    0x70020000: "a library that the driver needs is missing",
+    _UNINITIALIZED: "no driver",
+    0x78000002: "unsupported version",
+    0x78000003: "not supported",
+}
+
+
+def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
+    """Ask, and return the raw answer.
+
+    There is no asking in this process, not even from a thread: Level Zero cannot be
+    asked for devices without being initialised (P-72).
+    """
+    answer = vendor_libraries.ask(
+        surroundings,
+        QUESTION,
+        level_zero_child,
+        libraries,
+        hidden="ZE_AFFINITY_MASK",
+        version=tables.DATA_VERSION,
+    )
+    if answer is None:
+        return Answer(Ending.NOT_STARTED, errors=b"a frozen application has no interpreter")
+    return answer
+
+
+def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDriver:
+    """Judge the raw answer.
+
+    :param files: what the files said; that no GPU answers is a problem only where they
+        tell of one.
+    """
+    report = vendor_libraries.read_report(answer, _report)
+    seen = child_answers.evidence(answer, f"{QUESTION} child process")
+    if report is None:
+        problem = child_answers.trouble(answer, _WHO, deadline)
+        return IntelDriver(problem=problem, broken=True, evidence=seen)
+    problem, broken = _problem(report)
+    if files.unlisted and not broken:
+        problem = ""  # other programs bring the loader along, where no GPU of Intel's is
+    return IntelDriver(
+        gpus=report.gpus,
+        problem=problem,
+        broken=broken,
+        evidence=report.calls or (seen if broken else ()),
+        warnings=report.warnings,
+    )
+
+
+def decode(version: int) -> DeviceIp:
+    """Take Level Zero's 32 bits apart (P-133).
+
+    >>> str(decode(0x030DC008))
+    '12.55.8'
+    """
+    return DeviceIp(version >> 22 & 0x3FF, version >> 14 & 0xFF, version & 0x3F)
+
+
+def _problem(report: _Report) -> tuple[str, bool]:
+    """Return why there is no GPU to use, and whether that is a failure."""
+    if not report.loaded:
+        return "the Level Zero loader is there, but cannot be loaded", True
+    if report.init is None:
+        return "the Level Zero loader lacks the functions that were asked for", True
+    if report.init == _UNINITIALIZED:
+        words = "Level Zero finds no driver that shows a GPU; install Intel's compute runtime, "
+        return f"{words}and allow yourself /dev/dri/renderD* (group render)", False
+    if report.init == _NO_PERMISSION:
+        return "Level Zero may not use the GPU; allow yourself /dev/dri/renderD*", False
+    if report.init != 0:
+        words = _WORDS.get(report.init, "error")
+        return f"Level Zero does not start: {words} ({report.init:#x})", True
+    if not report.gpus and not report.warnings:
+        return "Level Zero shows no GPU of Intel's", False
+    return "", False
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """The child's answer after every part was checked."""
+
+    calls: tuple[Evidence, ...]
+    loaded: bool
+    init: int | None
+    gpus: tuple[IntelGpu, ...]
+    warnings: tuple[str, ...]
+
+
+def _report(raw: Any) -> _Report:
+    gpus, warnings = _devices(raw["devices"])
+    return _Report(
+        calls=vendor_libraries.calls_of(raw),
+        loaded=raw["loaded"] is not None,
+        init=None if raw["init"] is None else int(raw["init"]),
+        gpus=gpus,
+        warnings=warnings,
+    )
+
+
+def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
+    gpus: list[IntelGpu] = []
+    warnings: list[str] = []
+    for device in raw:
+        index = int(device["index"])
+        if "code" in device:
+            code = int(device["code"])
+            words = f"{device['call']} says {_WORDS.get(code, 'error')} ({code:#x})"
+            warnings.append(f"GPU {index} is left out: {words}")
+        elif device["vendor"] == FAMILY.pci_vendor and device["type"] == _GPU:
+            version = int(device["ip"])
+            name = str(device["name"])
+            if version:
+                integrated = bool(int(device["flags"]) & _INTEGRATED)
+                gpus.append(IntelGpu(index, name, decode(version), integrated))
+            else:
+                words = f"GPU {index} ({name}) is left out: its driver does not tell its version; "
+                warnings.append(f"{words}install a newer version of Intel's compute runtime")
+    return tuple(gpus), tuple(warnings)

@@ -1,0 +1,56 @@
+"""What presets may name of Intel's GPUs."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, frozen, unknown
+from wheelfit_runtime.platforms.providers.intel import tables
+from wheelfit_runtime.platforms.providers.intel.record import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INTEL_NAMES: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "arc-a770": "acm-g10",
+        "arc-a750": "acm-g10",
+        "arc-a380": "acm-g11",
+        "arc-b580": "bmg-g21",
+        "arc-b570": "bmg-g21",
+        "arc-140v": "lnl-m",
+        "max-1100": "pvc",
+        "max-1550": "pvc",
+        "flex-140": "ats-m75",
+        "flex-170": "ats-m150",
+    }
+)
+_INTEL_IPS = {name: str(ip) for ip, names in tables.DEVICES.items() for name in names}
+INTEL: MappingProxyType[str, str] = MappingProxyType(
+    {
+        **{product: _INTEL_IPS[name] for product, name in _INTEL_NAMES.items()},
+        **_INTEL_IPS,
+        **{value: value for value in tables.VALUES},
+    }
+)
+
+
+def read(part: str, rest: str) -> Accelerator:
+    """Return the accelerator that a part of a name means.
+
+    :raises UnknownHost: there is no such.
+    """
+    value = INTEL.get(rest)
+    if value is None:
+        raise unknown(part)
+    facts = frozen({"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value})
+    words = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
+    return Accelerator(part, PRESETS.name, facts, words, PRESETS.platforms)
+
+
+def lines() -> Iterator[PresetLine]:
+    """Yield a line for each device that is known."""
+    for name, value in INTEL.items():
+        if name != value:
+            yield PresetLine(f"intel-{name}", f"intel-{name}", f"Intel GPU {value}")

@@ -1,0 +1,107 @@
+"""Look for signs of NVIDIA hardware and drivers in files, without starting anything (P-96)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.features import Evidence
+from wheelfit_runtime.platforms.probes import pci_devices
+from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
+from wheelfit_runtime.platforms.providers.nvidia.kernel import (
+    GPUS,
+    LIBRARY,
+    PROC_VERSION,
+    SYS_VERSION,
+    WSL_FOLDER,
+    release,
+)
+from wheelfit_runtime.platforms.providers.nvidia.record import FAMILY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
+"""What the management library is called, by system."""
+CUDA_NAMES = {"Linux": LIBRARY, "Windows": "nvcuda.dll"}
+"""What the user-mode driver is called, by system."""
+
+_CONTROL = "/dev/nvidiactl"
+_DXG = "/dev/dxg"
+_TEGRA = "/etc/nv_tegra_release"
+
+
+def read(surroundings: Surroundings) -> dict[str, str]:
+    """Return the signs by name: a file's text, a PCI device's driver, or an empty text."""
+    found: dict[str, str] = {}
+    for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
+        text = surroundings.read_text(name)
+        if text is not None:
+            found[name] = text
+    for child in surroundings.children(GPUS):
+        name = f"{GPUS}/{child}/information"
+        found[name] = surroundings.read_text(name) or ""
+    for name in (_CONTROL, _DXG, *_libraries(surroundings)):
+        if surroundings.exists(name):
+            found[name] = ""
+    if not found:
+        # A graphics device is of interest only where nothing else was found.
+        for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+            if device.base_class == pci_devices.DISPLAY:
+                found[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
+    return found
+
+
+def parse(found: Mapping[str, str]) -> NvidiaFiles:
+    """Sort the signs."""
+    libraries = tuple(
+        name for name in found if name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
+    )
+    return NvidiaFiles(
+        kernel_version=release(found.get),
+        control_device=_CONTROL in found,
+        # The device is there on every WSL 2; the library only with NVIDIA's driver.
+        wsl=_DXG in found and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in found,
+        jetson=_TEGRA in found,
+        pci_devices={
+            name.rpartition("/")[2]: driver
+            for name, driver in found.items()
+            if name.startswith(pci_devices.FOLDER)
+        },
+        libraries=libraries,
+        evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
+    )
+
+
+def _libraries(surroundings: Surroundings) -> Iterator[str]:
+    """Yield the names under which a driver library may exist, in a loader's order."""
+    if surroundings.system == "Windows":
+        yield from _windows_libraries(surroundings.environ)
+        return
+    names = (NVML_NAMES["Linux"], CUDA_NAMES["Linux"])
+    multiarch = f"/usr/lib/{surroundings.architecture}-linux-gnu"
+    folders = [
+        *surroundings.environ.get("LD_LIBRARY_PATH", "").split(":"),
+        WSL_FOLDER,
+        multiarch,
+        f"{multiarch}/tegra",  # Jetson
+        f"{multiarch}/nvidia",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/nvidia/lib64",  # containers of cloud services
+        "/usr/lib64-nvidia",
+        "/run/opengl-driver/lib",  # NixOS
+    ]
+    for folder in dict.fromkeys(folders):
+        if folder.startswith("/"):
+            yield from (f"{folder.rstrip('/')}/{name}" for name in names)
+    yield from surroundings.loader_cache(names)
+
+
+def _windows_libraries(environ: Mapping[str, str]) -> Iterator[str]:
+    system = environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
+    programs = environ.get("PROGRAMFILES", "C:\\Program Files").replace("\\", "/")
+    yield f"{system}/System32/{NVML_NAMES['Windows']}"
+    yield f"{programs}/NVIDIA Corporation/NVSMI/{NVML_NAMES['Windows']}"
+    yield f"{system}/System32/{CUDA_NAMES['Windows']}"

@@ -1,0 +1,170 @@
+"""What presets may name of NVIDIA's GPUs and drivers."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.platforms.preset_parts import (
+    VERSION,
+    Accelerator,
+    PresetLine,
+    frozen,
+    newer,
+    unknown,
+)
+from wheelfit_runtime.platforms.providers.nvidia import tables
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+from wheelfit_runtime.platforms.providers.nvidia.record import PRESETS
+from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType(
+    {toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)}
+)
+"""By CUDA major the newest minor; of the last major newer ones are to be expected."""
+
+
+class NvidiaRow(NamedTuple):
+    """A kind of NVIDIA GPU."""
+
+    first: Capability
+    """CUDA version of the first driver that knows it; 11.0 for what is older."""
+    last: Capability | None
+    """CUDA version of the last driver that knows it; None while new ones do."""
+    words: str
+    arm_only: bool
+    """Whether it shares a chip or a board with an Arm processor."""
+
+
+# Drivers of release 580, for CUDA 13.0, are the last for GPUs before Turing.
+_NVIDIA: tuple[tuple[str, str, str, str], ...] = (
+    ("5.0", "11.0", "13.0", "GTX 750"),
+    ("5.2", "11.0", "13.0", "GTX 980, Tesla M40"),
+    ("5.3", "11.0", "10.2", "Jetson Nano"),
+    ("6.0", "11.0", "13.0", "P100"),
+    ("6.1", "11.0", "13.0", "GTX 1080, P4, P40"),
+    ("6.2", "11.0", "10.2", "Jetson TX2"),
+    ("7.0", "11.0", "13.0", "V100"),
+    ("7.2", "11.4", "12.2", "Jetson Xavier"),
+    ("7.5", "11.0", "", "T4, RTX 20"),
+    ("8.0", "11.0", "", "A100, A30"),
+    ("8.6", "11.1", "", "A10, A40, RTX 30"),
+    ("8.7", "11.4", "", "Jetson Orin"),
+    ("8.9", "11.8", "", "L4, L40, RTX 40"),
+    ("9.0", "11.8", "", "H100, H200, GH200"),
+    ("10.0", "12.8", "", "B200, GB200"),
+    ("10.1", "12.8", "12.9", "Jetson Thor, as CUDA 12 calls it"),
+    ("10.3", "12.9", "", "B300, GB300"),
+    ("10.7", "13.4", "", "Rubin"),
+    ("11.0", "13.0", "", "Jetson Thor"),
+    ("12.0", "12.8", "", "RTX 50, RTX PRO 6000"),
+    ("12.1", "12.9", "", "DGX Spark (GB10)"),
+)
+_SPARK = Capability(12, 1)
+
+
+def _capability(text: str) -> Capability:
+    major, minor = map(int, text.split("."))
+    return Capability(major, minor)
+
+
+NVIDIA: MappingProxyType[Capability, NvidiaRow] = MappingProxyType(
+    {
+        _capability(capability): NvidiaRow(
+            _capability(first),
+            _capability(last) if last else None,
+            words,
+            _capability(capability) in {*tables.TEGRA, _SPARK},
+        )
+        for capability, first, last, words in _NVIDIA
+    }
+)
+
+
+_USUAL_CUDA = Capability(12, 8)
+_SM = re.compile(r"sm([0-9]{1,2})([0-9])")
+
+
+def read(part: str, rest: str) -> Accelerator:
+    """Return the accelerator that a part of a name means.
+
+    :raises UnknownHost: there is no such.
+    :raises UserError: ``invalid-preset``; no driver of that version knows the GPU.
+    """
+    version, _, device = rest.partition("-")
+    driver = _cuda_version(part, version)
+    facts = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": version}
+    notes = []
+    newest = max(CUDA_NEWEST)
+    if driver > (newest, CUDA_NEWEST[newest]):
+        notes.append(newer(f"CUDA {version}", tables.DATA_VERSION))
+    words = f"NVIDIA driver for CUDA {version}"
+    if not device:  # P-85: a driver alone has its bounds
+        return Accelerator(
+            part, PRESETS.name, frozen(facts), words, PRESETS.platforms, tuple(notes)
+        )
+    match = _SM.fullmatch(device)
+    if match is None:
+        raise unknown(part)
+    capability = Capability(int(match[1]), int(match[2]))
+    row = NVIDIA.get(capability)
+    if row is None and capability not in tables.SM_FAMILIES:
+        if capability < max(NVIDIA):
+            raise unknown(part, f"no GPU has compute capability {capability}")
+        notes.append(newer(f"compute capability {capability}", tables.DATA_VERSION))
+    if row is not None and driver < row.first:
+        raise UserError(
+            f"a driver for CUDA {version} does not know {device} ({row.words})",
+            code="invalid-preset",
+            where=part,
+            hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
+        )
+    if row is not None and row.last is not None and driver > row.last:
+        oldest = Capability(min(CUDA_NEWEST), 0)
+        way = f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
+        raise UserError(
+            f"no driver for CUDA {version} knows {device} any more ({row.words})",
+            code="invalid-preset",
+            where=part,
+            hint=f"the last that does is {row.last}{way}",
+        )
+    facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
+    words += f", compute capability {capability}" + (f" ({row.words})" if row else "")
+    platforms = PRESETS.platforms
+    if row is not None and row.arm_only:
+        platforms = tuple(p for p in platforms if PLATFORMS[p].architecture == "aarch64")
+    return Accelerator(part, PRESETS.name, frozen(facts), words, platforms, tuple(notes))
+
+
+def _cuda_version(part: str, text: str) -> Capability:
+    match = VERSION.fullmatch(text)
+    if match is None:
+        raise unknown(part, "a CUDA version is written as 12.8")
+    version = Capability(int(match[1]), int(match[2]))
+    oldest, newest = min(CUDA_NEWEST), max(CUDA_NEWEST)
+    last = CUDA_NEWEST.get(version.major)
+    if text != str(version) or version.major < oldest or version.major > newest + 2:
+        raise unknown(part, f"CUDA {oldest}.0 to {newest}.{CUDA_NEWEST[newest]} are known")
+    if last is not None and version.major < newest and version.minor > last:
+        raise unknown(part, f"the last CUDA {version.major} is {version.major}.{last}")
+    return version
+
+
+def lines() -> Iterator[PresetLine]:
+    """Yield a line for each device that is known."""
+    newest = max(CUDA_NEWEST)
+    newest_version = Capability(newest, CUDA_NEWEST[newest])
+    for capability, row in NVIDIA.items():
+        last = newest_version if row.last is None else row.last
+        if last < row.first:
+            continue  # what its last driver supports is too old
+        sm = f"sm{capability.major}{capability.minor}"
+        usual = min(max(row.first, _USUAL_CUDA), last)
+        yield PresetLine(
+            f"cuda-M.m-{sm}", f"cuda-{usual}-{sm}", f"{row.words}; CUDA {row.first} to {last}"
+        )

@@ -1,0 +1,268 @@
+"""Say which CUDA versions and which GPU code this machine supports (P-80 to P-99).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.features import (
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
+from wheelfit_runtime.platforms.providers.nvidia import cuda_values, tables
+from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "nvidia"
+
+_LOWER = "cuda_version_lower_bound"
+_UPPER = "cuda_version_upper_bound"
+_SM = "sm_arch"
+_ORDER = (_LOWER, _UPPER, _SM)
+
+_FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+_FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
+_OBSOLETE = "NV_PROVIDER_FORCE_DRIVER_VERSION"
+
+_NO_DEVICES = ("", "none", "void")  # words of the NVIDIA Container Toolkit
+_BOUND_LIMIT = 1024  # P-86
+
+_FORCED_DRIVER = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.[0-9]{1,9})?")
+_FORCED_SM = re.compile(r"([0-9]{1,3})\.([0-9])")
+_BOUND = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
+
+
+def detect(
+    surroundings: Surroundings, look: Callable[[Surroundings], NvidiaDriver] | None = None
+) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param look: looks at the driver; default: `read`, which asks a child process.
+    """
+    return (_provider(look) if look else _PROVIDER).detect(surroundings)
+
+
+def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
+    """Return the bounds and the GPU code that driver and devices support.
+
+    :param reference: answer exactly as the reference plugin does: no appended
+        values, only the highest device, nothing for drivers it does not know (P-43).
+    """
+    warnings = (*driver.warnings, driver.problem) if driver.problem else driver.warnings
+    nothing = answer(NAMESPACE, broken=driver.broken, evidence=driver.evidence, warnings=warnings)
+    version = driver.cuda_version
+    if version is None:
+        return nothing
+    if version.major < tables.OLDEST_CUDA:  # P-84
+        words = f"the NVIDIA driver's CUDA version {version} is too old; 11.0 is the oldest"
+        return replace(nothing, warnings=(*driver.warnings, words))
+    if cuda_values.bound_count(version) > _BOUND_LIMIT:  # P-86
+        words = f"the CUDA driver version {version} is not credible"
+        return replace(nothing, status=Status.FAILED, warnings=(*driver.warnings, words))
+    if reference and not cuda_values.is_known_to_reference(version):
+        return nothing
+    ordered = sorted(driver.gpus, key=lambda gpu: gpu.capability, reverse=True)  # P-88
+    devices = of_unlike_devices(_SM, ((gpu, _all_values(gpu.capability)) for gpu in ordered))
+    features = (
+        FeatureConfig(_LOWER, cuda_values.lower_bounds(version)),
+        FeatureConfig(_UPPER, cuda_values.upper_bounds(version)),
+        FeatureConfig(_SM, _sm_values(driver.gpus, reference=reference), multi_value=True),
+    )
+    return answer(
+        NAMESPACE,
+        features,
+        evidence=driver.evidence,
+        warnings=driver.warnings,
+        devices=() if reference else devices,
+    )
+
+
+def _sm_values(gpus: Sequence[NvidiaGpu], *, reference: bool) -> tuple[str, ...]:
+    """Return the values of the highest device, then what the others add (P-87, P-88)."""
+    capabilities = sorted({gpu.capability for gpu in gpus}, reverse=True)
+    if reference:
+        highest = capabilities[:1]
+        return tuple(value for c in highest for value in cuda_values.reference_sm_values(c))
+    values = (value for capability in capabilities for value in _all_values(capability))
+    return tuple(dict.fromkeys(values))
+
+
+def _all_values(capability: Capability) -> tuple[str, ...]:
+    return (
+        *cuda_values.reference_sm_values(capability),
+        *cuda_values.appended_sm_values(capability),
+    )
+
+
+def read(surroundings: Surroundings) -> NvidiaDriver:
+    """Look at files, and only if they give reason to, ask the driver (P-96 to P-98)."""
+    files = nvidia_files.parse(nvidia_files.read(surroundings))
+    if not files.is_worth_asking and not surroundings.library_folders:
+        return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
+    # What child processes need takes longer to import than the rest of the provider,
+    # and most machines never come here.
+    from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi  # noqa: PLC0415
+
+    libraries = nvidia_library.candidates(surroundings, files)
+    if libraries:
+        answer = nvidia_library.read(surroundings, libraries)
+        driver = nvidia_library.parse(answer, files, surroundings.deadline)
+    else:
+        driver = nvidia_library.without_libraries(files)
+    compatibility = _compatibility_package(driver, files)
+    if compatibility and libraries.cuda:
+        # NVML does not know whether the GPU can do with it; libcuda does.
+        only_cuda = replace(libraries, nvml=())
+        answer = nvidia_library.read(surroundings, only_cuda, "nvidia libcuda")
+        proof = nvidia_library.parse(answer, files, surroundings.deadline)
+        if proof.broken:
+            driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
+    # A tool that lies about proves no driver: without one in the kernel it is not asked (P-98).
+    may_ask = files.has_driver or surroundings.system == "Windows"
+    is_unknown = driver.cuda_version is None and driver.driver_version is None
+    if may_ask and is_unknown and not driver.broken:
+        texts = nvidia_smi.read(surroundings)
+        told = nvidia_smi.parse(*texts) if texts else None
+        driver = told._replace(evidence=driver.evidence + told.evidence) if told else driver
+    evidence = [*files.evidence, *compatibility, *_masks(surroundings.environ, driver)]
+    if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
+        words = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
+        evidence.append(Evidence("driver versions", words))
+    if driver.problem and surroundings.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
+        words = "NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container"
+        driver = driver._replace(problem=f"{driver.problem}; {words}")
+    warnings = (*driver.warnings, *_tegra_warnings(driver, files))
+    return driver._replace(evidence=(*evidence, *driver.evidence), warnings=warnings)
+
+
+def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Evidence, ...]:
+    """Return what tells of a user-mode driver newer than the kernel's (P-94)."""
+    release = files.kernel_version
+    if release is None or driver.cuda_version is None:
+        return ()
+    brought = tables.CUDA_OF_BRANCH.get(int(release.partition(".")[0]))
+    if brought is None or driver.cuda_version <= brought:
+        return ()
+    words = (
+        f"CUDA {driver.cuda_version} on kernel module {release}, which brings CUDA {brought}: "
+        "a compatibility package; the user-mode driver counts"
+    )
+    return (Evidence("forward compatibility", words),)
+
+
+def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, ...]:
+    """Return what hides devices from processes, and what becomes of it (P-89)."""
+    found = []
+    mask = environ.get("CUDA_VISIBLE_DEVICES")
+    if mask is not None:
+        words = f"{mask!r} is ignored: the machine is described, not a process"
+        found.append(Evidence("CUDA_VISIBLE_DEVICES", words))
+    given = environ.get("NVIDIA_VISIBLE_DEVICES")
+    if given in _NO_DEVICES and driver.cuda_version is None:
+        found.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{given!r}: none for this container"))
+    return tuple(found)
+
+
+def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]:
+    """Return what to know of machine code on boards with a built-in GPU (P-90)."""
+    boards = [gpu for gpu in driver.gpus if gpu.capability in tables.TEGRA]
+    if not boards or not files.jetson:
+        return ()
+    words = f"{boards[0]} is part of a Jetson: machine code made for other GPUs may not run on it"
+    return (f"{words}, though sm_arch cannot tell them apart; PTX does",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forced:
+    """What NVIDIA's variables replace."""
+
+    version: Capability | None
+    capability: Capability | None
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        return self.version is not None and self.capability is not None
+
+    def applied_to(self, driver: NvidiaDriver) -> NvidiaDriver:
+        """Return the driver as the user wants it to look."""
+        if self.version is not None:
+            # With the version forced, only what is known of devices still counts.
+            driver = driver._replace(cuda_version=self.version, broken=False)
+        if self.capability is not None:
+            # Without a driver a device alone supports nothing.
+            driver = driver._replace(gpus=(NvidiaGpu(0, "", self.capability),))
+        return driver._replace(evidence=(*self.evidence, *driver.evidence))
+
+
+def _read_forced(environ: Mapping[str, str]) -> _Forced:
+    """Read NVIDIA's variables (P-85).
+
+    :raises InvalidConfiguration: one of them cannot be used (P-73, P-86).
+    """
+    evidence = []
+    version = capability = None
+    if text := overrides.value_of(environ, _FORCE_DRIVER):
+        match = _FORCED_DRIVER.fullmatch(text)
+        if match is None:
+            raise overrides.unreadable(_FORCE_DRIVER, text, "a version as 12.8 is wanted")
+        version = Capability(int(match[1]), int(match[2] or 0))
+        if cuda_values.bound_count(version) > _BOUND_LIMIT:
+            raise overrides.unreadable(_FORCE_DRIVER, text, "the version is not credible")
+        evidence.append(Evidence(_FORCE_DRIVER, text))
+    if text := overrides.value_of(environ, _FORCE_SM):
+        match = _FORCED_SM.fullmatch(text)
+        if match is None:
+            raise overrides.unreadable(_FORCE_SM, text, "a capability as 9.0 is wanted")
+        capability = Capability(int(match[1]), int(match[2]))
+        evidence.append(Evidence(_FORCE_SM, text))
+    return _Forced(version, capability, tuple(evidence))
+
+
+def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
+    if overrides.value_of(environ, _OBSOLETE) is None:
+        return ()
+    return (f"{_OBSOLETE} is obsolete and ignored; use {_FORCE_DRIVER}",)
+
+
+def _provider(look: Callable[[Surroundings], NvidiaDriver]) -> BuiltInProvider:
+    def find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+        forced = _read_forced(surroundings.environ)
+        # Where all of it is said, nothing that could be found out would count.
+        is_known = own.keys() == set(_ORDER) or forced.is_complete
+        driver = NvidiaDriver() if is_known else look(surroundings)
+        found = supported(forced.applied_to(driver), reference=surroundings.reference)
+        return replace(found, warnings=(*found.warnings, *_hints(surroundings.environ)))
+
+    return BuiltInProvider(
+        NAMESPACE,
+        find,
+        {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
+        multi_value=(_SM,),
+        vendors=lambda environ: _read_forced(environ).evidence,
+    )
+
+
+_PROVIDER = _provider(read)
+accepts = _PROVIDER.accepts
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

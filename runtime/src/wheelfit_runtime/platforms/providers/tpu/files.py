@@ -1,0 +1,91 @@
+"""Look for TPUs in files (P-151)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit_runtime.platforms.features import Evidence
+from wheelfit_runtime.platforms.probes import pci_devices
+from wheelfit_runtime.platforms.providers.tpu import tables
+from wheelfit_runtime.platforms.providers.tpu.record import FAMILY
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+_SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
+# The older driver has nodes of its own; newer ones are reached through VFIO.
+_NODES = (("/dev", "accel"), ("/dev/vfio", ""))
+
+
+class TpuChip(NamedTuple):
+    """A TPU on the bus."""
+
+    address: str
+    """As ``0000:00:05.0``."""
+    device: int
+    """As 0x0063."""
+    generation: str
+    """As ``v5e``; empty when it has no public name."""
+
+
+class TpuFiles(NamedTuple):
+    """TPUs as files list them (P-151)."""
+
+    chips: tuple[TpuChip, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach them, as ``/dev/accel0``."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Signs(NamedTuple):
+    """What was seen."""
+
+    devices: tuple[tuple[PciDevice, str], ...] = ()
+    """TPUs, each with the number of its board where that was looked up, as ``0x004f``."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes; looked for only where there is a TPU."""
+
+
+def read(surroundings: Surroundings) -> Signs:
+    """Return the signs; what cannot be read is passed over (P-151)."""
+    devices = []
+    for device in pci_devices.of(surroundings, FAMILY.pci_vendor):
+        if device.device in tables.GENERATION_OF_CHIP:
+            board = ""
+            if device.device in _SHARED_NUMBERS:
+                path = f"{pci_devices.FOLDER}/{device.address}/subsystem_device"
+                board = surroundings.read_text(path) or ""
+            devices.append((device, board))
+    nodes = []
+    for folder, start in _NODES if devices else ():
+        for name in surroundings.children(folder):
+            is_node = name.startswith(start) and name.removeprefix(start).isdecimal()
+            if is_node and surroundings.exists(f"{folder}/{name}"):
+                nodes.append(f"{folder}/{name}")
+    return Signs(tuple(devices), tuple(nodes))
+
+
+def parse(signs: Signs) -> TpuFiles:
+    """Sort the signs."""
+    chips = tuple(
+        TpuChip(device.address, device.device, _generation(device.device, board))
+        for device, board in signs.devices
+    )
+    evidence = [
+        Evidence(
+            f"{pci_devices.FOLDER}/{chip.address}",
+            f"vendor {FAMILY.pci_vendor:#06x}, device {chip.device:#06x}",
+        )
+        for chip in chips
+    ]
+    evidence += [Evidence(node, "exists") for node in signs.nodes]
+    return TpuFiles(chips, signs.nodes, tuple(evidence))
+
+
+def _generation(device: int, board: str) -> str:
+    try:
+        number = int(board, 16)
+    except ValueError:
+        number = 0
+    return tables.GENERATION_OF_BOARD.get((device, number), tables.GENERATION_OF_CHIP[device])

@@ -1,0 +1,29 @@
+"""What presets may name of TPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, frozen, unknown
+from wheelfit_runtime.platforms.providers.tpu import tables
+from wheelfit_runtime.platforms.providers.tpu.record import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def read(part: str, rest: str) -> Accelerator:
+    """Return the accelerator that a part of a name means.
+
+    :raises UnknownHost: there is no such.
+    """
+    if rest not in tables.GENERATIONS:
+        raise unknown(part)
+    facts = frozen({"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"})
+    return Accelerator(part, PRESETS.name, facts, f"TPU {rest}", PRESETS.platforms)
+
+
+def lines() -> Iterator[PresetLine]:
+    """Yield a line for each device that is known."""
+    for name in tables.GENERATIONS:
+        yield PresetLine(f"tpu-{name}", f"tpu-{name}", f"TPU {name}")

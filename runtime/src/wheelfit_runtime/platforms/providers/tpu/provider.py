@@ -1,0 +1,106 @@
+"""Say whether this machine has a TPU (P-150 to P-153).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
+from wheelfit_runtime.platforms.providers.tpu import files as tpu_files
+from wheelfit_runtime.platforms.providers.tpu import tables
+from wheelfit_runtime.platforms.providers.tpu.files import TpuFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "tpu"
+
+_PRESENT = "present"
+_GENERATION = "generation"
+
+_FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
+_YES = frozenset({"1", "true", "yes"})
+_NO = frozenset({"0", "false", "no"})
+
+
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    forced = overrides.value_of(surroundings.environ, _FORCE)
+    if forced is not None:
+        return _forced(forced)
+    with_generation = surroundings.tpu_generation and not surroundings.reference
+    return supported(read(surroundings), with_generation=with_generation)
+
+
+def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
+    """Return whether there is a TPU, which is an answer on every machine (P-150).
+
+    :param with_generation: tell the generation too, which no published plugin does (P-153).
+    """
+    found = _present(bool(files.chips), files.evidence)
+    if not files.chips:
+        return found
+    warnings = []
+    if not files.nodes:
+        words = "a TPU is there, but no device node of it (/dev/accel*, /dev/vfio/*); "
+        warnings.append(f"{words}a container must be given them")
+    generations = {chip.generation for chip in files.chips}
+    features = found.features
+    if with_generation and len(generations) == 1 and "" not in generations:
+        features += (FeatureConfig(_GENERATION, tuple(generations)),)
+    elif with_generation:
+        numbers = ", ".join(sorted({f"{chip.device:#06x}" for chip in files.chips}))
+        warnings.append(f"the generation of the TPU cannot be told from its number ({numbers})")
+    return replace(found, features=features, warnings=tuple(warnings))
+
+
+def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # noqa: FBT001
+    value = "true" if is_there else "false"
+    return answer(NAMESPACE, (FeatureConfig(_PRESENT, (value,)),), evidence=evidence)
+
+
+def read(surroundings: Surroundings) -> TpuFiles:
+    """Look for TPUs on the bus; systems other than Linux have none (P-151)."""
+    if surroundings.system != "Linux":
+        return TpuFiles(evidence=(Evidence("system", surroundings.system),))
+    files = tpu_files.parse(tpu_files.read(surroundings))
+    if files.evidence:
+        return files
+    return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))
+
+
+def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
+    text = overrides.value_of(environ, _FORCE)
+    return () if text is None else (Evidence(_FORCE, text),)
+
+
+def _forced(text: str) -> Detection:
+    word = text.lower()
+    found = _present(word in _YES, (Evidence(_FORCE, text),))
+    if word in _YES | _NO:
+        return found
+    warning = f"{_FORCE}={text!r} is neither yes nor no, which means no"
+    return replace(found, warnings=(warning,))
+
+
+_PROVIDER = BuiltInProvider(
+    NAMESPACE,
+    _find,
+    {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
+    vendors=_forced_by,
+)
+accepts = _PROVIDER.accepts
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

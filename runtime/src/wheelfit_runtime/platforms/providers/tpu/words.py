@@ -1,0 +1,37 @@
+"""The words for what a machine lacks of TPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.providers.tpu.record import FAMILY
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.words import Feature
+
+
+class Words(AcceleratorWords):
+    """The words for what a machine lacks of TPUs."""
+
+    kind = FAMILY.device
+
+    @classmethod
+    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        if feature.name != "present" or len(wanted) > 1:
+            return super().wish(feature, wanted)
+        return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return why a feature is missing where others of the namespace are supported."""
+        present = self.supported("present")
+        if self.holder == PACKAGE_LIST or len(present) != 1:
+            return super().feature(feature, wanted)
+        if feature.name == "present":  # P-150: who has the one lacks the other
+            has = "has one" if present == ("true",) else "has none"
+            return f"{self.wish(feature, wanted)}; {self.holder} {has}"
+        if feature.name == "generation" and present == ("false",):
+            return f"needs a TPU {listed(wanted, 'or')}; {self.holder} has none"
+        return super().feature(feature, wanted)

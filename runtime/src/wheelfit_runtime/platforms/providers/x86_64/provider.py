@@ -1,0 +1,150 @@
+"""Say which x86-64 level and which flags this machine supports (P-100 to P-107).
+
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
+from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
+from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
+from wheelfit_runtime.platforms.providers.x86_64 import cpuid, macos, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.facts import CpuidTable
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.surroundings import Surroundings
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "x86_64"
+
+_LEVEL = "level"
+_LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
+_FLAGS = (*tables.FEATURES, *tables.APPENDED)
+_TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
+
+
+def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+    del own
+    if surroundings.architecture != NAMESPACE:  # P-104
+        seen = Evidence("interpreter architecture", surroundings.architecture)
+        return answer(NAMESPACE, evidence=(seen,))
+    return supported(read(surroundings), reference=surroundings.reference)
+
+
+def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
+    """Return level and flags of a processor, in the reference plugin's order.
+
+    :param cpu: flags by their Linux names; what is not in the vocabulary is ignored.
+    :param reference: leave out the flags that the reference does not know (P-43).
+    """
+    if cpu.flags is None:  # P-104
+        words = "the processor's abilities could not be found out; only x86-64 v1 is assumed"
+        return answer(
+            NAMESPACE,
+            (FeatureConfig(_LEVEL, ("v1",)),),
+            evidence=cpu.evidence,
+            warnings=(*cpu.warnings, words),
+        )
+    levels = []
+    for name, needed in tables.LEVELS:  # P-102: each level needs the ones below
+        if not needed <= cpu.flags:
+            break
+        levels.append(name)
+    known = tables.FEATURES if reference else _FLAGS
+    return answer(
+        NAMESPACE,
+        (
+            FeatureConfig(_LEVEL, tuple(reversed(levels))),
+            *(FeatureConfig(flag, ("on",)) for flag in known if flag in cpu.flags),
+        ),
+        evidence=cpu.evidence,
+        warnings=cpu.warnings,
+    )
+
+
+def read(surroundings: Surroundings) -> Cpu:
+    """Ask where this kind of system keeps the answer (P-105 to P-107)."""
+    if surroundings.system == "Darwin":
+        return macos.parse(sysctl.read(surroundings, macos.NAMES))
+    table = cpuid.read(surroundings)
+    if table is None and surroundings.system == "Windows":
+        affirmed = windows_features.read(surroundings)
+        if affirmed is not None:
+            return _from_windows(affirmed)
+    text = proc_cpuinfo.read(surroundings) if surroundings.system == "Linux" else None
+    if text is None:
+        return from_cpuid(table)
+    info = proc_cpuinfo.parse(text, "flags")
+    if info.flags is None:
+        # An emulator shows the file of a host that is no x86 at all.
+        return from_cpuid(table)
+    return _compared(info, table)
+
+
+def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
+    """Believe the file, unless the instruction denies a flag that it could tell of (P-105)."""
+    flags = info.flags or frozenset()
+    evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
+    if info.differ:
+        words = "the processors differ; what all of them can do is taken"
+        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+    if table is None:
+        return Cpu(flags, evidence=tuple(evidence))
+    allowed = cpuid.parse(table)
+    denied = (flags & _TOLD_BY_CPUID) - allowed
+    if not denied:
+        return Cpu(flags, evidence=tuple(evidence))
+    evidence.append(Evidence("CPUID", _shown(table)))
+    words = (
+        f"{proc_cpuinfo.PATH} lists {', '.join(sorted(denied))}, but the processor denies it "
+        "(an emulator?); only what both say is used"
+    )
+    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(words,))
+
+
+def from_cpuid(table: CpuidTable | None) -> Cpu:
+    """Return what the instruction's answers say of the processor (P-107)."""
+    if table is None:
+        return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
+    return Cpu(cpuid.parse(table), evidence=(Evidence("CPUID", _shown(table)),))
+
+
+def _from_windows(affirmed: frozenset[int]) -> Cpu:
+    """Return the little that Windows says, where the instruction may not be issued (P-107)."""
+    numbers = " ".join(map(str, sorted(affirmed)))
+    words = (
+        "this system refuses to run the CPUID instruction, and Windows tells too little of "
+        "the processor; only x86-64 v1 is assumed"
+    )
+    return Cpu(
+        windows_features.parse(affirmed, tables.WINDOWS_FEATURES),
+        evidence=(
+            Evidence("CPUID", "could not be asked"),
+            Evidence(windows_features.NAME, numbers),
+        ),
+        warnings=(words,),
+    )
+
+
+def _shown(table: CpuidTable) -> str:
+    leaves = " ".join(
+        f"{leaf:x}.{subleaf}={':'.join(f'{register:08x}' for register in registers)}"
+        for (leaf, subleaf), registers in sorted(table.leaves.items())
+    )
+    return f"{leaves} xcr0={'none' if table.xcr0 is None else hex(table.xcr0)}"
+
+
+_PROVIDER = BuiltInProvider(
+    NAMESPACE, _find, {_LEVEL: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)}
+)
+accepts = _PROVIDER.accepts
+detect = _PROVIDER.detect
+overrides_in_effect = _PROVIDER.overrides_in_effect
+get_supported_configs = _PROVIDER.get_supported_configs
+get_all_configs = _PROVIDER.get_all_configs

@@ -1,0 +1,144 @@
+"""P-133: files alone say whether Level Zero is worth asking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from platforms.pci_bus import add_device, add_intel_gpu, touch
+
+from wheelfit_runtime.platforms.providers.intel import files as intel_files
+from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
+
+
+def _here(root: Path, **more: object) -> Surroundings:
+    settings: dict[str, object] = {"environ": {}, "system": "Linux", "architecture": "x86_64"}
+    return Surroundings(root=str(root), **(settings | more))  # type: ignore[arg-type]
+
+
+def _look(root: Path, **more: object) -> IntelFiles:
+    here = _here(root, **more)
+    return intel_files.parse(intel_files.read(here), here.system)
+
+
+def test_an_empty_machine_is_not_worth_asking(tmp_path: Path) -> None:
+    """P-74, P-133: nothing there is no error and no reason to ask."""
+    assert _look(tmp_path) == IntelFiles()
+    assert not IntelFiles().is_worth_asking
+
+
+@pytest.mark.parametrize("driver", ["i915", "xe"])
+def test_a_graphics_device_with_its_driver_is_worth_asking(tmp_path: Path, driver: str) -> None:
+    """P-133: class 03, vendor 0x8086, and one of the two drivers."""
+    add_intel_gpu(tmp_path, driver=driver)
+    files = _look(tmp_path)
+    assert files.bound == ("0000:03:00.0",)
+    assert files.is_worth_asking
+    assert f"driver {driver}" in files.evidence[0].value
+
+
+@pytest.mark.parametrize(
+    ("vendor", "kind", "driver"),
+    [
+        ("0x8086", "0x120000", "intel_vpu"),
+        ("0x8086", "0x020000", "ice"),
+        ("0x10de", "0x030000", "nvidia"),
+    ],
+)
+def test_other_devices_do_not_count(tmp_path: Path, vendor: str, kind: str, driver: str) -> None:
+    """P-133: neither Intel's NPUs and network cards nor other makers' GPUs."""
+    add_device(tmp_path, "0000:00:0b.0", vendor=vendor, device="0x0001", kind=kind, driver=driver)
+    assert _look(tmp_path) == IntelFiles()
+
+
+@pytest.mark.parametrize("driver", ["", "vfio-pci"])
+def test_a_gpu_that_no_driver_has_is_told_about(tmp_path: Path, driver: str) -> None:
+    """P-133: passed on to a virtual machine, or without any driver."""
+    add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device="0x9bc5", driver=driver)
+    files = _look(tmp_path)
+    assert not files.is_worth_asking
+    assert "0000:00:02.0" in intel_files.missing(files)
+    assert "neither the i915 nor the xe" in intel_files.missing(files)
+
+
+def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> None:
+    """P-74, P-133: the bus is seen in every container, the device only where it was given."""
+    add_intel_gpu(tmp_path)
+    (tmp_path / "dev/dri/renderD128").unlink()
+    files = _look(tmp_path)
+    assert files.hidden_nodes == ("/dev/dri/renderD128",)
+    assert not files.is_worth_asking
+    assert "a container must be given /dev/dri" in intel_files.missing(files)
+
+
+def test_one_of_two_device_nodes_is_enough(tmp_path: Path) -> None:
+    """P-133: a container may be given one GPU of several."""
+    add_intel_gpu(tmp_path)
+    add_intel_gpu(tmp_path, "0000:04:00.0", node="renderD129")
+    (tmp_path / "dev/dri/renderD128").unlink()
+    assert _look(tmp_path).is_worth_asking
+
+
+def test_another_gpu_s_device_node_does_not_count(tmp_path: Path) -> None:
+    """P-133: the node of an AMD card beside it says nothing of Intel's."""
+    add_intel_gpu(tmp_path)
+    (tmp_path / "dev/dri/renderD128").unlink()
+    touch(tmp_path, "dev/dri/renderD129")
+    assert _look(tmp_path).hidden_nodes == ("/dev/dri/renderD128",)
+
+
+def test_without_the_loader_nobody_can_be_asked(tmp_path: Path) -> None:
+    """P-133: the reason says what to install."""
+    add_intel_gpu(tmp_path)
+    here, files = _here(tmp_path), _look(tmp_path)
+    assert intel_files.candidates(here, files) == ()
+    assert "install Intel's compute runtime" in intel_files.missing(files)
+
+
+def test_the_loader_is_found_where_the_system_looks(tmp_path: Path) -> None:
+    """P-133: LD_LIBRARY_PATH first, the usual folders, the loader's cache; each once."""
+    add_intel_gpu(tmp_path)
+    for name in ("/opt/intel/lib", "/usr/lib/x86_64-linux-gnu", "/odd/place"):
+        touch(tmp_path, f"{name}/libze_loader.so.1")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/ld.so.cache").write_bytes(
+        b"glibc-ld.so.cache1.1\0libze_loader.so.1\0/odd/place/libze_loader.so.1\0"
+        b"/usr/lib/x86_64-linux-gnu/libze_loader.so.1\0/gone/libze_loader.so.1\0"
+    )
+    environ = {"LD_LIBRARY_PATH": ":relative:/opt/intel/lib/"}
+    files = _look(tmp_path, environ=environ)
+    assert files.libraries == (
+        "/opt/intel/lib/libze_loader.so.1",
+        "/usr/lib/x86_64-linux-gnu/libze_loader.so.1",
+        "/odd/place/libze_loader.so.1",
+    )
+
+
+def test_a_captured_machine_is_never_shown_the_real_loader(tmp_path: Path) -> None:
+    """P-70: names for the system's loader are candidates on the real machine only."""
+    files = IntelFiles(libraries=("/usr/lib64/libze_loader.so.1",))
+    captured = intel_files.candidates(_here(tmp_path), files)
+    assert captured == (f"{tmp_path}/usr/lib64/libze_loader.so.1",)
+    real = intel_files.candidates(Surroundings(system="Linux", environ={}), files)
+    assert real == ("libze_loader.so.1", "/usr/lib64/libze_loader.so.1")
+    assert intel_files.candidates(Surroundings(system="Darwin", environ={}), files) == ()
+
+
+def test_windows_linux_is_asked_where_it_has_the_loader(tmp_path: Path) -> None:
+    """P-133: there /dev/dxg stands for the GPU of whichever maker, and no bus lists it."""
+    touch(tmp_path, "dev/dxg")
+    files = _look(tmp_path)
+    assert files.unlisted
+    assert (files.libraries, intel_files.missing(files)) == ((), "")
+    touch(tmp_path, "usr/lib64/libze_loader.so.1")
+    assert _look(tmp_path).libraries == ("/usr/lib64/libze_loader.so.1",)
+
+
+def test_windows_has_the_loader_in_its_system_folder(tmp_path: Path) -> None:
+    """P-133: ze_loader.dll comes with Intel's driver, and is the sign of it."""
+    assert _look(tmp_path, system="Windows").libraries == ()
+    touch(tmp_path, "D/Windows/System32/ze_loader.dll")
+    files = _look(tmp_path, system="Windows", environ={"SYSTEMROOT": "D:\\Windows"})
+    assert files.libraries == ("D:/Windows/System32/ze_loader.dll",)
+    assert files.is_worth_asking

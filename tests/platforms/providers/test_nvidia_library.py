@@ -1,0 +1,530 @@
+"""P-71, P-97, P-98: whatever a driver does is data with evidence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Detection, Status
+from wheelfit_runtime.platforms.isolated import library_child
+from wheelfit_runtime.platforms.providers.nvidia import child as nvidia_child
+from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
+from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
+from wheelfit_runtime.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.testing.drivers import FakeDriver
+    from wheelfit_runtime.platforms.children import Question
+
+H100 = "9.0 NVIDIA H100"
+LIBRARIES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
+T4 = "7.5 Tesla T4"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a machine whose kernel has a driver."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidiactl").touch()
+    return tmp_path
+
+
+def _detect(
+    root: Path, driver: FakeDriver, environ: dict[str, str], deadline: float = 20
+) -> Detection:
+    machine = Machine(
+        Surroundings(
+            root,
+            environ,
+            system="Linux",
+            architecture="x86_64",
+            deadline=deadline,
+            library_folders=(driver.folder,),
+        )
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    return detection
+
+
+def _first_values(detection: Detection) -> dict[str, str]:
+    return {feature.name: feature.values[0] for feature in detection.features}
+
+
+def test_nvml_tells_versions_and_devices(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: the CUDA version of the driver, and every device by its capability."""
+    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100], cuda="12.8"))
+    assert _first_values(detection) == {
+        "cuda_version_lower_bound": "12.8",
+        "cuda_version_upper_bound": "15.20",
+        "sm_arch": "90_real",
+    }
+
+
+def test_an_old_driver_is_asked_with_the_older_functions(
+    root: Path, fake_old_driver: FakeDriver
+) -> None:
+    """P-97: nvmlInit_v2 and the function without _v2 are the fallback."""
+    environ = fake_old_driver.environ(devices=[T4], cuda="11.0")
+    detection = _detect(root, fake_old_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "75_real"
+    told = {e.source: e.value for e in detection.evidence}
+    assert told["nvmlInitWithFlags"] == "no such function"
+    assert told["nvmlInit_v2"] == "0"
+    assert told["nvmlSystemGetCudaDriverVersion"] == "11000"
+    assert "cuDriverGetVersion" not in told
+
+
+def test_nvml_is_left_as_it_was_found(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: the last call is nvmlShutdown, as a driver shows that dies in it."""
+    environ = fake_driver.environ(devices=[H100], abort="nvmlShutdown")
+    assert "SIGABRT (in nvmlShutdown)" in _detect(root, fake_driver, environ).warnings[0]
+
+
+def test_libcuda_is_asked_where_nvml_is_missing(root: Path, fake_libcuda: FakeDriver) -> None:
+    """P-98, P-89: devices come from cuInit, and the mask is taken away before it."""
+    environ = fake_libcuda.environ(devices=[H100, T4], cuda="12.4")
+    environ["CUDA_VISIBLE_DEVICES"] = ""
+    detection = _detect(root, fake_libcuda, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == "12.4"
+    assert len(detection.devices) == 2
+
+
+def test_a_machine_with_a_driver_and_no_device_has_bounds_only(
+    root: Path, fake_driver: FakeDriver, fake_libcuda: FakeDriver
+) -> None:
+    """P-74, P-99: zero devices is no exception, and sm_arch is absent."""
+    for driver in (fake_driver, fake_libcuda):
+        detection = _detect(root, driver, driver.environ())
+        assert set(_first_values(detection)) == {
+            "cuda_version_lower_bound",
+            "cuda_version_upper_bound",
+        }
+
+
+def test_libcuda_without_any_driver_supports_nothing(
+    tmp_path: Path, fake_libcuda: FakeDriver
+) -> None:
+    """P-99: images carry a libcuda of their own; without a device it proves nothing."""
+    detection = _detect(tmp_path, fake_libcuda, fake_libcuda.environ())
+    assert (detection.status, detection.features) == (Status.NOTHING, ())
+
+
+def test_a_device_that_may_not_be_used_is_left_out(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: no permission is how containers hide devices; no warning is due."""
+    environ = fake_driver.environ(devices=[H100, T4], no_permission="0")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "75_real"
+    assert detection.warnings == ()
+
+
+def test_a_lost_device_is_left_out_with_a_warning(root: Path, fake_driver: FakeDriver) -> None:
+    """P-74: one broken device does not hide the others."""
+    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100, T4], lost="1"))
+    assert _first_values(detection)["sm_arch"] == "90_real"
+    assert "GPU 1 is left out" in detection.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "words"),
+    [
+        ({"nvml_init": 9}, Status.NOTHING, "no NVIDIA driver is loaded"),
+        ({"nvml_init": 18, "cuda_init": 803}, Status.FAILED, "restart the machine"),
+        ({"nvml_init": 999, "cuda_init": 804}, Status.FAILED, "cuInit 804"),
+        ({"nvml_init": 999, "cuda_init": 999}, Status.FAILED, "cuInit 999"),
+        ({"abort": "nvmlInitWithFlags"}, Status.FAILED, "SIGABRT (in nvmlInitWithFlags)"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_about(
+    root: Path,
+    fake_driver: FakeDriver,
+    settings: dict[str, Any],
+    status: Status,
+    words: str,
+) -> None:
+    """P-71, P-98: error codes and crashes are data; the reason is in the warning."""
+    environ = fake_driver.environ(devices=[H100], **settings)
+    detection = _detect(root, fake_driver, environ)
+    assert (detection.status, detection.features) == (status, ())
+    assert words in detection.warnings[0]
+    assert detection.evidence
+
+
+def test_a_mismatch_of_nvml_leaves_libcuda_a_chance(root: Path, fake_driver: FakeDriver) -> None:
+    """P-94, P-98: with a compatibility package NVML may fail where libcuda works."""
+    environ = fake_driver.environ(devices=[H100], nvml_init=18)
+    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
+
+
+@pytest.mark.parametrize("function", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2"])
+def test_a_hanging_driver_costs_the_deadline_and_no_more(
+    root: Path, fake_driver: FakeDriver, function: str
+) -> None:
+    """P-37, P-71: the last call is named."""
+    environ = fake_driver.environ(devices=[H100], hang=function)
+    started = time.monotonic()
+    detection = _detect(root, fake_driver, environ, deadline=1)
+    assert time.monotonic() - started < 8
+    assert detection.status is Status.FAILED
+    assert f"did not answer within 1 s (in {function})" in detection.warnings[0]
+
+
+def test_a_driver_that_prints_does_not_disturb_the_answer(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-36: the answer has a pipe of its own."""
+    environ = fake_driver.environ(devices=[H100], noise=1)
+    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
+
+
+def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Path) -> None:
+    """P-71: a file that is no library is an outcome."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    (folder / "libcuda.so.1").write_text("no library")
+    machine = Machine(
+        Surroundings(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    assert detection.status is Status.NOTHING
+    assert any(e.source.endswith("libcuda.so.1") for e in detection.evidence)
+
+
+def test_an_interpreter_that_cannot_be_started_is_told_about(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-71: no child process, no exception."""
+    machine = Machine(
+        Surroundings(
+            root,
+            {},
+            system="Linux",
+            architecture="x86_64",
+            interpreter="/no/such/python",
+            library_folders=(fake_driver.folder,),
+        )
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    assert detection.status is Status.FAILED
+    assert "no child process" in detection.warnings[0]
+
+
+def test_without_an_interpreter_a_thread_asks_and_never_initialises(
+    root: Path, fake_driver: FakeDriver, fake_libcuda: FakeDriver
+) -> None:
+    """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
+    program = (
+        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
+        "machine = Machine(Surroundings(sys.argv[1], system='Linux', architecture='x86_64',\n"
+        "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3])))\n"
+        "found = machine.detect('nvidia')\n"
+        "print(found.status, *(f.values[0] for f in found.features))\n"
+    )
+
+    def ask(driver: FakeDriver, environ: dict[str, str], deadline: str = "20") -> str:
+        command = [sys.executable, "-c", program, str(root), str(driver.folder), deadline]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    environ = fake_driver.environ(devices=[H100], cuda="12.8", hang="cuInit")
+    assert ask(fake_driver, environ) == "supported 12.8 15.20 90_real"
+    assert ask(fake_libcuda, environ) == "supported 12.8 15.20"
+    hanging = fake_driver.environ(devices=[H100], hang="nvmlInitWithFlags")
+    assert ask(fake_driver, hanging, "0.5") == "failed"
+
+
+GOOD: dict[str, Any] = {
+    "calls": [["nvmlInitWithFlags", "0"]],
+    "nvml": {"loaded": "libnvidia-ml.so.1", "init": 0},
+    "cuda": {"loaded": None, "init": None},
+    "driver_version": "550.54.15",
+    "cuda_version": 12040,
+    "devices": [{"index": 0, "name": "H100", "uuid": "GPU-1", "capability": [9, 0]}],
+}
+
+
+def test_a_good_line_is_understood() -> None:
+    """P-71: the shape of the answer."""
+    answer = Answer(Ending.EXITED, 0, json.dumps(GOOD).encode())
+    driver = nvidia_library.parse(answer, NvidiaFiles())
+    assert str(driver.cuda_version) == "12.4"
+    assert [str(gpu) for gpu in driver.gpus] == ["GPU 0 (H100, 9.0)"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"",
+        b"Segmentation fault",
+        b"[]",
+        b"null",
+        b'{"calls": []}',
+        b"\xff\xfe",
+        json.dumps(GOOD | {"cuda_version": "12.4"}).encode(),
+        json.dumps(GOOD | {"devices": [{"index": 0, "name": "", "capability": 9}]}).encode(),
+        json.dumps(GOOD | {"calls": [1]}).encode(),
+        json.dumps(GOOD | {"nvml": None}).encode(),
+        b"[" * 100_000,
+    ],
+)
+def test_garbage_is_data(output: bytes) -> None:
+    """P-71: an answer of another shape is a failure with evidence, no exception."""
+    driver = nvidia_library.parse(Answer(Ending.EXITED, 0, output, b"noise"), NvidiaFiles())
+    assert driver.broken
+    assert driver.cuda_version is None
+    assert driver.evidence[-1].value == "noise"
+
+
+SCRIPT = (sys.executable, "-I", "-S", library_child.__file__, nvidia_child.__file__)
+
+
+def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
+    """P-71: isolated, without site packages; one line on standard output, nothing else."""
+    environ = fake_driver.environ(devices=[H100], noise=1)
+    library = fake_driver.folder / "libnvidia-ml.so.1"
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        nvidia_child.__file__,
+        f"nvml={library}",
+    ]
+    done = subprocess.run(command, env=environ, capture_output=True, check=True)
+    assert done.stdout.count(b"\n") == 1
+    assert json.loads(done.stdout)["cuda_version"] == 12040
+    assert b"a driver that prints" in done.stderr
+
+
+def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> None:
+    """P-70: names for the loader are candidates on the real machine only."""
+    files = NvidiaFiles(libraries=("/usr/lib64/libcuda.so.1",))
+    captured = Surroundings(root=str(root), environ={}, system="Linux")
+    found = nvidia_library.candidates(captured, files)
+    assert (found.nvml, found.cuda) == ((), (f"{root}/usr/lib64/libcuda.so.1",))
+    real = nvidia_library.candidates(Surroundings(system="Linux", environ={}), files)
+    assert real.cuda == ("libcuda.so.1", "/usr/lib64/libcuda.so.1")
+    assert not nvidia_library.candidates(Surroundings(system="Darwin", environ={}), files)
+
+
+# --- what the driver says of devices and of itself ----------------------------------------------
+
+
+def test_an_instance_of_a_split_gpu_has_the_capability_of_the_whole(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-97: MIG changes nothing but what is said of the device."""
+    environ = fake_driver.environ(devices=["8.0 NVIDIA A100", T4], mig="0")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "80_real"
+    assert [device.device for device in detection.devices] == [
+        "GPU 0 (NVIDIA A100, 8.0, MIG)",
+        "GPU 1 (Tesla T4, 7.5)",
+    ]
+
+
+def test_the_mask_of_a_process_is_said_to_be_ignored(root: Path, fake_driver: FakeDriver) -> None:
+    """P-89: the machine is described; whoever set the variable is told what became of it."""
+    environ = fake_driver.environ(devices=[H100]) | {"CUDA_VISIBLE_DEVICES": "-1"}
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "90_real"
+    seen = {one.source: one.value for one in detection.evidence}
+    assert seen["CUDA_VISIBLE_DEVICES"].startswith("'-1' is ignored")
+
+
+def _with_kernel(root: Path, release: str) -> None:
+    module = root / "sys/module/nvidia"
+    module.mkdir(parents=True)
+    (module / "version").write_text(f"{release}\n")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "is_forward"), [("12.2", False), ("12.0", False), ("12.3", True), ("13.0", True)]
+)
+def test_a_compatibility_package_is_told_and_decides(
+    cuda: str, root: Path, fake_driver: FakeDriver, *, is_forward: bool
+) -> None:
+    """P-94: both versions are reported where the user-mode driver is newer; it counts."""
+    _with_kernel(root, "535.183.01")
+    environ = fake_driver.environ(devices=[H100], cuda=cuda, driver="535.183.01")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == cuda
+    told = [one.value for one in detection.evidence if one.source == "forward compatibility"]
+    assert bool(told) is is_forward
+    assert all("535.183.01" in value and f"CUDA {cuda}" in value for value in told)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(804, "cannot do with a compatibility package"), (803, "do not match")]
+)
+def test_a_compatibility_package_that_does_not_work_is_found_out(
+    code: int, words: str, root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-94, P-98: NVML does not know; cuInit, in a child of its own, does."""
+    _with_kernel(root, "535.183.01")
+    environ = fake_driver.environ(devices=[H100], cuda="12.8", cuda_init=code)
+    detection = _detect(root, fake_driver, environ)
+    assert detection.status is Status.FAILED
+    assert detection.features == ()
+    assert words in detection.warnings[-1]
+    assert f"cuInit {code}" in detection.warnings[-1]
+
+
+def test_an_unknown_branch_of_drivers_says_nothing_of_compatibility(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-94: what is not in the table is not guessed, and no second child is made."""
+    _with_kernel(root, "999.1")
+    environ = fake_driver.environ(devices=[H100], cuda="15.0", cuda_init=804)
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == "15.0"
+
+
+def test_code_for_a_jetson_comes_with_a_warning(root: Path, fake_libcuda: FakeDriver) -> None:
+    """P-90: machine code of boards and of other GPUs is not exchanged, and no value says so."""
+    (root / "etc").mkdir()
+    (root / "etc/nv_tegra_release").write_text("# R36")
+    detection = _detect(root, fake_libcuda, fake_libcuda.environ(devices=["8.7 Orin"]))
+    assert _first_values(detection)["sm_arch"] == "87_real"
+    assert "machine code made for other GPUs may not run" in detection.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({}, 0),
+        ({"no_permission": "1"}, 0),
+        ({"lost": "1"}, library_child.NOT_LASTING),
+        ({"nvml_init": 9}, library_child.NOT_LASTING),
+        ({"nvml_init": 18, "cuda_init": 999}, library_child.NOT_LASTING),
+        ({"no_libcuda": 1, "cuda_init": 999}, 0),
+    ],
+    ids=str,
+)
+def test_what_may_pass_is_not_remembered(
+    settings: dict[str, Any], code: int, fake_driver: FakeDriver
+) -> None:
+    """P-22: the script ends with another status where its answer may be another one soon."""
+    environ = fake_driver.environ(devices=[H100, T4], **settings)
+    libraries = [f"{kind}={fake_driver.folder}/{name}" for kind, name in LIBRARIES.items()]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        library_child.__file__,
+        nvidia_child.__file__,
+        *libraries,
+    ]
+    done = subprocess.run(command, env=environ, capture_output=True, check=False)
+    assert done.returncode == code, done.stdout
+
+
+def test_a_driver_that_prints_without_end_is_stopped(root: Path, fake_driver: FakeDriver) -> None:
+    """P-36, P-37: it costs a bounded amount of memory, and the deadline is not waited for."""
+    environ = fake_driver.environ(devices=[H100], flood=1)
+    started = time.monotonic()
+    detection = _detect(root, fake_driver, environ, deadline=120)
+    assert time.monotonic() - started < 60
+    assert detection.status is Status.FAILED
+    assert "the NVIDIA driver wrote more than is read" in detection.warnings[-1]
+    assert sum(len(one.value) for one in detection.evidence) < 10_000
+
+
+# --- nvidia-smi -----------------------------------------------------------------------------------
+
+
+class _Answering:
+    """Answer every question alike, and keep their names."""
+
+    def __init__(self, output: bytes) -> None:
+        self.names: list[str] = []
+        self._output = output
+
+    def ask(self, question: Question) -> Answer:
+        self.names.append(question.name)
+        if question.name.startswith("nvidia-smi"):
+            return Answer(Ending.EXITED, 0, self._output)
+        return Answer(
+            Ending.EXITED,
+            0,
+            b'{"calls": [], "nvml": {"loaded": null, "init": null}, '
+            b'"cuda": {"loaded": null, "init": null}, "driver_version": null, '
+            b'"cuda_version": null, "devices": []}',
+        )
+
+
+def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[_Answering, Detection]:
+    for name in ("usr/bin/nvidia-smi", "usr/bin/nvidia-smi.exe", *files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    processes = _Answering(b"CUDA Version : 12.4\n")
+    machine = Machine(
+        Surroundings(
+            tmp_path,
+            {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
+            system=system,
+            architecture="x86_64",
+            processes=processes,
+            replayed=True,
+        )
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    return processes, detection
+
+
+def test_a_stray_tool_is_not_asked(tmp_path: Path) -> None:
+    """P-96, P-98: nvidia-smi on PATH is no sign of a driver, and files come first."""
+    processes, detection = _asked(tmp_path)
+    assert processes.names == []
+    assert detection.status is Status.NOTHING
+
+
+def test_a_tool_without_a_driver_in_the_kernel_is_not_believed(tmp_path: Path) -> None:
+    """P-98: libraries alone, as in an image, do not make the tool trustworthy."""
+    processes, detection = _asked(tmp_path, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+    assert processes.names == ["nvidia libraries"]
+    assert detection.status is Status.NOTHING
+
+
+def test_with_a_driver_in_the_kernel_the_tool_is_the_last_resort(tmp_path: Path) -> None:
+    """P-98: libraries that cannot be loaded leave nvidia-smi, which finds its own."""
+    processes, detection = _asked(tmp_path, "dev/nvidiactl")
+    assert processes.names[0] == "nvidia libraries"
+    assert processes.names[1].startswith("nvidia-smi")
+    assert _first_values(detection)["cuda_version_lower_bound"] == "12.4"
+
+
+def test_on_windows_no_file_tells_of_the_kernel_s_driver(tmp_path: Path) -> None:
+    """P-98: there the tool is asked wherever a library is."""
+    processes, _ = _asked(tmp_path, "Windows/System32/nvml.dll", system="Windows")
+    assert processes.names[1].startswith("nvidia-smi")
+
+
+@pytest.mark.parametrize(("value", "counts"), [("void", 1), ("none", 1), ("", 1), ("all", 0)])
+def test_who_keeps_the_gpus_out_of_a_container_is_named(
+    value: str, counts: int, tmp_path: Path
+) -> None:
+    """P-99: a driver in the kernel and no library; the reason says who took it away."""
+    version = tmp_path / "sys/module/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("570.86.10\n")
+    environ = {"NVIDIA_VISIBLE_DEVICES": value}
+    found = Machine(
+        Surroundings(str(tmp_path), environ, system="Linux", architecture="x86_64")
+    ).detect("nvidia")
+    assert found is not None
+    assert found.status is Status.NOTHING
+    (warning,) = found.warnings
+    assert warning.count("NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container") == counts
