@@ -17,7 +17,7 @@ import pytest
 import wheelfit
 import wheelfit_runtime
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.family import Family
+from wheelfit_runtime.platforms.hardware_family import Family
 
 PACKAGE = Path(wheelfit_runtime.__file__).parent
 WHOLE = Path(wheelfit.__file__).parent

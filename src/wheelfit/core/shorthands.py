@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.ordering import Choice, Preferences
-    from wheelfit_runtime.platforms.family import Family
-    from wheelfit_runtime.platforms.family import Shorthand as BuildsRow
+    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import Shorthand as BuildsRow
 
 DATA_VERSION: Final = "2026-11"
 """When the rows were last compared with the names that other tools and users have."""

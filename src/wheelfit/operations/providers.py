@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import TrustEntry
     from wheelfit.installation.plugins.listed import ListedPlugin
     from wheelfit.operations.context import Context
-    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.hardware_family import Family
 
 VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""

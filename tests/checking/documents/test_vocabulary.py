@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit_runtime.platforms.family import Family
+from wheelfit_runtime.platforms.hardware_family import Family
 from wheelfit_runtime.platforms.providers import every, namespaces
 
 

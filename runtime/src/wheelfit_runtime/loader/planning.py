@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit_runtime.loader.declarations import Implementation, Property
-    from wheelfit_runtime.platforms.family import AgreementRow
     from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.hardware_family import AgreementRow
 
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
 _PROCESSORS = 100_000

@@ -8,7 +8,7 @@ are a known source of crashes and wrong results.
 from __future__ import annotations
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.family import AgreementRow
+from wheelfit_runtime.platforms.hardware_family import AgreementRow
 
 DATA_VERSION = "2026-11"
 """When the rows were last compared with the published packages."""

@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConf
 from wheelfit_runtime.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.hardware_family import Family
 
 
 class Machine:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit_runtime.platforms.children import Question
-    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.hardware_family import Family
     from wheelfit_runtime.platforms.preset_parts import ProcessorRow
     from wheelfit_runtime.platforms.tables.platforms import PlatformRow
 

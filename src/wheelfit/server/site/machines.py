@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.server.messages import Request
     from wheelfit.server.store.blobs import Draft
-    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.hardware_family import Family
 
 
 Python = tuple[int, int]

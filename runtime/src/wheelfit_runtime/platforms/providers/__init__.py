@@ -11,7 +11,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.family import Family
+    from wheelfit_runtime.platforms.hardware_family import Family
 
 _folders: frozenset[str] | None = None
 _records: dict[str, Family] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import Shorthand
+from wheelfit_runtime.platforms.hardware_family import Shorthand
 
 SHORTHAND = Shorthand(
     "rocm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import DevicePresets, Family, Plugin
 
 PRESETS = DevicePresets("ascend", ("linux-x86_64", "linux-aarch64"))
 

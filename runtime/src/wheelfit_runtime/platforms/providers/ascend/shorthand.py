@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import Shorthand
+from wheelfit_runtime.platforms.hardware_family import Shorthand
 
 SHORTHAND = Shorthand("ascend", "Ascend", aliases=("npu",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import AgreementRow, DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import AgreementRow, DevicePresets, Family, Plugin
 
 PRESETS = DevicePresets(
     "cuda",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import Shorthand
+from wheelfit_runtime.platforms.hardware_family import Shorthand
 from wheelfit_runtime.platforms.providers.nvidia import tables
 
 SHORTHAND = Shorthand(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.family import Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import Family, Plugin
 
 FAMILY = Family(
     namespace="x86_64",
