@@ -17,7 +17,7 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import RecordedProcesses
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

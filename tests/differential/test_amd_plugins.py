@@ -22,7 +22,7 @@ from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.amd import kfd, tables
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 pytestmark = pytest.mark.network
 

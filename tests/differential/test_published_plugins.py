@@ -25,7 +25,7 @@ from wheelfit_runtime.platforms.providers.aarch64 import provider as arm_provide
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 pytestmark = pytest.mark.network
 

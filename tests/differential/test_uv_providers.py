@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 pytestmark = pytest.mark.network
 

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

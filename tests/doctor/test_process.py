@@ -16,7 +16,7 @@ from wheelfit.checking.findings import Severity
 from wheelfit.doctor.process import Process, about_process, examine_process
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is loaded")
 

@@ -14,7 +14,7 @@ from wheelfit.doctor.settings import about_settings, read_settings
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.children import Answer, Ending, Question
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 NO_GPU = Detection("nvidia", status=Status.NOTHING)
 

@@ -18,7 +18,7 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 

@@ -12,7 +12,7 @@ from wheelfit.core.provider_steps import DevicePolicy, ProviderPolicy
 from wheelfit.core.support import support_for
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}

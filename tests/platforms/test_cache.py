@@ -17,7 +17,7 @@ from wheelfit.testing.drivers import compile_fake_driver, find_compiler
 from wheelfit_runtime.platforms.cache import RememberingProcesses, circumstances
 from wheelfit_runtime.platforms.children import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -393,7 +393,7 @@ from dataclasses import replace
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.children import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 class Booted(Surroundings):  # also where the kernel does not tell of its boot
     def read_text(self, name):

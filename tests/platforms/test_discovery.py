@@ -12,7 +12,7 @@ import pytest
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.providers import every, namespaces
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 PROVIDERS = {family.plugin_api for family in every()}
 

@@ -12,7 +12,7 @@ import pytest
 
 import wheelfit_runtime
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 LEVELS = ("v1", "v2", "v3", "v4")
 

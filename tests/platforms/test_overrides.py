@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.override_names import names_in, strays_in
 from wheelfit_runtime.platforms.providers import namespaces
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

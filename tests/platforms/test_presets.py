@@ -32,7 +32,7 @@ from wheelfit_runtime.platforms.providers.tpu import provider as tpu
 from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

@@ -76,7 +76,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.presets import compose, preset_lines
 from wheelfit_runtime.platforms.recording import _DEVICE
 from wheelfit_runtime.platforms.scrubbing import concerns_detection
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit.server.site.machines import group_of
 
 root, variables = sys.argv[1], json.loads(sys.argv[2])

@@ -19,7 +19,7 @@ from wheelfit_runtime.platforms.recording import (
     open_recorded,
     record,
 )
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 MACHINES = Path(__file__).parents[1] / "machines"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.ascend import cann, npu_smi
 from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver, AscendSigns
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 # Words of the real texts, so that drawn ones come near to being understood.
 WORDS = st.sampled_from(

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_tables
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 NOWHERE = Path(__file__).parent / "no such machine"
 

@@ -17,7 +17,7 @@ import pytest
 from runtime.example_builds import BUILDS, EXAMPLES, SOURCE, clean_environment
 
 from wheelfit.testing.drivers import find_compiler
-from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 _ASK = """
 import array, json, sys, warnings

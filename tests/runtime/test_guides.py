@@ -13,7 +13,7 @@ import pytest
 from runtime.example_builds import EXAMPLES, SOURCE
 
 from wheelfit_runtime.loader.declarations import FOLDER, scan
-from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 SPLIT = EXAMPLES.parent / "docs" / "how-to" / "split-a-package.md"
 TEMPLATE = EXAMPLES / "loader-c-extension"

@@ -21,7 +21,7 @@ from projects.writing import write_project
 import wheelfit_runtime
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.loader.declarations import FOLDER
-from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"
 SOURCE = Path(wheelfit_runtime.__file__).parents[1]

@@ -15,7 +15,7 @@ from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 from wheelfit_runtime.loader.process import held_by, look, visible, without_initialising
 from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaGpu
-from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
 
 H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")
 H100_TOO = NvidiaGpu(1, "H100", Capability(9, 0), "GPU-abbb")
@@ -23,7 +23,7 @@ T4 = NvidiaGpu(2, "T4", Capability(7, 5), "GPU-cccc")
 
 _ASK = """
 import json, os, sys
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit_runtime.loader.process import without_initialising
 found = without_initialising(Surroundings(root=sys.argv[1]), devices=bool(sys.argv[2:]))
 ready, go = os.pipe()
@@ -199,7 +199,7 @@ _FROZEN = """
 import json, os, sys
 sys.frozen = True
 sys.executable = sys.argv[2]
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit_runtime.loader.process import surroundings_of, without_initialising
 here = surroundings_of(os.environ)
 assert here.interpreter is None
@@ -239,7 +239,7 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
 
 _JUDGE = """
 import json, sys
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
 from wheelfit_runtime.loader.planning import judge
 from wheelfit_runtime.loader.process import look

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.children import Answer, Processes, Question
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})

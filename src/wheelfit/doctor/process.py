@@ -26,7 +26,7 @@ from wheelfit.installation.installed import scan
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.doctor.accelerators import OwnedLibrary
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),

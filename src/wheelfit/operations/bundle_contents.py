@@ -21,7 +21,7 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

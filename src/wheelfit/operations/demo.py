@@ -229,7 +229,7 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.errors import NetworkError, NoFit
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
     settings = read_settings(request, context.environ)
     policy = ChoicePolicy(preferences=Preferences(variants=False))
@@ -263,7 +263,7 @@ def _machines(
     from wheelfit.operations.hosts import load_host_file
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
     here = Machine(Surroundings(environ=context.environ, architecture=target.architecture))
     overrides = here.overrides_in_effect()
@@ -323,7 +323,7 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
     from wheelfit.resolution.request import Asked, Request
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
     venv.create(folder, with_pip=False)
     environment = open_environment(str(folder), environ=context.environ)

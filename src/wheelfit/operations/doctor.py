@@ -18,7 +18,7 @@ from wheelfit.operations.findings import ExaminationRequest, remedies_for
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -217,7 +217,7 @@ def _open(name: str, current: Target, context: Context) -> Host:
 def _this(current: Target, context: Context) -> Host:
     from wheelfit_runtime import __version__
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
     machine = Machine(Surroundings(environ=context.environ, architecture=current.architecture))
     overrides = machine.overrides_in_effect()

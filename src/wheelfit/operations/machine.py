@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.children import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

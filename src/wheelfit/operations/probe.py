@@ -167,7 +167,7 @@ class ProbeReport:
         from wheelfit.operations.hosts import host_text
         from wheelfit_runtime import __version__
         from wheelfit_runtime.platforms.scrubbing import Scrubber
-        from wheelfit_runtime.platforms.surroundings import Surroundings
+        from wheelfit_runtime.platforms.system_view import Surroundings
 
         machine, host = self.machine, self.machine.host
         # What was written down on another machine was scrubbed there.

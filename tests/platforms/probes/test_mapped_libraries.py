@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.probes.mapped_libraries import (
     read,
     soname,
 )
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 MAPS = """\
 00400000-00401000 r-xp 00000000 08:01 17 /usr/bin/program with blanks

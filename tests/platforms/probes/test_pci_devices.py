@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.probes import pci_devices
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice, PciFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

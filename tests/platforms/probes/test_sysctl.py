@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
 from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 INTEL = {
     "machdep.cpu.features": b"FPU SSE3 SSSE3 SSE4.1 SSE4.2 CX16 POPCNT FMA AVX1.0 MOVBE F16C\0",

@@ -10,7 +10,7 @@ import pytest
 from wheelfit_runtime.platforms.probes import windows_features
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from wheelfit_runtime.platforms.providers.aarch64.tables import (
     HWCAP_BITS,
     REQUIREMENTS,
 )
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:

@@ -9,7 +9,7 @@ import pytest
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
 from wheelfit_runtime.platforms.providers.ascend.files import AscendFiles, AscendSigns
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

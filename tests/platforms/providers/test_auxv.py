@@ -9,7 +9,7 @@ import pytest
 from wheelfit_runtime.platforms.providers.aarch64 import auxv
 from wheelfit_runtime.platforms.providers.aarch64.auxv import Hwcap
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
-from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
 
 
 def test_both_words_are_found() -> None:

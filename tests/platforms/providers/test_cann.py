@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.providers.ascend import cann
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.providers.x86_64.tables import (
     LEVELS,
 )
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -182,7 +182,7 @@ if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
     sys.exit(77)
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 assert cpuid.read(Surroundings()) is None
 print(*Machine(Surroundings(environ={})).detect("x86_64").features[0].values)
 """

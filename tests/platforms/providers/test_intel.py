@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.recording import RecordedProcesses
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 

@@ -9,7 +9,7 @@ from platforms.pci_bus import add_device, add_intel_gpu, touch
 
 from wheelfit_runtime.platforms.providers.intel import files as intel_files
 from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 def _here(root: Path, **more: object) -> Surroundings:

@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.providers.amd import kfd, tables
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu, KfdFiles, KfdTopology
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wheelfit_runtime.platforms.facts import Core
 from wheelfit_runtime.platforms.providers.aarch64 import midr
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 def test_implementer_and_part_are_taken_out() -> None:

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.providers.ascend import npu_smi
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 from wheelfit_runtime.platforms.providers.ascend.npu_smi import NpuTable
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

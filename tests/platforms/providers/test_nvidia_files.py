@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.testing.drivers import add_nvidia_gpu
 from wheelfit_runtime.loader.driver import read_driver
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.providers.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.providers.amd import rocm_tools
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu
 from wheelfit_runtime.platforms.providers.amd.rocm_tools import Told
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
 from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
 

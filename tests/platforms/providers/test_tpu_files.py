@@ -13,7 +13,7 @@ from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.tpu import files as tpu_files
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.providers.tpu.files import TpuFiles
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 def _look(root: Path) -> TpuFiles:

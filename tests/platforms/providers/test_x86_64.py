@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import APPENDED, FEATURES, LEVELS
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 V2 = LEVELS[1][1]
 V3 = V2 | LEVELS[2][1]

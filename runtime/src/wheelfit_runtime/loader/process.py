@@ -6,7 +6,7 @@ be forked any more (P-72). So the driver is asked in this process for its versio
 a child process is asked for devices if anybody wants to know of them, or if the kernel knows of no
 driver though its library is there.
 """
-# Names are the machine's, as in `wheelfit_runtime.platforms.surroundings`.
+# Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit_runtime.platforms.tables import libraries as tables
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ folder shared by two machines must not mix them up.
 Nothing here fails. An entry that cannot be read, is damaged, or belongs to someone else
 is no entry; a folder that cannot be written keeps nothing.
 """
-# Names are the machine's, as in `wheelfit_runtime.platforms.surroundings`.
+# Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_folder,
 )
 from wheelfit_runtime.platforms.children import from_mapping, to_mapping
-from wheelfit_runtime.platforms.surroundings import LOADER_CACHE, open_at_once
+from wheelfit_runtime.platforms.system_view import LOADER_CACHE, open_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit_runtime.platforms.children import Answer, Processes, Question
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import override_names, providers
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.hardware_family import Family

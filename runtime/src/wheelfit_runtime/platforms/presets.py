@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.children import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:

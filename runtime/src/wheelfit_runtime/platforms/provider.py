@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.surroundings import Surroundings
+from wheelfit_runtime.platforms.system_view import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -41,7 +41,7 @@ from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit_runtime.platforms.surroundings import LOADER_CACHE, Surroundings
+from wheelfit_runtime.platforms.system_view import LOADER_CACHE, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

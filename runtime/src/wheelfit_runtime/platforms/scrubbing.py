@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms import providers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _PREFIXES = (
     "LD_LIBRARY_PATH",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms.facts import Core
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 PATH = "/proc/cpuinfo"
 

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.features import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 TRANSLATED = "sysctl.proc_translated"
 """What tells whether the process that asks runs through Rosetta 2."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from wheelfit_runtime.platforms.children import Answer
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _Report = TypeVar("_Report")
 

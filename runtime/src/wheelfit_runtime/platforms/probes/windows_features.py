@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 NAME = "IsProcessorFeaturePresent"
 

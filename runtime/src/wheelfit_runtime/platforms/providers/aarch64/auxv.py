@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms.providers.aarch64 import tables
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 PATH = "/proc/self/auxv"
 LIBRARY = "getauxval"

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.facts import Core
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 FOLDER = "/sys/devices/system/cpu"
 _PROCESSOR = re.compile(r"cpu[0-9]+")

@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.amd import tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 FOLDER = "/sys/class/kfd/kfd/topology/nodes"
 DEVICE = "/dev/kfd"

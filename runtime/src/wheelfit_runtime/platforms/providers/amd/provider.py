@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.providers.amd.record import FAMILY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 
 DATA_VERSION = tables.DATA_VERSION

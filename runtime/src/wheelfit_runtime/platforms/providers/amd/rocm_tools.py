@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit_runtime.platforms.children import Answer
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)

@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.ascend.record import FAMILY
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"

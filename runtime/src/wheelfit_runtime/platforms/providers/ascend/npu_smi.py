@@ -9,7 +9,7 @@ from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.children import Answer
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 QUESTION = "npu-smi info"
 _MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
     from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
 """What the Level Zero loader is called, by system."""

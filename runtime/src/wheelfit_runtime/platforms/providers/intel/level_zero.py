@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 QUESTION = "level zero"
 """What the question is called in recordings."""

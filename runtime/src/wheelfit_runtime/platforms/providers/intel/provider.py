@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.intel.files import IntelGpu
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.nvidia.record import FAMILY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
 """What the management library is called, by system."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.children import Answer
     from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _WHO = "the NVIDIA driver"
 MASK = "CUDA_VISIBLE_DEVICES"

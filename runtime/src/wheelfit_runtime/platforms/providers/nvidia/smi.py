@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, Nvidia
 from wheelfit_runtime.platforms.providers.nvidia.library import MASK
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _CUDA = re.compile(r"^CUDA (?:UMD )?Version\s*:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE)
 _DRIVER = re.compile(r"^Driver Version\s*:\s*(\S+)\s*$", re.MULTILINE)

@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.tpu.record import FAMILY
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
 # The older driver has nodes of its own; newer ones are reached through VFIO.

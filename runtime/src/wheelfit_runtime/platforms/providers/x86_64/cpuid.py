@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.providers.x86_64 import tables
-from wheelfit_runtime.platforms.surroundings import architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit_runtime.platforms.surroundings import Surroundings
+    from wheelfit_runtime.platforms.system_view import Surroundings
 
 _LEAVES: Final = ((1, 0), (7, 0), (7, 1), (0xD, 1), (0x80000001, 0), (0x80000008, 0))
 

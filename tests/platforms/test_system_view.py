@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.platforms.surroundings import Surroundings, interpreter_of_this_process
+from wheelfit_runtime.platforms.system_view import Surroundings, interpreter_of_this_process
 
 
 def test_files_are_looked_up_below_the_root(tmp_path: Path) -> None:
