@@ -13,7 +13,7 @@ from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.properties import is_name, is_value
 from wheelfit_runtime.platforms import probes, providers
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import RecordedProcesses
 from wheelfit_runtime.platforms.scrubbing import Scrubber

@@ -12,7 +12,7 @@ from wheelfit.checking.findings import Finding
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.settings import about_settings, read_settings
 from wheelfit.testing.detectors import supported
-from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.system_view import Surroundings
 

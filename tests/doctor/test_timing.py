@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from wheelfit.doctor.machine import TimedProcesses, TimedQuestion
-from wheelfit_runtime.platforms.children import Answer, Ending, Question, RealProcesses
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question, RealProcesses
 
 
 def test_answers_pass_through() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
 from wheelfit_runtime.platforms.cache import RememberingProcesses, circumstances
-from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import Surroundings
 
@@ -391,7 +391,7 @@ _PROGRAM = """
 import os, sys
 from dataclasses import replace
 from wheelfit_runtime.platforms.cache import RememberingProcesses
-from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import Surroundings
 

@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.system_view import Surroundings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit_runtime.platforms.children import Answer, Question
+    from wheelfit_runtime.platforms.child_processes import Answer, Question
 
 pytestmark = pytest.mark.gpu
 

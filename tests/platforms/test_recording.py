@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.testing.drivers import FakeDriver
-from wheelfit_runtime.platforms.children import Answer, Ending, Question
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.recording import (
     RecordedProcesses,

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
 from wheelfit_runtime.platforms.providers.aarch64 import auxv, midr
 from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos

@@ -11,7 +11,7 @@ from wheelfit.checking.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.override_names import strays_in
 from wheelfit_runtime.platforms.probes import sysctl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
-    from wheelfit_runtime.platforms.children import Answer, Processes, Question
+    from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import Surroundings

@@ -18,7 +18,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify
-from wheelfit_runtime.platforms.children import Ending, Question
+from wheelfit_runtime.platforms.child_processes import Ending, Question
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 

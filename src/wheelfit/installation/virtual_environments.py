@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem
-from wheelfit_runtime.platforms.children import run
+from wheelfit_runtime.platforms.child_processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

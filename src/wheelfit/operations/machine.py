@@ -15,7 +15,7 @@ from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugin
 from wheelfit.operations.trust_store import read_policies
 from wheelfit_runtime.platforms import override_names, overrides
 from wheelfit_runtime.platforms.cache import RememberingProcesses
-from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.system_view import Surroundings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import child_answers
 

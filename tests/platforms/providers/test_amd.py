@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit_runtime.platforms import recording
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.amd import provider as amd

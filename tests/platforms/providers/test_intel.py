@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platforms.pci_bus import add_intel_gpu, touch
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.intel import provider as intel

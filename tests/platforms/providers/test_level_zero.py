@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from platforms.pci_bus import add_intel_gpu
 
 from wheelfit.testing.drivers import FakeLevelZero
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.isolated import library_child

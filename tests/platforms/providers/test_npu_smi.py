@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.providers.ascend import npu_smi
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 from wheelfit_runtime.platforms.providers.ascend.npu_smi import NpuTable
@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.system_view import Surroundings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit_runtime.platforms.children import Question
+    from wheelfit_runtime.platforms.child_processes import Question
 
 NARROW = """+------------------------------------------------------------------------------+
 | npu-smi 23.0.rc3                                 Version: 23.0.rc3           |

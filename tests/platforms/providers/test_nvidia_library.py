@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.isolated import library_child
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.testing.drivers import FakeDriver
-    from wheelfit_runtime.platforms.children import Question
+    from wheelfit_runtime.platforms.child_processes import Question
 
 H100 = "9.0 NVIDIA H100"
 LIBRARIES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}

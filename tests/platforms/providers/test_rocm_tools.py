@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.providers.amd import rocm_tools
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu
 from wheelfit_runtime.platforms.providers.amd.rocm_tools import Told
@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.system_view import Surroundings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit_runtime.platforms.children import Question
+    from wheelfit_runtime.platforms.child_processes import Question
 
 ENUMERATOR = "rocm_agent_enumerator -name"
 

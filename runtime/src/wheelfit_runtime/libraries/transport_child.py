@@ -23,7 +23,7 @@ from wheelfit_runtime.libraries.machine import fits
 from wheelfit_runtime.libraries.versions import normalized
 from wheelfit_runtime.libraries.wheels import Listed
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms.children import Ending, run
+from wheelfit_runtime.platforms.child_processes import Ending, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.transport_http import HttpTransport
     from wheelfit_runtime.libraries.versions import Requirement
-    from wheelfit_runtime.platforms.children import Answer
+    from wheelfit_runtime.platforms.child_processes import Answer
 
 _RESOLVING = 600.0
 _DEADLINE = 6 * 3600.0

@@ -21,7 +21,7 @@ from wheelfit_runtime.loader.planning import Held
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
-from wheelfit_runtime.platforms.children import RealProcesses
+from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries

@@ -29,13 +29,13 @@ from wheelfit_runtime.platforms.cache_folder import (
     unsafe_cache_folder,
     unsafe_folder,
 )
-from wheelfit_runtime.platforms.children import from_mapping, to_mapping
+from wheelfit_runtime.platforms.child_processes import from_mapping, to_mapping
 from wheelfit_runtime.platforms.system_view import LOADER_CACHE, open_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wheelfit_runtime.platforms.children import Answer, Processes, Question
+    from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
     from wheelfit_runtime.platforms.system_view import Surroundings
 
 _FORMAT = 1

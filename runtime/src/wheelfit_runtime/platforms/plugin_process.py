@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.children import abandon
+from wheelfit_runtime.platforms.child_processes import abandon
 from wheelfit_runtime.platforms.override_names import names_in
 
 if TYPE_CHECKING:

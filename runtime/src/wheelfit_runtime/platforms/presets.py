@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from wheelfit_runtime.errors import UnknownHost, UserError
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit_runtime.platforms.children import Question
+    from wheelfit_runtime.platforms.child_processes import Question
     from wheelfit_runtime.platforms.hardware_family import Family
     from wheelfit_runtime.platforms.preset_parts import ProcessorRow
     from wheelfit_runtime.platforms.tables.platforms import PlatformRow

@@ -35,7 +35,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.children import Answer, Ending, from_mapping, to_mapping
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, from_mapping, to_mapping
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
@@ -46,7 +46,7 @@ from wheelfit_runtime.platforms.system_view import LOADER_CACHE, Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit_runtime.platforms.children import Processes, Question
+    from wheelfit_runtime.platforms.child_processes import Processes, Question
     from wheelfit_runtime.platforms.features import Detection, FeatureConfig
 
 _Told = TypeVar("_Told")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit_runtime.errors import InvalidConfiguration
-from wheelfit_runtime.platforms.children import run
+from wheelfit_runtime.platforms.child_processes import run
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.building.front_end.dialects import MARK
 from wheelfit.building.front_end.isolated import __path__ as _scripts
 from wheelfit.errors import BuildFailed
-from wheelfit_runtime.platforms.children import run
+from wheelfit_runtime.platforms.child_processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

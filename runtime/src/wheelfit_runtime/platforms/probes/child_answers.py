@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Evidence
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.children import Answer
+    from wheelfit_runtime.platforms.child_processes import Answer
 
 _SHOWN = 2000
 """Characters of standard error that are evidence: the last ones."""

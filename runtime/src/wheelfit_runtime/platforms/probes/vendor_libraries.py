@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.isolated import library_child
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from wheelfit_runtime.platforms.children import Answer
+    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.system_view import Surroundings
 
 _Report = TypeVar("_Report")

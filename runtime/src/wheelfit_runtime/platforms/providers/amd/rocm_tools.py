@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.children import Answer
+    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.system_view import Surroundings
 
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.children import Answer
+    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.system_view import Surroundings
 
 QUESTION = "npu-smi info"

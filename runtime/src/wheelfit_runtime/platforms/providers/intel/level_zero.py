@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.children import Answer, Ending
+from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
 from wheelfit_runtime.platforms.providers.intel import level_zero_child, tables
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu

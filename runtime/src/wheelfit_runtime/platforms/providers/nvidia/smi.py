@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms.child_processes import Ending
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.providers.nvidia import tables
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms import children
-from wheelfit_runtime.platforms.children import Ending
+from wheelfit_runtime.platforms import child_processes
+from wheelfit_runtime.platforms.child_processes import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
 
-def _run(script: str, deadline: float = 20.0) -> children.Answer:
+def _run(script: str, deadline: float = 20.0) -> child_processes.Answer:
     environ = {"PATH": "/usr/bin:/bin"}
-    return children.run(["/bin/sh", "-c", script], environ=environ, deadline=deadline)
+    return child_processes.run(["/bin/sh", "-c", script], environ=environ, deadline=deadline)
 
 
 def test_output_and_errors_are_kept_apart() -> None:
     """P-36: what goes to standard error never mixes with the answer."""
     answer = _run("echo answer; echo noise >&2; exit 3")
-    assert answer == children.Answer(Ending.EXITED, 3, b"answer\n", b"noise\n")
+    assert answer == child_processes.Answer(Ending.EXITED, 3, b"answer\n", b"noise\n")
 
 
 def test_a_crash_is_data() -> None:
     """P-71: a signal is an ending like others."""
-    assert _run("kill -9 $$") == children.Answer(Ending.KILLED, 9)
+    assert _run("kill -9 $$") == child_processes.Answer(Ending.KILLED, 9)
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="nobody tells that a status is lost")
@@ -52,7 +52,7 @@ def test_a_child_that_somebody_else_collects_is_uncertain() -> None:
 
 def test_a_program_that_does_not_exist_is_data() -> None:
     """P-71: nothing is raised for a child that cannot be started."""
-    answer = children.run(["/no/such/program"], environ={}, deadline=1)
+    answer = child_processes.run(["/no/such/program"], environ={}, deadline=1)
     assert answer.ending is Ending.NOT_STARTED
     assert b"/no/such/program" in answer.errors
 
@@ -89,14 +89,14 @@ def test_what_the_child_started_is_killed_with_it(tmp_path: Path) -> None:
 def test_a_child_is_out_of_reach_of_the_terminal() -> None:
     """P-37: it leads a session, so neither a prompt nor an interrupt at a terminal reaches it."""
     program = "import os; print(os.getsid(0) == os.getpid())"
-    answer = children.run([sys.executable, "-c", program], environ={}, deadline=20)
+    answer = child_processes.run([sys.executable, "-c", program], environ={}, deadline=20)
     assert answer.output == b"True\n"
 
 
 def test_a_flood_is_cut_off() -> None:
     """P-37: endless output costs neither memory nor the whole deadline."""
     started = time.monotonic()
-    answer = children.run(
+    answer = child_processes.run(
         ["/bin/sh", "-c", "yes"], environ={"PATH": os.environ["PATH"]}, deadline=60, limit=100_000
     )
     assert time.monotonic() - started < 30
@@ -106,7 +106,7 @@ def test_a_flood_is_cut_off() -> None:
 
 def test_a_flood_of_errors_is_cut_off_too() -> None:
     """P-37: standard error has the same limit."""
-    answer = children.run(
+    answer = child_processes.run(
         ["/bin/sh", "-c", "yes >&2"],
         environ={"PATH": os.environ["PATH"]},
         deadline=60,
@@ -118,8 +118,10 @@ def test_a_flood_of_errors_is_cut_off_too() -> None:
 def test_output_up_to_the_limit_is_kept_whole() -> None:
     """P-37: a long answer within the limit arrives as it was written."""
     program = "import sys; sys.stdout.write('x' * 300_000)"
-    answer = children.run([sys.executable, "-c", program], environ={}, deadline=30, limit=300_001)
-    assert answer == children.Answer(Ending.EXITED, 0, b"x" * 300_000)
+    answer = child_processes.run(
+        [sys.executable, "-c", program], environ={}, deadline=30, limit=300_001
+    )
+    assert answer == child_processes.Answer(Ending.EXITED, 0, b"x" * 300_000)
 
 
 def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> None:
@@ -176,8 +178,8 @@ def test_a_thread_answers_as_a_child_would() -> None:
         trace("calling nvmlInit_v2")
         return b"answer"
 
-    answer = children.run_in_thread(ask, 10)
-    assert answer == children.Answer(Ending.EXITED, 0, b"answer", b"calling nvmlInit_v2\n")
+    answer = child_processes.run_in_thread(ask, 10)
+    assert answer == child_processes.Answer(Ending.EXITED, 0, b"answer", b"calling nvmlInit_v2\n")
 
 
 def test_a_thread_that_raises_is_a_script_that_failed() -> None:
@@ -186,7 +188,7 @@ def test_a_thread_that_raises_is_a_script_that_failed() -> None:
     def ask(_: Callable[[str], None]) -> bytes:
         raise OSError("no such library")
 
-    assert children.run_in_thread(ask, 10) == children.Answer(
+    assert child_processes.run_in_thread(ask, 10) == child_processes.Answer(
         Ending.EXITED, 1, b"", b"OSError: no such library\n"
     )
 
@@ -200,12 +202,12 @@ def test_a_thread_that_hangs_is_left_behind() -> None:
         forever.wait(20)
         return b""
 
-    answer = children.run_in_thread(ask, 0.2)
+    answer = child_processes.run_in_thread(ask, 0.2)
     forever.set()
-    assert answer == children.Answer(Ending.LATE, errors=b"calling cuDriverGetVersion\n")
+    assert answer == child_processes.Answer(Ending.LATE, errors=b"calling cuDriverGetVersion\n")
 
 
 def test_only_the_given_environment_is_seen() -> None:
     """P-70: the child's environment is what was given in."""
-    answer = children.run(["/usr/bin/env"], environ={"ONLY": "this"}, deadline=10)
+    answer = child_processes.run(["/usr/bin/env"], environ={"ONLY": "this"}, deadline=10)
     assert answer.output == b"ONLY=this\n"
