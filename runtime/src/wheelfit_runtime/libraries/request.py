@@ -94,7 +94,7 @@ class Request:
         """
         if self.driver is None or self.driver.cuda is None:
             return ()
-        from wheelfit_runtime.libraries.doubts import doubts_about  # noqa: PLC0415
+        from wheelfit_runtime.libraries.gpu_support import doubts_about  # noqa: PLC0415
 
         return doubts_about(
             version or self.version,
