@@ -130,7 +130,7 @@ def fill_store(folder: Path) -> dict[str, str]:
     sys.path.insert(0, str(SOURCES))
     from wheelfit.testing.index import RecordingIndex
     from wheelfit.testing.libraries import build_cuda_wheels
-    from wheelfit_runtime.libraries.bringing import prepare
+    from wheelfit_runtime.libraries.initializing import prepare
 
     build_cuda_wheels(folder / "wheels", machine=os.uname().machine)
     store = str(folder / "store")

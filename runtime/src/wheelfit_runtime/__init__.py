@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
 if TYPE_CHECKING:
     from wheelfit_runtime.errors import NoImplementation
-    from wheelfit_runtime.libraries.bringing import initialize, initialize_cuda
+    from wheelfit_runtime.libraries.initializing import initialize, initialize_cuda
     from wheelfit_runtime.loader.cases import select
     from wheelfit_runtime.loader.exporting import load
     from wheelfit_runtime.loader.loading import explain
@@ -29,8 +29,8 @@ __all__ = [
 _HOMES = {
     "NoImplementation": "wheelfit_runtime.errors",
     "explain": "wheelfit_runtime.loader.loading",
-    "initialize": "wheelfit_runtime.libraries.bringing",
-    "initialize_cuda": "wheelfit_runtime.libraries.bringing",
+    "initialize": "wheelfit_runtime.libraries.initializing",
+    "initialize_cuda": "wheelfit_runtime.libraries.initializing",
     "load": "wheelfit_runtime.loader.exporting",
     "select": "wheelfit_runtime.loader.cases",
 }

@@ -9,8 +9,8 @@ import pytest
 
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import NoCompatibleWheel
-from wheelfit_runtime.libraries.bringing import prepare
 from wheelfit_runtime.libraries.gpu_support import doubts_about
+from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.loader.driver import Driver
 from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
 

@@ -13,7 +13,7 @@ STEPS = """
 import os, signal, shutil, sys
 from wheelfit_runtime.loader.driver import Driver
 from wheelfit_runtime.libraries import selecting
-from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.verifying import damage_of
 root = os.environ["WHEELFIT_LIBRARY_STORE"]

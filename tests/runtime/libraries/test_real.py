@@ -17,7 +17,7 @@ import pytest
 import wheelfit_runtime
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import Unreachable
-from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.libraries.machine import Machine, refuse_unfit
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.settings import usual_index
@@ -54,7 +54,7 @@ print(json.dumps({
 PREPARED = """
 import json, sys
 from wheelfit_runtime.loader.driver import Driver
-from wheelfit_runtime.libraries.bringing import prepare
+from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.libraries.settings import store_folder
 import os
 chosen = prepare("cuda", sys.argv[1], ["cudart"], driver=Driver(None)).libraries[0]

@@ -138,7 +138,7 @@ def _list(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
 
 
 def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
-    from wheelfit_runtime.libraries.bringing import prepare  # noqa: PLC0415
+    from wheelfit_runtime.libraries.initializing import prepare  # noqa: PLC0415
 
     selection = prepare(
         asked.family,
