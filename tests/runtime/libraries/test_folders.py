@@ -11,8 +11,8 @@ import pytest
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import StoreUnavailable
 from wheelfit_runtime.libraries.folders import joined, remove_broken
-from wheelfit_runtime.libraries.keeping import keep, remove, working_folder
 from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.store_changes import keep, remove, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
 from wheelfit_runtime.libraries.wheels import Listed
 

@@ -10,7 +10,8 @@ from urllib.request import url2pathname
 
 from wheelfit_runtime.errors import FileProblem, IntegrityError
 from wheelfit_runtime.libraries.files import make_folder
-from wheelfit_runtime.libraries.keeping import (
+from wheelfit_runtime.libraries.locks import locked
+from wheelfit_runtime.libraries.store_changes import (
     keep,
     not_in_store,
     remove,
@@ -18,7 +19,6 @@ from wheelfit_runtime.libraries.keeping import (
     unwritable,
     working_folder,
 )
-from wheelfit_runtime.libraries.locks import locked
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
 from wheelfit_runtime.libraries.wheels import shown
 

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.libraries.files import make_folder
-from wheelfit_runtime.libraries.keeping import put, unwritable, working_folder
+from wheelfit_runtime.libraries.store_changes import put, unwritable, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

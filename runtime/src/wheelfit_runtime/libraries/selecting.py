@@ -13,7 +13,6 @@ from wheelfit_runtime.errors import (
     NotInStore,
     StoreUnavailable,
 )
-from wheelfit_runtime.libraries.keeping import can_be_written, not_in_store, unwritable
 from wheelfit_runtime.libraries.locks import locked
 from wheelfit_runtime.libraries.machine import refuse_unfit, this_machine
 from wheelfit_runtime.libraries.progress import Progress
@@ -24,6 +23,7 @@ from wheelfit_runtime.libraries.selections import (
     read_selection,
     write_selection,
 )
+from wheelfit_runtime.libraries.store_changes import can_be_written, not_in_store, unwritable
 from wheelfit_runtime.libraries.versions import parse_version
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from wheelfit_runtime.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.folders import joined, remove_broken
-from wheelfit_runtime.libraries.keeping import remove, sweep, unwritable
 from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.store_changes import remove, sweep, unwritable
 from wheelfit_runtime.libraries.toolkits import names
 from wheelfit_runtime.libraries.transports import TRANSPORTS
 from wheelfit_runtime.libraries.verifying import damage_of
