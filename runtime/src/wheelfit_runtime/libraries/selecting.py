@@ -113,7 +113,7 @@ def _fetched(
     """Return what an index or a lock has, which is in the store then."""
     # What makes requests takes 25 ms to import, which a start that only chooses does without.
     from wheelfit_runtime.libraries.fetching import brought  # noqa: PLC0415
-    from wheelfit_runtime.libraries.order import in_order  # noqa: PLC0415
+    from wheelfit_runtime.libraries.load_order import in_order  # noqa: PLC0415
     from wheelfit_runtime.libraries.resolving import resolved  # noqa: PLC0415
 
     family = request.family
