@@ -18,12 +18,12 @@ import pytest
 
 from wheelfit_runtime import VariantWarning
 from wheelfit_runtime.errors import NoImplementation
+from wheelfit_runtime.loader.caller_warnings import warn
 from wheelfit_runtime.loader.declarations import FOLDER
 from wheelfit_runtime.loader.evidence import Sources
 from wheelfit_runtime.loader.exporting import export, offer_submodules
 from wheelfit_runtime.loader.loading import Loader
 from wheelfit_runtime.loader.process import Process
-from wheelfit_runtime.loader.telling import warn
 
 IMPLEMENTATION = {
     "eggs_fast/__init__.py": '"""Fast eggs."""\nboil = "fast"\nfry = "fast"\n_secret = 1\n'

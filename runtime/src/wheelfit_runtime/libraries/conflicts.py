@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import EnvironmentUnavailable
 from wheelfit_runtime.loader import mapped
-from wheelfit_runtime.loader.telling import warn
+from wheelfit_runtime.loader.caller_warnings import warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -146,7 +146,7 @@ def initialize(
             error.in_full()
         raise
     if doubts:
-        from wheelfit_runtime.loader.telling import warn  # noqa: PLC0415 - mostly there is nothing to tell
+        from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415 - mostly there is nothing to tell
 
         for words in doubts:
             warn(words)

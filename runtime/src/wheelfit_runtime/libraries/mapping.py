@@ -146,7 +146,7 @@ def _pulled_in(request: Request, new: set[str], stems: tuple[str, ...]) -> dict[
     new = {one for one in new if one.rpartition("/")[2].startswith(stems)}
     if not new:
         return {}
-    from wheelfit_runtime.loader.telling import warn  # noqa: PLC0415
+    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415
 
     below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
     found = {one.rpartition("/")[2]: one for one in sorted(new) if not one.startswith(below)}

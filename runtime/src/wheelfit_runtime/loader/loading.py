@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import NoImplementation
+from wheelfit_runtime.loader.caller_warnings import warn
 from wheelfit_runtime.loader.declarations import TABLE, linked_folders, plain
 from wheelfit_runtime.loader.evidence import Sources
 from wheelfit_runtime.loader.planning import Held, Judged, Plan, plan
 from wheelfit_runtime.loader.reasons import as_data, nothing_left, passed_over
-from wheelfit_runtime.loader.telling import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
