@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.testing.drivers import find_compiler
-from wheelfit_runtime.loader.mapped import (
+from wheelfit_runtime.loader.loaded_libraries import (
     Library,
     family_and_major,
     find_conflicts,
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 
 _CHILD = """
 import ctypes, json, os, shutil, sys
-from wheelfit_runtime.loader.mapped import find_conflicts, read_library, read_mapped
+from wheelfit_runtime.loader.loaded_libraries import find_conflicts, read_library, read_mapped
 loaded, wanted, replaced = json.loads(sys.argv[1])
 for path in loaded:
     ctypes.CDLL(path)
@@ -187,7 +187,7 @@ def test_unreadable_for_a_moment(tmp_path: Path) -> None:
     """What could not be opened, as for want of file descriptors, is tried again."""
     path = _build(tmp_path, "any.so.1.2", "libany.so.1", 1)
     code = (
-        "import resource as r, sys\nfrom wheelfit_runtime.loader.mapped import read_library\n"
+        "import resource as r, sys\nfrom wheelfit_runtime.loader.loaded_libraries import read_library\n"
         "soft, hard = r.getrlimit(r.RLIMIT_NOFILE)\n"
         "for limit in (3, soft):\n"
         "    r.setrlimit(r.RLIMIT_NOFILE, (limit, hard))\n"

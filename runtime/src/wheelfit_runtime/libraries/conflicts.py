@@ -6,14 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import EnvironmentUnavailable
-from wheelfit_runtime.loader import mapped
+from wheelfit_runtime.loader import loaded_libraries
 from wheelfit_runtime.loader.caller_warnings import warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.libraries.request import Request
-    from wheelfit_runtime.loader.mapped import Library
+    from wheelfit_runtime.loader.loaded_libraries import Library
 
 
 def strangers_for(
@@ -24,9 +24,9 @@ def strangers_for(
     :raises EnvironmentUnavailable: ``another-library-loaded``; ours cannot be loaded beside what is
         mapped.
     """
-    ours = [mapped.read_library(path) for path in places.values()]
-    here = mapped.read_mapped()
-    conflicts = mapped.find_conflicts(ours, here)
+    ours = [loaded_libraries.read_library(path) for path in places.values()]
+    here = loaded_libraries.read_mapped()
+    conflicts = loaded_libraries.find_conflicts(ours, here)
     others = [one for one in conflicts if one.level == "warn"]
     if others and not several_majors:
         raise EnvironmentUnavailable(
