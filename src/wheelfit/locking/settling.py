@@ -15,7 +15,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
 from wheelfit.locking.fork import NO_FORK
 from wheelfit.resolution.request import Asked
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import WheelfitError

@@ -271,7 +271,7 @@ def tell_later(
     """
     if not pool.has_later:
         return
-    from wheelfit.sources.at_once import at_once
+    from wheelfit.sources.concurrency import at_once
 
     found = at_once(list(chosen), lambda one: _overlooked(one, pool), most=_MOST_AT_ONCE)
     if overlooked := [text for text in found if text]:

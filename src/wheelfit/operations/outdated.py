@@ -82,7 +82,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     :raises NetworkError: no page could be read.
     """
     from wheelfit.installation.installed import by_name
-    from wheelfit.sources.at_once import at_once
+    from wheelfit.sources.concurrency import at_once
     from wheelfit_runtime.errors import NetworkError
 
     environment = open_environment_of(request, context.environ)

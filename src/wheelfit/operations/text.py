@@ -93,7 +93,7 @@ def sizes_of(
     """
     if not pins:
         return {}
-    from wheelfit.sources.at_once import at_once
+    from wheelfit.sources.concurrency import at_once
 
     found = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
     return {pin.name: size for pin, size in zip(pins, found, strict=True)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.locking.export.license import License, license_of
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError
 
 if TYPE_CHECKING:

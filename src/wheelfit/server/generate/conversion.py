@@ -25,7 +25,7 @@ from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.targets import FILES, Part
 from wheelfit.server.generate.wishes import Generated
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed

@@ -30,7 +30,7 @@ from wheelfit.server.proxy.choosing import (
     proxied_name,
     taken,
 )
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit.sources.reading import OnePage
 from wheelfit_runtime.errors import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, stamp_of

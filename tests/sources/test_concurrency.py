@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from wheelfit.sources.at_once import at_once
+from wheelfit.sources.concurrency import at_once
 
 
 def test_results_in_order() -> None:
