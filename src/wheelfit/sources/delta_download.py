@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.segments import StartOver
 from wheelfit.sources.urls import redact

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines

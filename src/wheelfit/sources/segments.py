@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
