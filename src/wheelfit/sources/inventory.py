@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import is_sound
-from wheelfit.sources.holding import held_alone
+from wheelfit.sources.cache_locks import held_alone
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 

@@ -319,7 +319,7 @@ from pathlib import Path
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Request
 from wheelfit.sources.cache import Store
-from wheelfit.sources.holding import Holder
+from wheelfit.sources.cache_locks import Holder
 holder = Holder()
 store = Store(Path(sys.argv[1]))
 with store.new_wheel() as (file, path):
