@@ -11,7 +11,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.client import Answer
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.urllib3_transport import Urllib3Transport
 from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 

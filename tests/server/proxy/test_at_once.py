@@ -11,7 +11,7 @@ import pytest
 from server.proxy.behind import PIP, Behind, body
 from server.proxy.test_pages import CUDA, LINUX_TAG, release
 
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.testing.index import RecordingIndex
 
 MANY = 16

@@ -34,7 +34,7 @@ from wheelfit.server.proxy.choosing import fingerprint, original_of
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.wheels import Rewriting
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from wheelfit.sources.bridges.repository import Bridged
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.find_links import FileIndex
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list

@@ -19,7 +19,7 @@ from wheelfit.server.messages import Disconnect, FilePart
 from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.local_files import path_of
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive

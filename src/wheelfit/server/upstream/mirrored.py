@@ -16,7 +16,7 @@ from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.cached_pages import SharedPages
-from wheelfit.sources.memory import Memory
+from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import fetch_project_list
