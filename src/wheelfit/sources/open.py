@@ -18,8 +18,8 @@ from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
+from wheelfit.sources.lazy_transport import OnDemandTransport
 from wheelfit.sources.merged import Pool
-from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
 from wheelfit.sources.reading import AllFiles
