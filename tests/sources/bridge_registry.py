@@ -27,10 +27,10 @@ from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.bridges.catalogue import shipped, shipped_names
+from wheelfit.sources.memoized import Remembered
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File, time_of_upload
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.repository import Repository
 
 LIVE_SINCE = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from sources.bridge_registry import examine, examine_all, open_registry
 
 from wheelfit.sources.bridges.catalogue import shipped, shipped_names
-from wheelfit.sources.remembered import Remembered
+from wheelfit.sources.memoized import Remembered
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 

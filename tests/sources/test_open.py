@@ -20,7 +20,7 @@ from wheelfit_runtime.errors import InvalidConfiguration, UnexpectedStatus, Unre
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
 
 A = canonicalize_name("a")
 QUICK = SourceSettings(retries=0, timeout=5.0, keyring="disabled", no_index=True)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.page import File
-    from wheelfit.sources.remembered import Remembered
 
 A = canonicalize_name("a")
 PLAIN = "a-1.0-py3-none-any.whl"

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.pip_configuration import InstallRules
-    from wheelfit.sources.remembered import Remembered
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.explain import Explanation
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.page import File
-    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.repository import Files
     from wheelfit.sources.settings import SourceSettings
 

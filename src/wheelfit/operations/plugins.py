@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.plugins.asking import TrustedPlugins
     from wheelfit.installation.plugins.environments import PluginEnvironments
     from wheelfit.operations.context import Context
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
     from wheelfit_runtime.platforms.features import Detection

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
     from wheelfit.sources.cooldown import Cooldown
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.open import Web
-    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.forecast import Limits
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
+    from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.page import File
-    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
 

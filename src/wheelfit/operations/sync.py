@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.cooldown import Cooldown
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
     from wheelfit_runtime.platforms.features import Detection
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.memoized import Remembered
 
 
 def open_target(text: str) -> tuple[Target, Path | None]:

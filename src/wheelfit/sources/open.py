@@ -19,11 +19,11 @@ from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.lazy_transport import OnDemandTransport
+from wheelfit.sources.memoized import Remembered
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
 from wheelfit.sources.reading import AllFiles
-from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.sources.memoized import Remembered
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
 from wheelfit_runtime.errors import Unreachable
