@@ -10,9 +10,9 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
+from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
-from wheelfit.sources.reading import AllFiles
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import linux_target

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.http import HttpIndex
-from wheelfit.sources.reading import AllFiles
 from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus, Unreachable
 
 A = canonicalize_name("a")

@@ -24,7 +24,7 @@ from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.once import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.reading import Around
+from wheelfit.sources.file_readers import Around
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 

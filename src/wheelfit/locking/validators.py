@@ -24,8 +24,8 @@ from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version
 from wheelfit.projects.names import release_of
 from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import VARIANTS_SUFFIX
-from wheelfit.sources.reading import Around
 from wheelfit.sources.repository import stamp_of
 from wheelfit.sources.urls import file_path
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename, project_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.reading import ReadsContent
 from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import time_of_upload
-from wheelfit.sources.reading import Around
 from wheelfit.sources.repository import stamp_of
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
+from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.local_files import problem
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX, File, ProjectPage
-from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.urls import file_url, redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage, NetworkError
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.sources.client import unexpected
+from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.page import ACCEPT
-from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.urls import redact, split_userinfo
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from wheelfit.sources.reading import Around
+from wheelfit.sources.file_readers import Around
 from wheelfit.sources.repository import READ_LIMIT, stamp_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
+from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.page import ACTIVE, ProjectPage
-from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.repository import stamp_of
 from wheelfit_runtime.errors import NetworkError, ProjectNotFound
 

@@ -15,6 +15,7 @@ from wheelfit.sources.certificates import check_named, checking_context, trustin
 from wheelfit.sources.client import Client
 from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.credentials import Credentials, read_netrc
+from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
@@ -23,7 +24,6 @@ from wheelfit.sources.memoized import Remembered
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
-from wheelfit.sources.reading import AllFiles
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact

@@ -10,8 +10,8 @@ from typing import Any
 
 from packaging.utils import NormalizedName
 
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.reading import ReadsContent
 from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive

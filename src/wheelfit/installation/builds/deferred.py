@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.reading import Around
+from wheelfit.sources.file_readers import Around
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

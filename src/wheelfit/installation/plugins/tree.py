@@ -12,7 +12,7 @@ from wheelfit.errors import InvalidFilename, SourceOff
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import Asked, Request
 from wheelfit.resolution.resolver import resolve
-from wheelfit.sources.reading import Around
+from wheelfit.sources.file_readers import Around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,8 +20,8 @@ from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
 from wheelfit.locking.document import read_lock
 from wheelfit.locking.selection import LockCandidates
+from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
-from wheelfit.sources.reading import AllFiles
 from wheelfit.sources.urls import file_path
 from wheelfit_runtime.errors import WheelfitError
 

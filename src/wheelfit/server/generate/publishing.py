@@ -18,9 +18,9 @@ from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest,
 from wheelfit.server.generate.targets import SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Standing
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.reading import ReadsContent
 from wheelfit.sources.repository import Content, content_of
 
 if TYPE_CHECKING:

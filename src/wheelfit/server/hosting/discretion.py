@@ -11,7 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.sources.reading import ReadsContent
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:

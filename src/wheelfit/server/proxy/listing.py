@@ -31,8 +31,8 @@ from wheelfit.server.proxy.choosing import (
     taken,
 )
 from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
-from wheelfit.sources.reading import OnePage
 from wheelfit_runtime.errors import (
     IntegrityError,
     NetworkError,

@@ -21,12 +21,12 @@ from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.repository import Bridged
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
+from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
-from wheelfit.sources.reading import ReadsFiles
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import file_url, join, redact, split_userinfo
 from wheelfit_runtime.errors import InvalidPage

@@ -15,8 +15,8 @@ from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.site.machines import onlookers, usual_target
+from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
-from wheelfit.sources.reading import OnePage
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.server.store.records import PUBLISHED
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
-from wheelfit.sources.reading import ReadsContent
 from wheelfit.sources.repository import Content, content_of, url_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.upstream.settings import fits
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
-from wheelfit.sources.reading import ReadsContent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

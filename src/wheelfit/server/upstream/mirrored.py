@@ -16,11 +16,11 @@ from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.cached_pages import SharedPages
+from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import fetch_project_list
-from wheelfit.sources.reading import ReadsContent
 from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
