@@ -52,7 +52,7 @@ CHANGING = {
     "wheelfit.installation.apply", "wheelfit.installation.transaction",
     "wheelfit.installation.checked_wheel",
     "wheelfit.wheels.unpacking", "wheelfit.wheels.archive", "wheelfit.wheels.remote",
-    "wheelfit.sources.downloads", "wheelfit.sources.segments", "wheelfit.sources.delta_download",
+    "wheelfit.sources.downloads", "wheelfit.sources.segmented_download", "wheelfit.sources.delta_download",
     "wheelfit.sources.urllib3_transport", "wheelfit.sources.html_links",
     "wheelfit.sources.inventory",
     "wheelfit.wheels.unpacked", "wheelfit.core.tag_phrases", "tempfile", "shutil", "csv",

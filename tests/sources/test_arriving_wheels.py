@@ -14,7 +14,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.segments import LARGE
+from wheelfit.sources.segmented_download import LARGE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel, WheelfitError

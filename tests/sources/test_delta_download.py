@@ -23,7 +23,7 @@ from wheelfit.sources.delta_download import Exchange, begin_exchange
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.segments import StartOver
+from wheelfit.sources.segmented_download import StartOver
 from wheelfit.sources.wheel_store import Sibling
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive

@@ -1,6 +1,6 @@
 """One download: checked while it runs, read while it runs, taken up again where it broke off.
 
-A large file is fetched in parts (`wheelfit.sources.segments`) where the server gives some, and
+A large file is fetched in parts (`wheelfit.sources.segmented_download`) where the server gives some, and
 where a hash was promised, for that decides whether the parts make up the file. In all other cases,
 and whenever the parts do not fit together, it is one stream from the first byte to the last.
 """
@@ -15,7 +15,7 @@ from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.hashes import Check
-from wheelfit.sources.segments import LARGE, Pace, Segments, StartOver
+from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.durable import write_all

@@ -435,7 +435,7 @@ class RemoteFiles:
         unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
     ) -> UnpackedWheel | None:
         """Unpack what is put together; None if it is not the wheel that was promised."""
-        from wheelfit.sources.segments import StartOver  # noqa: PLC0415 - start-up
+        from wheelfit.sources.segmented_download import StartOver  # noqa: PLC0415 - start-up
 
         try:
             with exchange:

@@ -16,7 +16,7 @@ from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
-from wheelfit.sources.segments import LARGE, Pace
+from wheelfit.sources.segmented_download import LARGE, Pace
 from wheelfit_runtime.errors import (
     HashMismatch,
     IntegrityError,
