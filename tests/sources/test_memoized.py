@@ -12,7 +12,7 @@ from wheelfit.sources.memoized import Remembered
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
-from wheelfit.sources.size import FileSize
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:

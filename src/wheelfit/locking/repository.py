@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import LockedPackage, LockedSource, LockedWheel
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
-    from wheelfit.sources.size import FileSize
+    from wheelfit.sources.wheel_size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 

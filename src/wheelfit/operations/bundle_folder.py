@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.bundle_contents import Everything, ForHosts, WantedWheel
     from wheelfit.operations.context import Transfers
     from wheelfit.operations.lock_files import OpenedLock
-    from wheelfit.sources.size import FileSize
+    from wheelfit.sources.wheel_size import FileSize
 
 
 @dataclass(frozen=True, slots=True)

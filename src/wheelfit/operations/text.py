@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Files
-    from wheelfit.sources.size import FileSize
+    from wheelfit.sources.wheel_size import FileSize
 
     Name = TypeVar("Name", bound=str)
 

@@ -13,8 +13,8 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
-from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import file_path, redact
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 

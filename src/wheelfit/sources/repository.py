@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.size import FileSize
+    from wheelfit.sources.wheel_size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 

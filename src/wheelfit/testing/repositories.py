@@ -15,7 +15,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
-from wheelfit.sources.size import FileSize
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import UnexpectedStatus
 

@@ -42,8 +42,8 @@ from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
-from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import redact
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.unpacking import unpack
 from wheelfit_runtime.errors import InvalidWheel, UserError

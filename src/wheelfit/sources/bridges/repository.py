@@ -14,7 +14,7 @@ from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, stamp_of
-from wheelfit.sources.size import FileSize
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
