@@ -17,9 +17,9 @@ import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import TooLarge
-from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import Store
 from wheelfit.sources.delta_download import Exchange, begin_exchange
+from wheelfit.sources.download_budget import Budget
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.budget import Budget
     from wheelfit.sources.client import Client
+    from wheelfit.sources.download_budget import Budget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.budget import Budget
 from wheelfit.sources.cache import key_of
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.download_budget import Budget
 from wheelfit.sources.hashes import check_bytes, digest_checked
 from wheelfit.sources.local_files import (
     METADATA,

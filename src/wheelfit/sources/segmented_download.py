@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from wheelfit.sources.budget import Budget
     from wheelfit.sources.client import Client
     from wheelfit.sources.connection_limits import Line, Lines
+    from wheelfit.sources.download_budget import Budget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response
