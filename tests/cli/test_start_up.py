@@ -54,7 +54,7 @@ CHANGING = {
     "wheelfit.wheels.unpacking", "wheelfit.wheels.archive", "wheelfit.wheels.remote",
     "wheelfit.sources.downloads", "wheelfit.sources.segmented_download", "wheelfit.sources.delta_download",
     "wheelfit.sources.urllib3_transport", "wheelfit.sources.html_links",
-    "wheelfit.sources.inventory",
+    "wheelfit.sources.cache_inventory",
     "wheelfit.wheels.unpacked", "wheelfit.core.tag_phrases", "tempfile", "shutil", "csv",
     "wheelfit.projects.backend", "wheelfit.doctor", "wheelfit.locking", "wheelfit.building",
     "wheelfit.server", "packaging.requirements", "packaging.markers", "packaging.metadata",

@@ -23,7 +23,7 @@ from wheelfit.operations.cache_reports import (
     Verification,
 )
 from wheelfit.operations.requests import CacheOptions
-from wheelfit.sources.inventory import LAYOUT, Inventory
+from wheelfit.sources.cache_inventory import LAYOUT, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
-    from wheelfit.sources.inventory import Entry
+    from wheelfit.sources.cache_inventory import Entry
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from wheelfit.sources.inventory import Entry, KeptName
+    from wheelfit.sources.cache_inventory import Entry, KeptName
 
 WHEELS = ("wheels", "unpacked")
 """The kinds of entries that are wheels, packed and unpacked."""

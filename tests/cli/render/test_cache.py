@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
-from wheelfit.sources.inventory import KINDS
+from wheelfit.sources.cache_inventory import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)
