@@ -19,7 +19,7 @@ from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
 from wheelfit.resolution.release_metadata import strictly
-from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.urls import split_userinfo, without_fragment
 from wheelfit_runtime.errors import NoCompatibleWheel
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.hash_check import KNOWN_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 

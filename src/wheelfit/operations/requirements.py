@@ -21,7 +21,7 @@ from wheelfit.resolution.requirements_file import (
     RequirementsFile,
     read_requirements_file,
 )
-from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.hash_check import KNOWN_HASHES
 from wheelfit.sources.urls import last_segment, redact
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.patterns import pattern

@@ -29,7 +29,7 @@ from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
-from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, UserError

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache_locks import Holder, hold_open
-from wheelfit.sources.hashes import check_file
+from wheelfit.sources.hash_check import check_file
 from wheelfit_runtime.errors import IntegrityError
 from wheelfit_runtime.platforms.cache_folder import (
     is_own,

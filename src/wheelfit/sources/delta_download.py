@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.arriving_file import ArrivingFile
-from wheelfit.sources.hashes import Check
+from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import StartOver
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local

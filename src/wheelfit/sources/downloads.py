@@ -14,7 +14,7 @@ from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.download_budget import Budget
-from wheelfit.sources.hashes import Check
+from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
-from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
+from wheelfit.sources.hash_check import check_bytes, check_file, digest_checked
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.urls import file_path, redact

@@ -14,7 +14,7 @@ from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.download_budget import Budget
-from wheelfit.sources.hashes import check_bytes, digest_checked
+from wheelfit.sources.hash_check import check_bytes, digest_checked
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.arriving_file import ArrivingFile
-from wheelfit.sources.hashes import Check
+from wheelfit.sources.hash_check import Check
 from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact

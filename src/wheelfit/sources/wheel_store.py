@@ -404,7 +404,7 @@ def _differing(
     :raises FileNotFoundError: there is no archive.
     :raises IntegrityError: the archive is not what was promised.
     """
-    from wheelfit.sources.hashes import Check  # noqa: PLC0415 - start-up
+    from wheelfit.sources.hash_check import Check  # noqa: PLC0415 - start-up
     from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
     from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
     from wheelfit.wheels.unchanged_content import differing_file  # noqa: PLC0415 - start-up

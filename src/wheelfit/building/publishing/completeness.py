@@ -20,7 +20,7 @@ from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.sizes import size_in_words
-from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
+from wheelfit.sources.hash_check import KNOWN_HASHES, WEAK_HASHES
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from wheelfit.checking.releases import wrong_hash
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
-from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.hash_check import check_bytes, check_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError
 
 if TYPE_CHECKING:

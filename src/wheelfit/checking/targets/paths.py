@@ -26,7 +26,7 @@ from wheelfit.checking.wheels.wheel import WheelFacts
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.hashes import check_bytes
+from wheelfit.sources.hash_check import check_bytes
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links

@@ -38,7 +38,7 @@ from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, nam
 from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenWheel
 from wheelfit.sources.cache import key_of
-from wheelfit.sources.hashes import WEAK_HASHES
+from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT

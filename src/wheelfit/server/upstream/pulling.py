@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import FilePart
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.hashes import Check
+from wheelfit.sources.hash_check import Check
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent

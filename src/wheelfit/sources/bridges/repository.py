@@ -173,7 +173,7 @@ class Bridged:
 
     def _selector(self, file: File) -> bytes:
         from wheelfit.sources.bridges.selectors import LateHashes, zipped  # noqa: PLC0415
-        from wheelfit.sources.hashes import check_bytes  # noqa: PLC0415 - start-up
+        from wheelfit.sources.hash_check import check_bytes  # noqa: PLC0415 - start-up
 
         data = zipped(self._files(file))
         if not isinstance(file.hashes, LateHashes):  # what somebody else promises, as a lock

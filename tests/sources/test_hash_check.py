@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.sources.hashes import Check, check_bytes, check_file
+from wheelfit.sources.hash_check import Check, check_bytes, check_file
 from wheelfit_runtime.errors import HashMismatch, IntegrityError
 
 if TYPE_CHECKING:
