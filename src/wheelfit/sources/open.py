@@ -17,7 +17,7 @@ from wheelfit.sources.connection_limits import Lines
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
-from wheelfit.sources.http import HttpIndex
+from wheelfit.sources.http_index import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.lazy_transport import OnDemandTransport
 from wheelfit.sources.memoized import Remembered

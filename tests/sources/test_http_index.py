@@ -9,7 +9,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.sources.file_readers import AllFiles
-from wheelfit.sources.http import HttpIndex
+from wheelfit.sources.http_index import HttpIndex
 from wheelfit_runtime.errors import InvalidPage, UnexpectedStatus, Unreachable
 
 A = canonicalize_name("a")
