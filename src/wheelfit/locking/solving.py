@@ -21,7 +21,7 @@ from wheelfit.errors import SourceOff
 from wheelfit.locking.validators import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
-from wheelfit.resolution.once import Once
+from wheelfit.resolution.memo import Once
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around

@@ -26,7 +26,7 @@ from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.cautions import about_choices
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
-from wheelfit.resolution.once import Once
+from wheelfit.resolution.memo import Once
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import (
     MetadataPolicy,

@@ -12,7 +12,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
-from wheelfit.resolution.once import Once
+from wheelfit.resolution.memo import Once
 from wheelfit.resolution.problem import Need, Package, place_of
 from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked

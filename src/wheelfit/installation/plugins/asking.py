@@ -20,7 +20,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
 from wheelfit.installation.plugins.tree import OnlyTrusted, resolve_plugin
-from wheelfit.resolution.once import Once
+from wheelfit.resolution.memo import Once
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status

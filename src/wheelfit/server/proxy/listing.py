@@ -19,7 +19,7 @@ from wheelfit.core.ordering import order_labels
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
-from wheelfit.resolution.once import Once
+from wheelfit.resolution.memo import Once
 from wheelfit.server.proxy.choosing import (
     Offer,
     fingerprint,
