@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.resolution.lookahead import Lookahead
+    from wheelfit.resolution.prefetch import Lookahead
     from wheelfit.resolution.problem import Build
     from wheelfit.resolution.request import Present, Request
 

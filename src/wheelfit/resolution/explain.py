@@ -12,8 +12,8 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
-from wheelfit.resolution.lookahead import Lookahead
 from wheelfit.resolution.no_match import Lack, unknown_project
+from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
 from wheelfit_runtime.errors import NetworkError

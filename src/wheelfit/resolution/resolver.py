@@ -20,7 +20,7 @@ from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.cautions import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
-from wheelfit.resolution.lookahead import Lookahead
+from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.release_choice import passed_over
