@@ -18,8 +18,8 @@ from wheelfit.core.provider_steps import NoPlugins
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.cautions import about_mixture
 from wheelfit.resolution.choice_context import ChoiceContext
+from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.resolution import Edge, Pin, Resolution
 from wheelfit_runtime.errors import (

@@ -219,7 +219,7 @@ def _together(
     """Return the explanations, candidates, agreements and warnings of a resolution."""
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.acceleration import unwished_libraries
-    from wheelfit.resolution.cautions import about_mixture
+    from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolver import resolve

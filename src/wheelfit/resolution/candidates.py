@@ -23,8 +23,8 @@ from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidSource
-from wheelfit.resolution.cautions import about_choices
 from wheelfit.resolution.choice_context import ChoiceContext
+from wheelfit.resolution.choice_warnings import about_choices
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolution.memo import Once
 from wheelfit.resolution.release_choice import ReleaseChoice

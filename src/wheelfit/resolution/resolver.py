@@ -18,7 +18,7 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
 from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
-from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.problem import Need, Package

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.resolution.cautions import about_mixture
+from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Chosen, Held, held_by
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
