@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import parse_marker
-from wheelfit.resolution.replacements import Replacements
+from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.request import Asked
 from wheelfit.sources.urls import split_userinfo
 

@@ -334,7 +334,7 @@ def _given(
 
 def _asked(opened: Opened) -> list[Asked]:
     """Return the requirements after overrides and exclusions."""
-    from wheelfit.resolution.replacements import Replacements
+    from wheelfit.resolution.overrides import Replacements
 
     wanted = opened.wanted
     replacements = Replacements(

@@ -13,8 +13,8 @@ from wheelfit.core.support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
 from wheelfit.resolution.memo import Once
+from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.problem import Need, Package, place_of
-from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact

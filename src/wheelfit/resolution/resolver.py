@@ -20,11 +20,11 @@ from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
+from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.release_choice import passed_over
-from wheelfit.resolution.replacements import Replacements
 from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
