@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import Lack, unknown_project
 from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
+from wheelfit.resolution.version_policy import Admission
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:

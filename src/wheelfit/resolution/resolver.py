@@ -16,7 +16,6 @@ from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
-from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
@@ -28,6 +27,7 @@ from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.version_policy import Admission
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage

@@ -29,9 +29,9 @@ from nab_resolver.types import (
 )
 from nab_resolver.types import Term as Literal
 
-from wheelfit.resolution.admission import Admission
 from wheelfit.resolution.problem import Need, Package, number_of, place_of
 from wheelfit.resolution.proof import Kind, Step, Term
+from wheelfit.resolution.version_policy import Admission
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
