@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from wheelfit.installation.environment import nearest_existing
-from wheelfit.installation.looking import Looking
+from wheelfit.installation.folder_scan import Looking
 from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupPlaces

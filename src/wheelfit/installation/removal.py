@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import NotRemovable
-from wheelfit.installation.looking import Looking
+from wheelfit.installation.folder_scan import Looking
 from wheelfit.installation.places import LOCK_FILE, WORKPLACE
 from wheelfit.installation.steps import Listing
 from wheelfit.wheels.record import parse_record

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.installation.folder_scan import Looking
 from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
-from wheelfit.installation.looking import Looking
 from wheelfit.installation.recovery import (
     Outcome,
     mark,

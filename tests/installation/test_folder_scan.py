@@ -11,7 +11,7 @@ from error_codes import raises_code
 
 from wheelfit.installation.checked_wheel import check_wheel
 from wheelfit.installation.conflicts import lay_out
-from wheelfit.installation.looking import Looking
+from wheelfit.installation.folder_scan import Looking
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
