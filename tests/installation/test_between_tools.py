@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.installation.apply import Applied
-from wheelfit.installation.mending import find_interruption, mend
+from wheelfit.installation.interruption import find_interruption, mend
 from wheelfit.installation.recovery import Outcome
 from wheelfit.testing.file_systems import Changing, Killed, Killing
 from wheelfit.testing.wheels import build_wheel

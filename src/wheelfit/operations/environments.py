@@ -86,7 +86,7 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
     places = Places.of(environment.schemes, environment.seal)
     if not places.is_changing and not places.is_locked:
         return
-    from wheelfit.installation.mending import mend
+    from wheelfit.installation.interruption import mend
 
     if (recovered := mend(environment)) is not None:
         for note in (str(recovered), *recovered.notes):
@@ -106,7 +106,7 @@ def tell_interruption(environment: Environment, reporter: Reporter) -> None:
             pass
     if not places.is_changing:
         return
-    from wheelfit.installation.mending import find_interruption
+    from wheelfit.installation.interruption import find_interruption
 
     if (found := find_interruption(environment)) is not None:
         reporter.warn(str(found))

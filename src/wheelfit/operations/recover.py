@@ -9,7 +9,7 @@ from wheelfit.operations.environments import open_environment_of, tell_unnamed_e
 from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
-    from wheelfit.installation.mending import Interruption
+    from wheelfit.installation.interruption import Interruption
     from wheelfit.installation.recovery import Recovered
     from wheelfit.operations.context import Context
 
@@ -51,7 +51,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
 
     :raises WheelfitError: the change cannot be undone or finished.
     """
-    from wheelfit.installation.mending import find_interruption, mend
+    from wheelfit.installation.interruption import find_interruption, mend
     from wheelfit.operations.scratch import clear_abandoned
 
     environment = open_environment_of(request, context.environ, tags=False)
