@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wheelfit.installation.places import Places
+from wheelfit.installation.environment_folders import Places
 from wheelfit.installation.transaction import Transaction
 from wheelfit.wheels.native_file_system import NATIVE
 

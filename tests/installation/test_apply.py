@@ -19,8 +19,8 @@ from error_codes import raises_code
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.apply import Applied, PlanOutdated, apply
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.journal import mark_of
-from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.plan import plan
 from wheelfit.installation.uninstall import uninstall
 from wheelfit.resolution.resolution import Pin, Resolution

@@ -17,8 +17,8 @@ import pytest
 from installation.scene import LIBRARY, change, leaving, make, places_of, tree
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
-from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.recovery import Outcome, recover
 from wheelfit.installation.seal import Seal
 from wheelfit.installation.transaction import Transaction

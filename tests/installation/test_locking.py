@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.errors import EnvironmentBusy
+from wheelfit.installation.environment_folders import LOCK_FILE
 from wheelfit.installation.locking import locked
-from wheelfit.installation.places import LOCK_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

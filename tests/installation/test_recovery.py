@@ -38,7 +38,7 @@ pytestmark = pytest.mark.integration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wheelfit.installation.places import Places
+    from wheelfit.installation.environment_folders import Places
 
 
 class KillingLayers(Killing, Layered):

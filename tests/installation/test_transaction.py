@@ -15,7 +15,7 @@ from error_codes import raises_code
 from installation.scene import LIBRARY, by_folder, change, files, leaving, make, places_of, tree
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.installation.places import WORKPLACE
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.transaction import Transaction, environment_error
 from wheelfit.installation.workplaces import make_folders, remove_folders
@@ -35,7 +35,7 @@ from wheelfit_runtime.errors import EnvironmentUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.installation.places import Places
+    from wheelfit.installation.environment_folders import Places
 
 
 class _Unwaiting(Changing):

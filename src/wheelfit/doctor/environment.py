@@ -10,9 +10,9 @@ from wheelfit.checking.installed import report_on
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.accelerators import build_of, owned_libraries
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.fit import judge
 from wheelfit.installation.installed import by_name
-from wheelfit.installation.places import WORKPLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -19,9 +19,9 @@ from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice import Circumstances
 from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
+from wheelfit.installation.environment_folders import Places
 from wheelfit.installation.folder_scan import Looking
 from wheelfit.installation.locking import PATIENCE, locked
-from wheelfit.installation.places import Places
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.removal import RealPaths, plan_removal
 from wheelfit.installation.startup_files import StartupFiles

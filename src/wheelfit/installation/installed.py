@@ -17,7 +17,7 @@ from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
 from wheelfit.installation.choice import CHOICE_FILE, parse_choice
-from wheelfit.installation.places import WORKPLACE
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.resolution.request import Present
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.patterns import pattern

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, NotRecoverable
+from wheelfit.installation.environment_folders import Places
 from wheelfit.installation.journal import Stage, check_workplace, read_changes, stage_of
 from wheelfit.installation.locking import PATIENCE, locked
-from wheelfit.installation.places import Places
 from wheelfit.installation.recovery import Outcome, recover
 from wheelfit.installation.transaction import environment_error
 from wheelfit.installation.workplaces import remove_folders

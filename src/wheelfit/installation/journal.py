@@ -24,11 +24,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wheelfit.errors import NotRecoverable
-from wheelfit.installation.places import WORKPLACE
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.steps import Kind, Step
 
 if TYPE_CHECKING:
-    from wheelfit.installation.places import Places
+    from wheelfit.installation.environment_folders import Places
     from wheelfit.wheels.file_system import FileSystem
 
 FOLDERS: Final = "folders"

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, LinkInTheWay
-from wheelfit.installation.places import LOCK_FILE
+from wheelfit.installation.environment_folders import LOCK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

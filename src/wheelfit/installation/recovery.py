@@ -41,8 +41,8 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from wheelfit.installation.environment_folders import Places
     from wheelfit.installation.journal import Journal
-    from wheelfit.installation.places import Places
     from wheelfit.installation.steps import Step
     from wheelfit.wheels.file_system import FileSystem
 

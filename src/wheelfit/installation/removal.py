@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import NotRemovable
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE
 from wheelfit.installation.folder_scan import Looking
-from wheelfit.installation.places import LOCK_FILE, WORKPLACE
 from wheelfit.installation.steps import Listing
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (

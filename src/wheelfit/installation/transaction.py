@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from wheelfit.installation.places import Places
+    from wheelfit.installation.environment_folders import Places
     from wheelfit.installation.recovery import Recovered
     from wheelfit.wheels.file_system import FileSystem
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.journal import FOLDERS, format_folders, mark_workplace, stage_of
-from wheelfit.installation.places import WORKPLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, ItemsView, Sequence
 
-    from wheelfit.installation.places import Places
+    from wheelfit.installation.environment_folders import Places
     from wheelfit.wheels.file_system import FileSystem
 
 _PAUSE = 0.05

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.places import Places
+from wheelfit.installation.environment_folders import Places
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

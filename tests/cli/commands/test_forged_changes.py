@@ -13,7 +13,7 @@ import pytest
 from cli.running import Runner, tree
 
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.places import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel

@@ -10,8 +10,8 @@ from importlib.metadata import requires
 from cli.hints.scene import Scene
 from packaging.requirements import Requirement
 
+from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.locking import locked
-from wheelfit.installation.places import WORKPLACE
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.error_codes import CODES
