@@ -17,8 +17,8 @@ from installation.scene import LIBRARY, by_folder, change, files, leaving, make,
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.recovery import recover
+from wheelfit.installation.staging_folders import make_folders, remove_folders
 from wheelfit.installation.transaction import Transaction, environment_error
-from wheelfit.installation.workplaces import make_folders, remove_folders
 from wheelfit.testing.file_systems import (
     Changing,
     Full,

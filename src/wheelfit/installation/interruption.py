@@ -12,8 +12,8 @@ from wheelfit.installation.environment_folders import Places
 from wheelfit.installation.journal import Stage, check_workplace, read_changes, stage_of
 from wheelfit.installation.locking import PATIENCE, locked
 from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
-from wheelfit.installation.workplaces import remove_folders
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Change an environment so that whoever looks finds the old or the new, whatever happens.
 
 1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system
-   (`wheelfit.installation.workplaces`).
+   (`wheelfit.installation.staging_folders`).
 2. **Plan.** All renames are planned before the first (`wheelfit.installation.steps`).
 3. **Journal.** They are written down, and that with the stage is on the disk
    (`wheelfit.installation.journal`).
@@ -42,8 +42,8 @@ from wheelfit.installation.recovery import (
     undo,
 )
 from wheelfit.installation.removal import RealPaths
+from wheelfit.installation.staging_folders import Workplaces
 from wheelfit.installation.steps import Kind, Step, plan_steps
-from wheelfit.installation.workplaces import Workplaces
 from wheelfit.wheels.disk_space import FULL, no_space_in_words
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
