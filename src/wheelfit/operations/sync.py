@@ -189,9 +189,9 @@ def _decide(
 ) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
     from wheelfit.installation.companions import Companions
+    from wheelfit.installation.extraneous import spared
     from wheelfit.installation.installed import by_name
     from wheelfit.installation.plan import plan_sync
-    from wheelfit.installation.spared import spared
     from wheelfit.operations.source_builds import with_consent
 
     present = Present.of(ground)
