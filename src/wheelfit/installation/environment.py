@@ -24,7 +24,7 @@ from wheelfit.installation.interpreter import (
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
 from wheelfit.installation.schemes import Schemes
-from wheelfit.installation.seal import OF_THIS_PROCESS, Seal
+from wheelfit.installation.signatures import OF_THIS_PROCESS, Seal
 from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
