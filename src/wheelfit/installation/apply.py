@@ -27,7 +27,7 @@ from wheelfit.installation.removal import RealPaths, plan_removal
 from wheelfit.installation.staging_folders import make_folders, remove_folders
 from wheelfit.installation.startup_files import StartupFiles
 from wheelfit.installation.transaction import Transaction, environment_error
-from wheelfit.installation.unchanged import unchanged_folders
+from wheelfit.installation.unchanged_folders import unchanged_folders
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.wheels.linking import Linker
 from wheelfit.wheels.native_file_system import NATIVE
