@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
+from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.installation.installed import by_name
-from wheelfit.installation.needs import InstalledNeeds
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from wheelfit.installation.dependencies import Need
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.needs import Need
     from wheelfit.resolution.resolution import Resolution
 
     Names = frozenset[NormalizedName]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.installation.needs import InstalledNeeds
+from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.installed import project_folder
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.installed import Judged
     from wheelfit.installation.choice import Choice
+    from wheelfit.installation.dependencies import Need
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.needs import Need
     from wheelfit.operations.context import Context
 
 

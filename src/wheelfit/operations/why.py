@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.needs import InstalledNeeds, Need
+    from wheelfit.installation.dependencies import InstalledNeeds, Need
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.tree import Branch, TreePackage
     from wheelfit.operations.context import Context
@@ -110,7 +110,7 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
         from wheelfit.operations.lock_files import load_lock
 
         return _in_lock(load_lock(Path(request.lock)), request.lock, name)
-    from wheelfit.installation.needs import InstalledNeeds
+    from wheelfit.installation.dependencies import InstalledNeeds
     from wheelfit.operations.show import not_installed
 
     environment = open_environment_of(request, context.environ)

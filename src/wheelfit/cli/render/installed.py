@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.cli.output import Output
+    from wheelfit.installation.dependencies import Need
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.needs import Need
     from wheelfit.operations.freeze import FreezeReport
     from wheelfit.operations.installed import InstalledReport
     from wheelfit.operations.outdated import OutdatedReport
