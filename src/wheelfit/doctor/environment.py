@@ -11,8 +11,8 @@ from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.installation.environment_folders import WORKPLACE
-from wheelfit.installation.fit import judge
 from wheelfit.installation.installed import by_name
+from wheelfit.installation.variant_fit import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

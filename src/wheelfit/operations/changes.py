@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.installation.environment import Kind
-from wheelfit.installation.fit import judge
 from wheelfit.installation.variant_change import variant_changes
+from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environments import (
     mend_first,
     tell_interruption,

@@ -211,7 +211,7 @@ def _published(
 def _installed(request: CheckRequest, context: Context) -> Report:
     from wheelfit.checking.findings import Count, Report, Unchecked
     from wheelfit.checking.installed import report_on
-    from wheelfit.installation.fit import judge
+    from wheelfit.installation.variant_fit import judge
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.agreements import binding
 from wheelfit.doctor.environment import about_contents, read_environment
-from wheelfit.installation.fit import judge
+from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environments import open_environment_of, tell_interruption
 from wheelfit.operations.findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.machine import choose_machine

@@ -181,7 +181,7 @@ def _judged(
     names = {entry.name for entry in found if entry.label is not None}
     if not names:
         return {}
-    from wheelfit.installation.fit import judge
+    from wheelfit.installation.variant_fit import judge
     from wheelfit.operations.machine import choose_machine
 
     machine = choose_machine(request, environment.target(), context)
