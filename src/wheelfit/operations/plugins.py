@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import SitePolicy
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.interpreter import Interpreter
-    from wheelfit.installation.plugins.asking import TrustedPlugins
     from wheelfit.installation.plugins.environments import PluginEnvironments
+    from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
     from wheelfit.operations.context import Context
     from wheelfit.sources.memoized import Remembered
     from wheelfit.sources.repository import Repository
@@ -109,7 +109,7 @@ class OnDemandPlugins:
     def ask(self, question: PluginQuestion) -> Detection:
         """Return what a plugin that may be asked says is supported (P-15)."""
         if self._plugins is None:
-            from wheelfit.installation.plugins.asking import TrustedPlugins
+            from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
 
             self._plugins = TrustedPlugins(
                 self._rules,
