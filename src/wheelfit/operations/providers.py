@@ -14,7 +14,7 @@ from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_holding
-from wheelfit.installation.plugins.listed import listed_plugins
+from wheelfit.installation.plugins.installed_plugins import listed_plugins
 from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.core.trust import TrustEntry
-    from wheelfit.installation.plugins.listed import ListedPlugin
+    from wheelfit.installation.plugins.installed_plugins import ListedPlugin
     from wheelfit.operations.context import Context
     from wheelfit_runtime.platforms.hardware_family import Family
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.installation.plugins.listed import plugin_entry_points
+from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 
 
 @pytest.mark.parametrize(
