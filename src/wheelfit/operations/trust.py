@@ -23,7 +23,7 @@ from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import digest_of, environments_holding
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
-from wheelfit.installation.plugins.tree import resolve_plugin
+from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.probe import detection_json

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
-from wheelfit.installation.plugins.tree import OnlyTrusted, resolve_plugin
+from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
 from wheelfit.resolution.memo import Once
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError

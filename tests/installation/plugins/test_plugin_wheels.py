@@ -9,7 +9,7 @@ import pytest
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.plugins.tree import OnlyTrusted, resolve_plugin
+from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
 from wheelfit_runtime.errors import NoFit
