@@ -55,7 +55,7 @@ def compile(text, flags=0, compile=re.compile):
         compiled.append(f"{frame.f_globals['__name__']}: {text}")
     return compile(text, flags)
 re.compile = compile
-import wheelfit.operations.opened, wheelfit.operations.changes
+import wheelfit.operations.selection_session, wheelfit.operations.changes
 import wheelfit.resolution.resolver, wheelfit.installation.apply
 import wheelfit.sources.simple_api, wheelfit.core.variant_json_layouts, wheelfit.locking.selection
 print(*compiled, sep="\\n", end="")

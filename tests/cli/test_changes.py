@@ -17,7 +17,7 @@ from wheelfit.installation.plan import Plan
 from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
-from wheelfit.operations.opened import Opened, open_for_choice
+from wheelfit.operations.selection_session import Opened, open_for_choice
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 

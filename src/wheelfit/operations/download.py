@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.bounds import check_accelerators
-from wheelfit.operations.opened import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.opened import Opened
+    from wheelfit.operations.selection_session import Opened
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10

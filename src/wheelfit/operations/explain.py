@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import tell_interruption
 from wheelfit.operations.indexes import tell_later
-from wheelfit.operations.opened import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.opened import Opened
+    from wheelfit.operations.selection_session import Opened
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import Held

@@ -13,7 +13,7 @@ from wheelfit.operations.changes import (
     in_peace,
     resolved_in_words,
 )
-from wheelfit.operations.opened import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.opened import Opened
+    from wheelfit.operations.selection_session import Opened
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolution import Resolution

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.opened import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
-    from wheelfit.operations.opened import Opened
+    from wheelfit.operations.selection_session import Opened
     from wheelfit_runtime.errors import NetworkError
 
 
