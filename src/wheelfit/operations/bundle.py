@@ -170,9 +170,9 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     :raises TooLarge: more would be downloaded than is allowed.
     :raises WheelfitError: a wheel cannot be fetched, or the folder not be written.
     """
-    from wheelfit.operations.bounds import check_download
     from wheelfit.operations.bundle_contents import Everything, ForHosts, check_accelerators
     from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
+    from wheelfit.operations.result_limits import check_download
 
     if request.all and request.hosts:
         raise UsageError("--all takes the wheels for every machine, so --for says nothing")

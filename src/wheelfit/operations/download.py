@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
-from wheelfit.operations.bounds import check_accelerators
+from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 

@@ -274,7 +274,7 @@ def _missing_accelerator(
     explanations: Sequence[Explanation], candidates: Candidates, reporter: Reporter
 ) -> str | None:
     """Return why a build without an accelerator would be refused; None if none would be."""
-    from wheelfit.operations.bounds import tell_unconcerned
+    from wheelfit.operations.result_limits import tell_unconcerned
     from wheelfit.resolution.acceleration import acceleration_of, refusal
 
     found = [

@@ -53,10 +53,10 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     :param context: the surroundings.
     :raises WheelfitError: something cannot be had, or may not be changed.
     """
-    from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.indexes import tell_sources
     from wheelfit.operations.rehearsal import carry_out_or_rehearse
+    from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:

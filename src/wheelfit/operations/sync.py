@@ -109,9 +109,9 @@ def _sync(
     building: DeferredBuilding,
     leaving: Collection[NormalizedName] | None,
 ) -> ChangeReport:
-    from wheelfit.operations.bounds import check_bounds
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.rehearsal import carry_out_or_rehearse
+    from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
     reporter = opened.context.reporter
