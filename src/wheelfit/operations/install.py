@@ -54,8 +54,8 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     :raises WheelfitError: something cannot be had, or may not be changed.
     """
     from wheelfit.operations.change_reports import report_change
+    from wheelfit.operations.dry_run import carry_out_or_rehearse
     from wheelfit.operations.indexes import tell_sources
-    from wheelfit.operations.rehearsal import carry_out_or_rehearse
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 

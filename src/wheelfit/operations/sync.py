@@ -110,7 +110,7 @@ def _sync(
     leaving: Collection[NormalizedName] | None,
 ) -> ChangeReport:
     from wheelfit.operations.change_reports import report_change
-    from wheelfit.operations.rehearsal import carry_out_or_rehearse
+    from wheelfit.operations.dry_run import carry_out_or_rehearse
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
