@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.operations.scratch import clear_abandoned, scratch_folder
+from wheelfit.operations.temporary_folders import clear_abandoned, scratch_folder
 from wheelfit_runtime.errors import FileProblem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be locked there")
 
 OTHER = """
 import sys
-from wheelfit.operations.scratch import scratch_folder
+from wheelfit.operations.temporary_folders import scratch_folder
 with scratch_folder() as folder:
     (folder / "file").touch()
     print(folder, flush=True)

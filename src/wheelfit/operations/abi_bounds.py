@@ -102,7 +102,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit_runtime.errors import NoFit
 
     if not request.against:

@@ -75,7 +75,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from wheelfit.core.labels import NULL
     from wheelfit.operations.build_jobs import do_jobs, jobs_for
     from wheelfit.operations.build_request import open_build_places
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     environ, reporter = context.environ, context.reporter
     wanted, settings, hand_over = _wanted(request)

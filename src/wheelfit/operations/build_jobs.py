@@ -147,7 +147,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     from wheelfit.building.staging import deliver
     from wheelfit.operations.build_request import open_build_places
     from wheelfit.operations.context import Context
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     if item.problem is not None:
         raise item.problem
@@ -219,7 +219,7 @@ def _compared(
     """Remove variants that lost optimisation, and return their errors, and warnings."""
     from wheelfit.building.front_end.comparison import compare_with_plain
     from wheelfit.building.front_end.variants import PLAIN
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     (plain_order,) = orders([PLAIN])
     lost: dict[Path, WheelfitError] = {}

@@ -339,8 +339,8 @@ def carry_out(
     from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.installation.startup_files import StartupFiles
     from wheelfit.operations.own_modules import settle_modules, touches_us
-    from wheelfit.operations.scratch import scratch_folder
     from wheelfit.operations.source_builds import build_planned
+    from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.wheels.linking import Linker, LinkMode
 
     wheels: dict[str, UnpackedWheel] = {}

@@ -89,7 +89,7 @@ def _rehearse_with(
     """Look into wheels at hand; return whether each of them is what it was chosen for."""
     from wheelfit.installation.apply import rehearse
     from wheelfit.installation.startup_files import StartupFiles
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     wheels: dict[str, UnpackedWheel] = {}
     # What is at hand is no download that anybody wants to hear of.

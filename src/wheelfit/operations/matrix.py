@@ -80,7 +80,7 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     del context
     from wheelfit.building.front_end.source import open_source
     from wheelfit.errors import UsageError
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     with scratch_folder() as scratch:
         source = open_source(Path(request.project), scratch, {})

@@ -52,7 +52,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     :raises WheelfitError: the change cannot be undone or finished.
     """
     from wheelfit.installation.interruption import find_interruption, mend
-    from wheelfit.operations.scratch import clear_abandoned
+    from wheelfit.operations.temporary_folders import clear_abandoned
 
     environment = open_environment_of(request, context.environ, tags=False)
     tell_unnamed_environment(request, environment, context)

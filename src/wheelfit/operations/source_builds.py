@@ -60,7 +60,7 @@ def open_building(
     from wheelfit.installation.builds.building import Building, BuildPolicy
     from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.operations.cache_folder import cache_folder
-    from wheelfit.operations.scratch import scratch_folder
+    from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.sources.cache import Store
 
     interpreter, target = environment.interpreter, environment.target()
