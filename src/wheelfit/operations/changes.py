@@ -186,7 +186,7 @@ def decided(
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
     if planned:
-        from wheelfit.operations.own_modules import check_own_requirements
+        from wheelfit.operations.own_environment import check_own_requirements
 
         check_own_requirements(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
@@ -338,7 +338,7 @@ def carry_out(
         return decision
     from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.installation.startup_files import StartupFiles
-    from wheelfit.operations.own_modules import settle_modules, touches_us
+    from wheelfit.operations.own_environment import settle_modules, touches_us
     from wheelfit.operations.source_builds import build_planned
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.wheels.linking import Linker, LinkMode

@@ -65,7 +65,11 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     """
     from wheelfit.installation.plan import plan_uninstall
     from wheelfit.installation.uninstall import uninstall as remove
-    from wheelfit.operations.own_modules import check_own_requirements, settle_modules, touches_us
+    from wheelfit.operations.own_environment import (
+        check_own_requirements,
+        settle_modules,
+        touches_us,
+    )
     from wheelfit.operations.pip_rules import check_changes, read_rules
     from wheelfit.operations.step_durations import StepDurations
 
