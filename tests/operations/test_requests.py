@@ -13,7 +13,7 @@ import pytest
 import wheelfit.operations
 from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check
 from wheelfit.errors import UsageError
-from wheelfit.operations.ranges import NOT_NEGATIVE, POSITIVE, RANGES
+from wheelfit.operations.number_ranges import NOT_NEGATIVE, POSITIVE, RANGES
 from wheelfit.operations.requests import Checked
 
 if TYPE_CHECKING:

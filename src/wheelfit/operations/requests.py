@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit.operations.ranges import check_limits, check_number
+from wheelfit.operations.number_ranges import check_limits, check_number
 
 if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreement

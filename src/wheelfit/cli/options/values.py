@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wheelfit.operations.ranges import LIMIT_RANGES, RANGES
+from wheelfit.operations.number_ranges import LIMIT_RANGES, RANGES
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
