@@ -36,7 +36,7 @@ VARIABLES = {
 def linked_package(folder: Path) -> Path:
     """Make the package anew of links to what it has, and return its folder of families."""
     target, source = folder / PACKAGE.name, PACKAGE
-    for inside in ("platforms", "families", ""):
+    for inside in ("platforms", "providers", ""):
         target.mkdir()
         for entry in source.iterdir():
             if entry.name != inside:
@@ -248,7 +248,7 @@ EVERY = pytest.mark.parametrize("family", providers.every(), ids=providers.names
 @EVERY
 def test_a_family_has_all_its_modules(family: Family) -> None:
     """What others ask for is there, in the form that they expect."""
-    folder = PACKAGE / "platforms" / "families" / family.namespace
+    folder = PACKAGE / "platforms" / "providers" / family.namespace
     names = {path.stem for path in folder.glob("*.py")}
     wanted = {"record", "provider", "vocabulary", "words", "presets"}
     assert names >= wanted | ({"macos"} if family.is_processor else {"shorthand"})

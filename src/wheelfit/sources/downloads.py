@@ -1,8 +1,9 @@
 """One download: checked while it runs, read while it runs, taken up again where it broke off.
 
-A large file is fetched in parts (`wheelfit.sources.segmented_download`) where the server gives some, and
-where a hash was promised, for that decides whether the parts make up the file. In all other cases,
-and whenever the parts do not fit together, it is one stream from the first byte to the last.
+A large file is fetched in parts (`wheelfit.sources.segmented_download`) where the server gives
+some, and where a hash was promised, for that decides whether the parts make up the file. In all
+other cases, and whenever the parts do not fit together, it is one stream from the first byte to
+the last.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
 _SUFFIX = ".toml"
-_FOLDER = Path(__file__).with_name("families")
+_FOLDER = Path(__file__).with_name("definitions")
 _LARGEST = 1 << 20  # bytes of a file that somebody names
 
 

@@ -187,7 +187,8 @@ def test_unreadable_for_a_moment(tmp_path: Path) -> None:
     """What could not be opened, as for want of file descriptors, is tried again."""
     path = _build(tmp_path, "any.so.1.2", "libany.so.1", 1)
     code = (
-        "import resource as r, sys\nfrom wheelfit_runtime.loader.loaded_libraries import read_library\n"
+        "import resource as r, sys\n"
+        "from wheelfit_runtime.loader.loaded_libraries import read_library\n"
         "soft, hard = r.getrlimit(r.RLIMIT_NOFILE)\n"
         "for limit in (3, soft):\n"
         "    r.setrlimit(r.RLIMIT_NOFILE, (limit, hard))\n"
