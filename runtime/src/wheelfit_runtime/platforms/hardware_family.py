@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import Surroundings
 
-_FOLDER = f"{__package__}.families"
+_FOLDER = f"{__package__}.providers"
 
 
 class Provider(Protocol):

@@ -121,7 +121,7 @@ class BuiltInProvider:
 
         A machine may support more of them: what is newer than the vocabulary.
         """
-        vocabulary = import_module(f"{__package__}.families.{self._namespace}.vocabulary")
+        vocabulary = import_module(f"{__package__}.providers.{self._namespace}.vocabulary")
         return [
             PluginFeature(name, [*one.published, *one.wider], one.multi_value)
             for name, one in vocabulary.VOCABULARY.features.items()
