@@ -128,10 +128,10 @@ def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> 
     """P-37: who leaves a child behind exits at once, without a word, warnings as errors."""
     program = (
         "import subprocess, gc\n"
-        "from wheelfit_runtime.platforms import children\n"
+        "from wheelfit_runtime.platforms import child_processes\n"
         "child = subprocess.Popen(['sleep', '20'], stdout=-3, stderr=-3)\n"
         "print(child.pid, flush=True)\n"
-        "children.abandon(child)\n"
+        "child_processes.abandon(child)\n"
         "del child; gc.collect()\n"
     )
     started = time.monotonic()
@@ -151,11 +151,11 @@ def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
     sleeper = "import os, time; os.setsid(); time.sleep(20)"
     program = (
         "import sys\n"
-        "from wheelfit_runtime.platforms import children\n"
+        "from wheelfit_runtime.platforms import child_processes\n"
         f"script = [sys.executable, '-c', {sleeper!r}]\n"
         "nested = 'import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()'\n"
         "arguments = [sys.executable, '-c', nested, *script]\n"
-        "print(children.run(arguments, environ={}, deadline=1.0).ending)\n"
+        "print(child_processes.run(arguments, environ={}, deadline=1.0).ending)\n"
     )
     started = time.monotonic()
     done = subprocess.run(

@@ -34,7 +34,7 @@ VARIABLES = {
 
 
 def linked_package(folder: Path) -> Path:
-    """Make the package anew of links to what it has, and return its folder of families."""
+    """Make the package anew of links to what it has, and return its folder of providers."""
     target, source = folder / PACKAGE.name, PACKAGE
     for inside in ("platforms", "providers", ""):
         target.mkdir()
@@ -70,7 +70,7 @@ from wheelfit.core.shorthands import NAMES, find_shorthand
 from wheelfit.doctor.machine import Hardware
 from wheelfit.doctor.settings import read_settings
 from wheelfit.doctor.settings import variables_in
-from wheelfit_runtime.platforms import families
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.presets import compose, preset_lines
@@ -89,7 +89,7 @@ found, nothing = machine.detect("abacus"), nowhere.detect("abacus")
 preset = compose(["abacus-suanpan"]).detections()
 library, driver = identify("libbeads.so.3"), identify("libabacus_driver.so.1")
 print(json.dumps({
-    "namespaces": families.namespaces(),
+    "namespaces": providers.namespaces(),
     "detected": [list(one.values) for one in found.features],
     "overridden": said.overrides_in_effect(),
     "preset": [list(f.values) for one in preset if one.namespace == "abacus" for f in one.features],
@@ -236,7 +236,7 @@ def test_it_is_found_in_an_archive_too(grown: Path, tmp_path: Path) -> None:
         for folder, _, names in os.walk(grown, followlinks=True):
             for path in (Path(folder) / name for name in names if name.endswith(".py")):
                 target.write(path, path.relative_to(grown))
-    code = "from wheelfit_runtime.platforms import families; print(*families.namespaces())"
+    code = "from wheelfit_runtime.platforms import providers; print(*providers.namespaces())"
     assert run(archive, "-c", code).split() == [*providers.namespaces(), "abacus"]
 
 
@@ -272,15 +272,15 @@ def test_what_is_no_family_is_none() -> None:
 def test_the_remains_of_a_folder_are_no_family(tmp_path: Path) -> None:
     """A folder with nothing but compiled modules stays behind where another version was."""
     (linked_package(tmp_path) / "gone" / "__pycache__").mkdir(parents=True)
-    code = "from wheelfit_runtime.platforms import families; print(*families.namespaces())"
+    code = "from wheelfit_runtime.platforms import providers; print(*providers.namespaces())"
     assert run(tmp_path, "-c", code).split() == list(providers.namespaces())
 
 
 def test_one_record_imports_no_other() -> None:
     """P-22: who asks about one family imports neither the others nor any provider."""
     code = (
-        "import sys; from wheelfit_runtime.platforms import families\n"
-        "families.by_namespace('ascend')\n"
+        "import sys; from wheelfit_runtime.platforms import providers\n"
+        "providers.by_namespace('ascend')\n"
         "print(*(n for n in sys.modules if n.startswith('wheelfit_runtime.platforms.providers.')))"
     )
     assert run(PACKAGE.parent, "-c", code, PYTHONPYCACHEPREFIX="").split() == [
