@@ -103,7 +103,7 @@ def test_its_faults_are_found_like_all_others() -> None:
 def test_nobody_else_imports_a_layout() -> None:
     """F-41: of the modules outside, only the reader and writer of documents name layouts."""
     source = Path(wheelfit.__file__).parent
-    inside = source / "core" / "layouts"
+    inside = source / "core" / "variant_json_layouts"
     modules = {f"wheelfit.core.variant_json_layouts.{path.stem}" for path in inside.glob("*.py")}
     named: set[str] = set()
     for path in source.rglob("*.py"):
