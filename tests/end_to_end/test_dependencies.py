@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, Said
-from projects.writing import write_project
+from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -347,3 +347,15 @@ def test_no_environment(desk: Desk) -> None:
     desk.run("add", "app", code=1)
     assert desk.index.requests == []
     assert desk.file.read_text() == PROJECT
+
+
+def test_what_was_built_needs_no_consent_again(desk: Desk) -> None:
+    """Consent to build a package is given once; later changes of the project run nothing."""
+    made = write_project(desk.folder.parent / "made", "made", dynamic=True)
+    write_sdist(desk.folder.parent / "index", made, "made")
+    desk.run("add", "made", code=3)
+    desk.run("add", "made", "--allow-source", "made")
+    desk.run("add", "tool")
+    assert set(desk.installed()) == {"lib", "made", "tool"}
+    desk.run("remove", "tool")
+    assert set(desk.installed()) == {"lib", "made"}

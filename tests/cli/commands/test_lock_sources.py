@@ -77,7 +77,6 @@ class TestSourceDistributions:
         assert "is up to date" in desk.lock("reader", "--check").out
         desk.lock("reader")
         assert desk.path.read_bytes() == before
-        desk.lock("reader", "-U", code=3)
         desk.lock("reader", "--allow-source", "never", code=3)
 
     def test_static_metadata(self, desk: Desk) -> None:
@@ -180,6 +179,86 @@ class TestSourceDistributions:
         said = desk.sync("--allow-source", "reader", "--no-cache-dir", code=4)
         assert path.name in said.err
         assert not desk.target.exists()
+
+
+class TestKnownMetadata:
+    """What a backend told of the very same source counts later: nothing is run or asked again."""
+
+    @pytest.fixture
+    def counting(self, tmp_path: Path) -> tuple[str, Path]:
+        """Return code for a backend that counts its runs, and the file in which it does so."""
+        path = tmp_path / "runs"
+        path.write_text("")
+        return f"\nwith open({str(path)!r}, 'a') as counted:\n    counted.write('x')\n", path
+
+    def test_a_source_distribution(self, desk: Desk, counting: tuple[str, Path]) -> None:
+        """A changed request takes it by its hash; another archive needs consent anew."""
+        backend, runs = counting
+        desk.sdist("reader", dynamic=True, dependencies=["plain"], backend=backend)
+        build_wheel(desk.wheels, "other", "1.0")
+        desk.lock("reader", "--allow-source", "reader")
+        seen = runs.read_text()
+        desk.lock("reader", "other")
+        desk.lock("reader", "-U")
+        assert desk.entry("reader")["dependencies"] == [{"name": "plain"}]
+        assert runs.read_text() == seen
+        desk.lock("reader", "other", "--no-cache-dir", code=3)
+        desk.sdist("reader", dynamic=True, backend=f"{backend}# another\n")
+        said = desk.lock("reader", "other", code=3)
+        assert "add --allow-source reader" in said.err
+        assert runs.read_text() == seen
+
+    def test_consent_to_install(self, desk: Desk, counting: tuple[str, Path]) -> None:
+        """To build it is another question, which known metadata does not answer."""
+        backend, runs = counting
+        desk.sdist("reader", dynamic=True, backend=backend)
+        desk.lock("reader", "--allow-source", "reader")
+        seen = runs.read_text()
+        assert "--allow-source reader" in desk.sync(code=3).err
+        place = ("-i", desk.index.url, "--target", desk.target)
+        said = desk.run("install", *place, "reader", code=3)
+        assert "is known only to its build backend" not in said.err
+        assert runs.read_text() == seen
+
+    def test_a_repository(self, desk: Desk, counting: tuple[str, Path]) -> None:
+        """The same commit is not asked again."""
+        backend, runs = counting
+        made = desk.folder / "repo"
+        folder = write_project(made, "demo", dependencies=["plain"], dynamic=True, backend=backend)
+        commit_all(folder)
+        desk.lock(f"git+{folder.as_uri()}@main")
+        seen = runs.read_text()
+        assert seen
+        desk.lock(f"git+{folder.as_uri()}@main", "plain")
+        assert desk.entry("demo")["dependencies"] == [{"name": "plain"}]
+        assert runs.read_text() == seen
+
+    def test_a_folder(self, desk: Desk, counting: tuple[str, Path]) -> None:
+        """A folder is asked again once any file of it has changed."""
+        backend, runs = counting
+        made = desk.folder / "demo"
+        folder = write_project(made, "demo", dependencies=["plain"], dynamic=True, backend=backend)
+        (made / "plain.txt").write_text("one")
+        desk.lock(folder)
+        seen = runs.read_text()
+        desk.lock(folder, "plain")
+        assert runs.read_text() == seen
+        (made / "plain.txt").write_text("three")
+        desk.lock(folder)
+        assert runs.read_text() != seen
+
+    def test_a_folder_in_a_repository(self, desk: Desk, counting: tuple[str, Path]) -> None:
+        """A tag is a change: backends make versions of it."""
+        backend, runs = counting
+        folder = write_project(desk.folder / "demo", "demo", dynamic=True, backend=backend)
+        commit_all(folder)
+        desk.lock(folder)
+        seen = runs.read_text()
+        desk.lock(folder, "plain")
+        assert runs.read_text() == seen
+        commit_all(folder, tag="v2")
+        desk.lock(folder)
+        assert runs.read_text() != seen
 
 
 class TestNamed:

@@ -33,6 +33,7 @@ from wheelfit.errors import (
 from wheelfit.installation.builds.cache import KIND, BuiltWheel
 from wheelfit.installation.builds.consent import Consent
 from wheelfit.installation.builds.projects import open_given, open_listed
+from wheelfit.installation.builds.state import state_of
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
 from wheelfit.resolution.listing import made_up_name
@@ -443,9 +444,9 @@ class Building:
     def _static(self, product: _Product) -> bytes | None:
         """Return the metadata of a product as far as it is known without running anything."""
         if product.metadata is None:
-            data = self._served(product)
+            data = self._served(product) or self._remembered(product)
             if data is None and not self._is_too_large(product):
-                data = self._open(product).metadata
+                data = self._open(product).metadata or self._remembered(product)
             if data is not None and product.project is not None:
                 _check_promise(product.project, core_metadata_of(data, product.project.name))
             product.metadata = data
@@ -459,6 +460,24 @@ class Building:
         data = self._repository.metadata(replace(file, filename=file.origin.name, origin=None))
         return data if is_reliable(data) else None
 
+    def _remembered(self, product: _Product) -> bytes | None:
+        """Return the metadata that the backend of the very same source told before."""
+        key = self._metadata_key(product)
+        return None if key is None else self._cache.metadata(key)
+
+    def _metadata_key(self, product: _Product) -> str | None:
+        """Return the key of what a backend tells; None: it may tell something else each time."""
+        project, kind = product.project, "wheel"
+        if project is not None:
+            identity, kind = project.identity or state_of(project.folder), project.kind
+        else:
+            sha256 = product.file.hashes.get("sha256")
+            identity = ("archive", sha256, "") if sha256 else None
+        if identity is None:
+            return None
+        parts = [identity, kind, self._policy.target, dict(self._policy.settings)]
+        return key_of("metadata", 1, *parts)
+
     def _is_too_large(self, product: _Product) -> bool:
         """Return whether an archive is not worth fetching as long as it may not be built."""
         if product.is_named or product.project is not None:
@@ -469,17 +488,16 @@ class Building:
         if product.metadata is not None:
             return product.metadata
         project = self._open(product)
-        if project.metadata is None:
+        data = project.metadata or self._remembered(product)
+        if data is None:
             self._check_consent(product, project)
-            project = self._ask_for_metadata(product, project)
-        if project.metadata is None:
-            self._build(product)
-        else:
-            product.metadata = project.metadata
-            _check_promise(project, core_metadata_of(project.metadata, project.name))
-        if product.metadata is None:  # pragma: no cover - building sets it
-            raise ValueError(product.file)
-        return product.metadata
+            key = self._metadata_key(product)
+            data = self._ask_for_metadata(product, project)
+            if key is not None:
+                self._cache.keep_metadata(key, data, {"source": redact(project.url)})
+        _check_promise(project, core_metadata_of(data, project.name))
+        product.metadata = data
+        return data
 
     def _check_consent(self, product: _Product, project: OpenProject) -> None:
         """Refuse to run the backend of a project that is only looked at, or not allowed."""
@@ -505,10 +523,16 @@ class Building:
             hint=f"add --allow-source {filename.name}, which runs code of whoever published it",
         )
 
-    def _ask_for_metadata(self, product: _Product, project: OpenProject) -> OpenProject:
+    def _ask_for_metadata(self, product: _Product, project: OpenProject) -> bytes:
+        """Return what the backend says of a project, or what the wheel says that it builds."""
         backend = self._backend(product, project)
         data = backend.metadata(project.kind, self._new_folder("metadata"))
-        return replace(project, metadata=data)
+        if data is None:
+            self._build(product)
+            data = product.metadata
+        if data is None:  # pragma: no cover - building sets it
+            raise ValueError(product.file)
+        return data
 
     def _open(self, product: _Product) -> OpenProject:
         with product.lock:

@@ -2,7 +2,8 @@
 
 A key says everything that decides about a build: the exact source, the interpreter, what the user
 told the backend, and what was in the environment. What is kept under it is the hash of the wheel,
-which lies among those that were downloaded.
+which lies among those that were downloaded. The metadata that a backend told is kept by its source,
+so that nobody runs it again only to hear the same.
 """
 
 from __future__ import annotations
@@ -52,6 +53,22 @@ class BuiltWheels:
             return None
         path = self._store.sound_wheel(str(entry.head.get("sha256")))
         return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
+
+    def metadata(self, key: str) -> bytes | None:
+        """Return the metadata that a backend told.
+
+        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        """
+        entry = self._store.read(KIND, key)
+        return None if entry is None else entry.body
+
+    def keep_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
+        """Keep the metadata that a backend told.
+
+        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        :param about: what people may want to know of it.
+        """
+        self._store.write(KIND, key, about, data)
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
         """Keep a wheel and return where it lies; where that is not possible, as before.

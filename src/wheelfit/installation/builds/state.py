@@ -1,0 +1,71 @@
+"""The state of a folder with a project, by which a change of it is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST = 20_000
+"""Files of the largest folder that is looked at."""
+_PRODUCTS = frozenset(("__pycache__", "build", "dist", "node_modules"))
+_OF_GIT = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
+"""What versions are made of that a backend reads from commits and tags."""
+
+
+def state_of(folder: Path) -> tuple[str, ...] | None:
+    """Return what makes a folder the same as before: its files with sizes and times.
+
+    Hidden files, environments and what builds leave behind do not count; of a repository the
+    commit and the tags do.
+
+    :param folder: the folder of a project.
+    :return: None where that is not known: there are too many files, or they cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        for count, path in enumerate((*_files(folder), *_of_repository(folder))):
+            if count == _MOST:
+                return None
+            status = path.stat()
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    except (OSError, UnicodeError):
+        return None
+    return ("folder", str(folder), digest.hexdigest())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder, onerror=_fail):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if _counts(name))
+        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _counts(folder: str) -> bool:
+    is_product = folder in _PRODUCTS or folder.endswith(".egg-info")
+    return not (is_product or folder.startswith("."))
+
+
+def _of_repository(folder: Path) -> Iterator[Path]:
+    """Yield the files that tell the commit and the tags of the repository around a folder."""
+    root = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
+    if root is None:
+        return
+    if not (root / ".git").is_dir():
+        raise FileNotFoundError(root / ".git")  # its files lie elsewhere
+    for name in _OF_GIT:
+        path = root / ".git" / name
+        if path.is_dir():
+            yield from sorted(one for one in path.rglob("*") if one.is_file())
+        elif path.exists():
+            yield path
+
+
+def _fail(error: OSError) -> None:
+    raise error
