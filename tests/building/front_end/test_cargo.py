@@ -6,16 +6,29 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from wheelfit.building.front_end.flags import with_rust_flags
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+from wheelfit.building.front_end.toolchains.rust import RUST
+from wheelfit.core.properties import PropertySet, parse_property
 
 FLAG = "-Ctarget-cpu=x86-64-v3"
 BUILD = '[build]\nrustflags = ["--cfg", "own"]\n'
 TARGET = '[target.x86_64-unknown-linux-gnu]\nrustflags = ["--cfg", "own"]\n'
 CONDITION = "[target.'cfg(unix)']\nrustflags = \"--cfg own\"\n"
+
+
+V3 = PropertySet([parse_property("x86_64 :: level :: v3")])
+
+
+def tuned(
+    environ: Mapping[str, str], project: Path, properties: PropertySet = V3
+) -> Mapping[str, str]:
+    """Return the environment of cargo for a variant."""
+    return RUST.add(BuildInputs(environ, project=project), properties).environ
 
 
 def crate(folder: Path, configuration: str) -> Path:
@@ -56,7 +69,7 @@ def test_cargo_joins_them(configuration: str, variables: dict[str, str], tmp_pat
         return sorted(re.findall(r"--cfg (?:own|mine)|-C ?target-cpu=[\w-]+", done.stderr))
 
     before = given(environ, "before")
-    after = given(dict(with_rust_flags(environ, [FLAG], "x86_64", project)), "after")
+    after = given(dict(tuned(environ, project)), "after")
     assert after == sorted([*before, FLAG])
 
 
@@ -76,12 +89,11 @@ def test_what_the_user_has_set(
     environ: dict[str, str], changed: dict[str, str], tmp_path: Path
 ) -> None:
     """A variable that replaces everything else gets the flag, and no other one is set."""
-    assert with_rust_flags(environ, [FLAG], "x86_64", tmp_path) == {**environ, **changed}
-    assert with_rust_flags(environ, [], "x86_64", tmp_path) == environ
+    assert tuned(environ, tmp_path) == {**environ, **changed}
+    assert tuned(environ, tmp_path, PropertySet()) == environ
 
 
 def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     """What is wrong with it says cargo."""
     project = crate(tmp_path / "project", "[build")
-    found = with_rust_flags({}, [FLAG], "x86_64", project)
-    assert found == {"CARGO_BUILD_RUSTFLAGS": FLAG}
+    assert tuned({}, project) == {"CARGO_BUILD_RUSTFLAGS": FLAG}

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
 import pytest
 
-from wheelfit.building.front_end.flags import base_flags, flags_of, level_mark, with_flags
+from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.looking import Compiler
+from wheelfit.building.front_end.toolchains.c_family import base_flags, level_mark
+from wheelfit.building.front_end.toolchains.inputs import BuildInputs
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -30,13 +37,14 @@ def properties(*texts: str) -> PropertySet:
 )
 def test_flags(text: str, flag: str) -> None:
     """B-26: levels and versions have flags, as compilers spell them."""
-    assert flags_of(properties(text)) == (flag,)
+    assert flags_of(properties(text), INTEL) == (flag,)
 
 
 def test_nothing_follows() -> None:
     """No other property has flags, nor has a level that nobody knows."""
-    other = ("x86_64 :: aes :: on", "x86_64 :: level :: v9", "nvidia :: sm_arch :: 90_real")
-    assert flags_of(properties(*other)) == ()
+    other = ("x86_64 :: aes :: on", "x86_64 :: level :: v9", "nvidia :: sm_arch :: 9_real")
+    assert flags_of(properties(*other), INTEL) == ()
+    assert with_flags(BuildInputs({"A": "1"}), properties(*other)).environ == {"A": "1"}
 
 
 @pytest.mark.parametrize(
@@ -48,30 +56,37 @@ def test_nothing_follows() -> None:
 )
 def test_the_lowest_counts(texts: list[str], flag: str) -> None:
     """A wheel of several levels runs on the machines of each."""
-    assert flags_of(properties(*texts)) == (flag,)
+    assert flags_of(properties(*texts), INTEL) == (flag,)
+
+
+def told(
+    environ: dict[str, str], wanted: PropertySet, *further: str, machine: dict[str, str] = INTEL
+) -> Mapping[str, str]:
+    """Return the environment of a build, without what concerns cargo."""
+    inputs = with_flags(BuildInputs(environ, machine=machine, backend="mesonpy"), wanted, further)
+    return {name: text for name, text in inputs.environ.items() if "RUSTFLAGS" not in name}
 
 
 def test_languages() -> None:
     """Flags go behind what is there, for Fortran too; further words concern C and C++."""
     march = "-march=x86-64-v3"
-    environ = with_flags(
-        {"CFLAGS": "-g", "A": "1"}, properties("x86_64 :: level :: v3"), (), machine=INTEL
-    )
+    environ = told({"CFLAGS": "-g", "A": "1", "PATH": ""}, properties("x86_64 :: level :: v3"))
     assert environ == {
         "A": "1",
+        "PATH": "",
         "CFLAGS": f"-g {march}",
         "CXXFLAGS": march,
         "FFLAGS": march,
         "FCFLAGS": march,
     }
-    environ = with_flags({}, properties("aarch64 :: version :: 8.2a"), ["-O3"], machine=ARM)
+    environ = told({}, properties("aarch64 :: version :: 8.2a"), "-O3", machine=ARM)
     assert environ == {
         "CFLAGS": "-march=armv8.2-a -O3",
         "CXXFLAGS": "-march=armv8.2-a -O3",
         "FFLAGS": "-march=armv8.2-a",
         "FCFLAGS": "-march=armv8.2-a",
     }
-    assert with_flags({"CFLAGS": "-g"}, properties(), (), machine=ARM) == {"CFLAGS": "-g"}
+    assert told({"CFLAGS": "-g"}, properties(), machine=ARM) == {"CFLAGS": "-g"}
 
 
 def test_flags_of_the_plain_build_stay() -> None:
@@ -79,26 +94,35 @@ def test_flags_of_the_plain_build_stay() -> None:
 
     One that the user has set replaces it in the plain build, too, so nothing comes before it.
     """
-    base = base_flags("setuptools.build_meta", Compiler("gcc", "-DNDEBUG -O3"))
-    environ = with_flags(
-        {"CXXFLAGS": "-O1", "LDFLAGS": "-s"},
-        properties("x86_64 :: level :: v3"),
-        ["-funroll-loops"],
+    inputs = BuildInputs(
+        {"CXXFLAGS": "-O1", "PATH": ""},
         machine=INTEL,
-        base=base,
-        linker_options=["-Wl,-z,x86-64-v3"],
+        backend="setuptools.build_meta",
+        compiler=Compiler("gcc", "-DNDEBUG -O3"),
     )
+    environ = with_flags(inputs, properties("x86_64 :: level :: v3"), ["-funroll-loops"]).environ
     assert environ["CFLAGS"] == "-DNDEBUG -O3 -march=x86-64-v3 -funroll-loops"
     assert environ["CXXFLAGS"] == "-O1 -march=x86-64-v3 -funroll-loops"
     assert environ["FFLAGS"] == "-march=x86-64-v3"
-    assert environ["LDFLAGS"] == "-s -Wl,-z,x86-64-v3"
-    assert with_flags({}, properties(), (), machine=INTEL, base=base) == {}
+    assert with_flags(inputs, properties(), ["-g"]).environ["CFLAGS"] == "-DNDEBUG -O3 -g"
+    assert with_flags(inputs, properties()) == inputs
+
+
+def test_the_linker_marks_the_level() -> None:
+    """A linker that can do it lets the loader refuse the library on an older processor."""
+    if shutil.which("gcc") is None or sys.platform != "linux" or os.uname().machine != "x86_64":
+        pytest.skip("needs gcc on Linux on x86-64")
+    environ = {"LDFLAGS": "-s", "PATH": os.environ["PATH"]}
+    v3 = properties("x86_64 :: level :: v3")
+    assert told(environ, v3)["LDFLAGS"] == "-s -Wl,-z,x86-64-v3"
+    assert told({**environ, "PATH": ""}, v3)["LDFLAGS"] == "-s"
 
 
 @pytest.mark.parametrize("backend", ["mesonpy", "scikit_build_core.build", "maturin"])
 def test_build_types(backend: str) -> None:
     """Meson, CMake and cargo have flags of their own besides, which nothing replaces."""
-    assert base_flags(backend, Compiler("gcc", "-DNDEBUG -O3")) == ""
+    inputs = BuildInputs(backend=backend, compiler=Compiler("gcc", "-DNDEBUG -O3"))
+    assert base_flags(inputs) == ""
 
 
 @pytest.mark.parametrize(
@@ -114,11 +138,32 @@ def test_marks(text: str, mark: tuple[str, str] | None) -> None:
     assert level_mark(properties(text)) == mark
 
 
+WINDOWS = {"platform_machine": "AMD64", "sys_platform": "win32"}
+
+
 @pytest.mark.parametrize(
-    ("machine", "message"),
-    [(ARM, "this machine is arm64"), ({**INTEL, "sys_platform": "win32"}, "gcc and clang only")],
+    ("level", "option"), [("v1", None), ("v3", "/arch:AVX2"), ("v4", "/arch:AVX512")]
 )
-def test_elsewhere(machine: dict[str, str], message: str) -> None:
+def test_windows(level: str, option: str | None) -> None:
+    """The compiler of Microsoft reads `CL`, whoever calls it, and knows two of the levels."""
+    wanted = properties(f"x86_64 :: level :: {level}")
+    environ = {"CL": "/Zi", "CFLAGS": "-g"}
+    assert told(environ, wanted, machine=WINDOWS) == {
+        "CL": f"/Zi {option}" if option else "/Zi",
+        "CFLAGS": "-g",
+    }
+    assert told({}, properties(), "/fp:fast", machine=WINDOWS) == {"CL": "/fp:fast"}
+    assert flags_of(wanted, WINDOWS) == ((option,) if option else ())
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "message"),
+    [
+        (ARM, "x86_64 :: level :: v3", "this machine is arm64"),
+        (WINDOWS, "x86_64 :: level :: v2", "the compiler of Microsoft has no option for x86_64 v2"),
+    ],
+)
+def test_elsewhere(machine: dict[str, str], text: str, message: str) -> None:
     """Flags that the compiler here would not understand are refused."""
     with pytest.raises(InvalidConfiguration, match=message):
-        with_flags({}, properties("x86_64 :: level :: v3"), (), machine=machine)
+        with_flags(BuildInputs(machine=machine), properties(text))

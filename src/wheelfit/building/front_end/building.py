@@ -17,18 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.building.front_end.dialects import DIALECTS, afresh, dialect_of, handed_to_meson
 from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
-from wheelfit.building.front_end.flags import (
-    base_flags,
-    flags_of,
-    level_mark,
-    marks_level,
-    rust_flags_of,
-    with_flags,
-    with_rust_flags,
-)
+from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.looking import look_at
 from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
@@ -216,16 +209,18 @@ class _Work:
             documents = self._documents(answers, variants)  # all, before anything is built
         built = self._built(place, look)
         return tuple(
-            self._finished(choice, *built[choice], documents.get(choice), answers, look)
+            self._finished(
+                choice, *built[choice], documents.get(choice), answers, look, place.machine
+            )
             for choice in order.choices
         )
 
     def sdist(self) -> Path:
         place = self._place()
         recipe = self.order.recipe
-        environ = {**place.environ, **recipe.environment}
-        self._prepare(place, recipe.config_settings, environ)
-        return self._run(place, recipe.config_settings, environ)
+        inputs = BuildInputs({**place.environ, **recipe.environment}, recipe.config_settings)
+        self._prepare(place, inputs)
+        return self._run(place, inputs)
 
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
@@ -243,7 +238,7 @@ class _Work:
     def _look(self, place: Place) -> Look:
         table = self.source.table
         names = () if table is None else plugin_names(table)
-        return look_at(place, self.source, self._asked_dialect(), names)
+        return look_at(place, self.source, self._asked_dialect(), {*BUILD_SYSTEMS, *names})
 
     def _documents(
         self, answers: ProviderAnswers, variants: Iterable[Choice]
@@ -312,8 +307,8 @@ class _Work:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
-        environ = self._environ_of(choice.properties, place, look)
-        self._prepare(place, settings, environ)
+        inputs = self._inputs(settings, choice.properties, place, look)
+        self._prepare(place, inputs)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
             self.tell(
                 f"{look.backend} cannot build variants: the {dialect.calls[0]} that it asks for "
@@ -322,7 +317,7 @@ class _Work:
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
         self.tell(f"building {choice} with {look.backend}: {words}")
-        raw = self._raw(self._run(place, settings, environ))
+        raw = self._raw(self._run(place, inputs))
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
             message = f"{look.backend} was asked for {choice} and built a plain wheel"
@@ -352,9 +347,9 @@ class _Work:
             settings["setup-args"] = [*given, handed_to_meson(properties)]
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self.tell(f"building a plain wheel{many} with {look.backend}")
-        environ = self._environ_of(properties, place, look)
-        self._prepare(place, settings, environ)
-        raw = self._raw(self._run(place, settings, environ))
+        inputs = self._inputs(settings, properties, place, look)
+        self._prepare(place, inputs)
+        raw = self._raw(self._run(place, inputs))
         if raw.label is not None:
             raise BuildFailed(  # B-10
                 f"{look.backend} was asked for a plain wheel and built variant {raw.label}",
@@ -385,33 +380,25 @@ class _Work:
                 note=f"it should be {name or filename.name} {version or filename.version}",
             )
 
-    def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
+    def _inputs(
+        self, settings: ConfigSettings, properties: PropertySet, place: Place, look: Look
+    ) -> BuildInputs:
+        """Return what the backend is given, with the flags that are asked for."""
         recipe = self.order.recipe
-        environ = {**place.environ, **recipe.environment}
         derived = properties if recipe.flags else EMPTY
         if (derived or recipe.words) and sys.platform.startswith("linux"):
-            require_readers()  # the result is compared with the plain wheel
-        flagged = with_flags(
-            environ,
-            derived,
-            recipe.words or (),
-            machine=place.machine,
-            base=base_flags(self.source.backend, look.compiler),
-            linker_options=self._linker_options(derived, environ, look),
+            require_readers()  # the result is compared with the plain wheel, and with its label
+        inputs = BuildInputs(
+            {**place.environ, **recipe.environment},
+            settings,
+            place.machine,
+            self.source.backend,
+            self.source.folder,
+            look.compiler,
+            frozenset(name for name in BUILD_SYSTEMS if look.packages.get(name)),
+            frozenset(recipe.environment),
         )
-        folder = self.source.folder
-        return with_rust_flags(flagged, rust_flags_of(derived), "x86_64", folder)
-
-    def _linker_options(
-        self, derived: PropertySet, environ: Mapping[str, str], look: Look
-    ) -> tuple[str, ...]:
-        """Return what lets a loader refuse the code where the processor lacks its level."""
-        mark = level_mark(derived)
-        if mark is None or not sys.platform.startswith("linux"):
-            return ()
-        level, option = mark
-        command, folder = look.compiler.command, self._new_folder("linker")
-        return (option,) if marks_level(level, option, command, environ, folder) else ()
+        return with_flags(inputs, derived, recipe.words or ())
 
     def _backend(
         self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]
@@ -426,13 +413,14 @@ class _Work:
             echo=self.echo,
         )
 
-    def _prepare(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> None:
+    def _prepare(self, place: Place, inputs: BuildInputs) -> None:
         """Install what the backend needs besides for what it is told (B-12)."""
-        backend = self._backend(place, settings, environ)
+        backend = self._backend(place, inputs.settings, inputs.environ)
         place.add(backend.further_requires(self.order.kind), self.source.name)
 
-    def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
+    def _run(self, place: Place, inputs: BuildInputs) -> Path:
         kind, began = self.order.kind, time.monotonic()
+        settings, environ = inputs.settings, inputs.environ
         if kind == "wheel":
             folder = self._new_folder("objects")
             settings, environ = afresh(self.source, folder, settings, environ)
@@ -448,6 +436,7 @@ class _Work:
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
         look: Look,
+        machine: Mapping[str, str],
     ) -> BuiltWheel:
         order = self.order
         folder = self._new_folder("wheel")
@@ -456,7 +445,7 @@ class _Work:
         )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        derived = flags_of(choice.properties) if order.recipe.flags else ()
+        derived = flags_of(choice.properties, machine) if order.recipe.flags else ()
         return BuiltWheel(
             path,
             choice.label,

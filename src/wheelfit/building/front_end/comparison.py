@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.flags import USUAL
-from wheelfit.building.front_end.orders import is_built_alike
+from wheelfit.building.front_end.orders import compiles_alike
+from wheelfit.building.front_end.toolchains.c_family import USUAL
 from wheelfit.errors import BuildFailed
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import FrameUse
@@ -57,7 +57,7 @@ def compare_with_plain(
                 wheel.label is None
                 or order.kind != "wheel"
                 or wheel.content in compared
-                or (wheel.how != "native" and is_built_alike(order, plain_order))
+                or (wheel.how != "native" and compiles_alike(order, plain_order))
                 or not _has_binaries(wheel.path)
             ):
                 continue

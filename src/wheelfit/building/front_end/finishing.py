@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.variant_wheel import make_variant
+from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.front_end.variants import Choice
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member
@@ -118,7 +120,7 @@ def finish(
             writing=Writing(epoch=epoch),
             note=notes.append,
         )
-    findings, _ = check_wheel(path, path.name, where=path.name)
+    findings = _findings(path, choice.properties)
     wrong = [one for one in findings if one.severity is Severity.ERROR]
     if wrong:
         raise BuildFailed(
@@ -132,9 +134,28 @@ def finish(
     notes += [
         f"{one.member}: {one.message}" if one.member else one.message
         for one in findings
-        if one.severity is Severity.WARNING and one.member != "variant.json"
+        if one.code in _TOLD or (one.severity is Severity.WARNING and one.member != "variant.json")
     ]
     return path, tuple(dict.fromkeys(notes))
+
+
+_TOLD = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
+"""Notes of a check that concern who builds: the compilers did not do what the label says."""
+
+
+def _findings(path: Path, properties: PropertySet) -> list[Finding]:
+    """Check a wheel; of one that is for some GPUs the code for GPUs too (B-60).
+
+    Without the extra for it no binary is looked at.
+    """
+    try:
+        with_code = not _GPUS.isdisjoint(properties.namespaces)
+        return check_wheel(path, path.name, where=path.name, binaries=with_code)[0]
+    except NeedsExtra:
+        return check_wheel(path, path.name, where=path.name)[0]
+
+
+_GPUS = frozenset({"nvidia", "amd"})
 
 
 def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:

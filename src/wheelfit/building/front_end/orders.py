@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.flags import USUAL, flags_of
+from wheelfit.building.front_end.flags import changes_processor_code, flags_of
 from wheelfit.building.front_end.recipes import Recipe
+from wheelfit.building.front_end.toolchains.c_family import USUAL
 from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine
@@ -90,9 +91,16 @@ def orders_for(
     return tuple(found.values())
 
 
-def is_built_alike(order: BuildOrder, other: BuildOrder) -> bool:
-    """Return whether backends get the same input for two orders, apart from variants."""
-    return _key(order.choices[0], order.recipe) == _key(other.choices[0], other.recipe)
+def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
+    """Return whether the compilers for processors get the same for two orders, but for variants."""
+    one, two = (
+        # Architectures of GPUs are no matter of theirs.
+        _key(each.choices[0], replace(each.recipe, flags=None))
+        if not changes_processor_code(each.choices[0].properties)
+        else _key(each.choices[0], each.recipe)
+        for each in (order, other)
+    )
+    return one == two
 
 
 def _key(choice: Choice, recipe: Recipe) -> str:
@@ -101,7 +109,7 @@ def _key(choice: Choice, recipe: Recipe) -> str:
         dict(recipe.config_settings),
         dict(recipe.environment),
         recipe.words or (),
-        flags_of(choice.properties) if recipe.flags else (),
+        flags_of(choice.properties, {}) if recipe.flags else (),
         [str(choice.properties), choice.label is None] if recipe.hand_over else None,
     )
     return json.dumps(parts, sort_keys=True)

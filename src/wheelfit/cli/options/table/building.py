@@ -185,8 +185,8 @@ BUILD_WAYS = OptionGroup(
         Option(
             "--flags",
             FLAG,
-            "give compilers the flags that follow from x86_64 :: level and aarch64 :: version, "
-            "besides those of the plain build; needs the extra build",
+            "give compilers what follows from levels of processors and architectures of GPUs, "
+            "besides the flags of the plain build; needs the extra build",
             default=None,
         ),
         Option(

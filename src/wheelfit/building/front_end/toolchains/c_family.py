@@ -1,0 +1,204 @@
+"""C, C++ and Fortran: levels of processors for GCC, clang and the compiler of Microsoft.
+
+The flags of a variant are those of the plain build, and what the variant adds. How a backend
+combines ``CFLAGS`` with flags of its own decides what has to stand there:
+
+- Meson, CMake and cargo put them behind those of the build type.
+- Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
+  (since 75.7 and 72.2; before, they went behind them). So they must begin with them, unless the
+  user has set the variable: then the plain build does without them, too.
+- What backends of a project's own do is not known. Most use setuptools.
+
+The compiler of Microsoft reads ``CL`` itself, whoever calls it, and puts that before all else.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolchain
+from wheelfit.wheels.binaries.reading import read_binary
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.platforms.child_processes import run
+from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
+from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.core.properties import PropertySet
+
+C = ("CFLAGS", "CXXFLAGS")
+_FORTRAN = ("FFLAGS", "FCFLAGS")
+_APPENDING = CMAKE_BACKENDS | {"maturin", "mesonpy"}
+"""Backends whose compilers get ``CFLAGS`` besides what a build type says, never instead."""
+_FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("x86_64", "level"): {
+        name: f"-march=x86-64{'' if name == 'v1' else f'-{name}'}" for name, _ in x86_64.LEVELS
+    },
+    ("aarch64", "version"): {
+        # No compiler knows a ".0".
+        name: f"-march=armv{name.removesuffix('a').removesuffix('.0')}-a"
+        for name in reversed(aarch64.VERSIONS)
+    },
+}
+"""What gcc and clang are told for each value, lowest first; each runs wherever one below it may."""
+USUAL = frozenset(next(iter(known.values())) for known in _FLAGS.values())
+"""The lowest of them: what compilers do unasked."""
+_MICROSOFT: Mapping[str, str] = {
+    "-march=x86-64-v3": "/arch:AVX2",
+    "-march=x86-64-v4": "/arch:AVX512",
+}
+"""What stands for them on Windows. For v2 its compiler has nothing, nor for versions of ARM."""
+_MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
+
+
+def level_of(properties: PropertySet, namespace: str) -> str | None:
+    """Return the level of a processor that properties ask for; None: they ask for none.
+
+    Of several values of one feature the wheel must run on the machines of each: the lowest counts.
+    """
+    return next((value for name, value, _ in _levels(properties) if name == namespace), None)
+
+
+def _levels(properties: PropertySet) -> Iterator[tuple[str, str, str]]:
+    """Yield namespace, value and flag."""
+    for feature, values in properties.features():
+        known = _FLAGS.get((feature.namespace, feature.name), {})
+        for value, flag in [one for one in known.items() if one[0] in values][:1]:
+            yield feature.namespace, value, flag
+
+
+def words(properties: PropertySet, machine: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the flags that follow from properties, in their order.
+
+    >>> from wheelfit.core.properties import PropertySet, parse_property
+    >>> words(PropertySet([parse_property("x86_64 :: level :: v3")]), {})
+    ('-march=x86-64-v3',)
+    """
+    flags = (flag for _, _, flag in _levels(properties))
+    if machine.get("sys_platform") == "win32":
+        return tuple(_MICROSOFT[flag] for flag in flags if flag in _MICROSOFT)
+    return tuple(flags)
+
+
+def base_flags(inputs: BuildInputs) -> str:
+    """Return what compilers of C and C++ get from a backend where ``CFLAGS`` is not set."""
+    return "" if inputs.backend in _APPENDING else inputs.compiler.flags
+
+
+def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    """Return inputs with the flags of properties, behind those of a plain build.
+
+    :raises InvalidConfiguration: flags for another machine, or for another compiler, would be
+        needed.
+    """
+    for namespace, value, flag in _levels(properties):
+        _check(namespace, value, flag, inputs)
+    flags = words(properties, inputs.machine)
+    if not flags:
+        return inputs
+    if inputs.is_windows:
+        return inputs.appended("CL", flags)
+    option = _linker_option(properties, inputs)
+    base = base_flags(inputs)
+    for variable in C:
+        inputs = inputs.appended(variable, flags, base=base)
+    for variable in _FORTRAN:
+        inputs = inputs.appended(variable, flags)
+    return inputs.appended("LDFLAGS", [option]) if option else inputs
+
+
+def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
+    here = inputs.machine.get("platform_machine", "")
+    if here.lower() not in _MACHINES[namespace]:
+        raise InvalidConfiguration(
+            f"compiler flags for {namespace} are asked for, and this machine is {here}",
+            hint="build that variant on such a machine, or leave out --flags and give those of "
+            "your cross compiler",
+        )
+    if inputs.is_windows and flag not in USUAL and flag not in _MICROSOFT:
+        raise InvalidConfiguration(
+            f"the compiler of Microsoft has no option for {namespace} {value}",
+            hint="leave out --flags; [tool.wheelfit.build.variants.LABEL] may set what your "
+            "compiler reads",
+        )
+
+
+# --- what the loader reads -----------------------------------------------------------------------
+
+
+def level_mark(properties: PropertySet) -> tuple[str, str] | None:
+    """Return the level of x86-64 that a loader requires, and the option of the linker for it.
+
+    None if there is no such level, or if every processor has it.
+
+    >>> from wheelfit.core.properties import PropertySet, parse_property
+    >>> level_mark(PropertySet([parse_property("x86_64 :: level :: v3")]))
+    ('v3', '-Wl,-z,x86-64-v3')
+    """
+    level = level_of(properties, "x86_64")
+    return None if level in (None, "v1") else (level, f"-Wl,-z,x86-64-{level}")
+
+
+def _linker_option(properties: PropertySet, inputs: BuildInputs) -> str | None:
+    """Return what lets a loader refuse the code where the processor lacks its level."""
+    mark = level_mark(properties)
+    if mark is None or inputs.machine.get("sys_platform") != "linux":
+        return None
+    with TemporaryDirectory() as folder:
+        is_marked = marks_level(*mark, inputs.compiler.command, inputs.environ, Path(folder))
+    return mark[1] if is_marked else None
+
+
+_DEADLINE = 60.0
+
+
+def marks_level(
+    level: str, option: str, command: str, environ: Mapping[str, str], folder: Path
+) -> bool:
+    """Link a library with an option, and return whether it then says which level it needs.
+
+    Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
+
+    :param level: as ``v3``.
+    :param option: as ``-Wl,-z,x86-64-v3``.
+    :param command: of the compiler where ``CC`` names none.
+    :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` count.
+    :param folder: for files; an empty one.
+    :raises NeedsExtra: what reads libraries is not installed.
+    """
+    command_words = _split(environ.get("CC") or command)
+    path = environ.get("PATH")
+    if not command_words or shutil.which(command_words[0], path=path) is None:
+        command_words = ["cc"]
+    program = shutil.which(command_words[0], path=path)
+    if program is None:
+        return False
+    source, library = folder / "empty.c", folder / "empty.so"
+    source.write_text("int wheelfit_empty;\n")
+    command_line = [program, *command_words[1:], "-shared", "-fPIC", str(source)]
+    command_line += ["-o", str(library), *_split(environ.get("LDFLAGS", "")), option]
+    if not run(command_line, environ=environ, deadline=_DEADLINE).succeeded:
+        return False
+    try:
+        with library.open("rb") as file:
+            binary = read_binary(file, library.name)
+    except OSError:
+        return False
+    return binary is not None and binary.levels.needed == level
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+C_FAMILY = Toolchain(words, add)

@@ -1,0 +1,133 @@
+"""CUDA and HIP: the architectures of a variant, in the words of each build system.
+
+PyTorch's extensions and CMake have variables and settings of their own. NVIDIA's and AMD's
+compilers read options from variables too, but would give them to every file, also to those
+that a build system compiles for fewer architectures; so these are set only where nobody else cares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolchain
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.core.properties import PropertySet
+
+_VALUE = pattern(r"(\d{2,3})([af]?)_(real|virtual)")
+_SKBUILD = "scikit_build_core.build"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Architecture:
+    """A value of ``nvidia :: sm_arch``: machine code or PTX of one architecture."""
+
+    number: int
+    """As 90."""
+    suffix: str
+    """``a``, ``f`` or nothing."""
+    is_virtual: bool
+    """Whether it is PTX, which drivers compile."""
+
+    @property
+    def name(self) -> str:
+        """The architecture, as ``90a``."""
+        return f"{self.number}{self.suffix}"
+
+    @property
+    def code(self) -> str:
+        """What nvcc calls it, as ``sm_90a`` or ``compute_90a``."""
+        return f"{'compute' if self.is_virtual else 'sm'}_{self.name}"
+
+    @property
+    def cmake(self) -> str:
+        """What CMake calls it, as ``90a-real``."""
+        return f"{self.name}-{'virtual' if self.is_virtual else 'real'}"
+
+    @property
+    def dotted(self) -> str:
+        """What PyTorch calls it, as ``9.0a``."""
+        return f"{self.number // 10}.{self.number % 10}{self.suffix}"
+
+
+def cuda_architectures(properties: PropertySet) -> tuple[Architecture, ...]:
+    """Return the architectures of NVIDIA's GPUs that properties ask for, the oldest first."""
+    matches = map(_VALUE.fullmatch, _values(properties, "nvidia", "sm_arch"))
+    return tuple(sorted(Architecture(int(m[1]), m[2], m[3] == "virtual") for m in matches if m))
+
+
+def _values(properties: PropertySet, namespace: str, name: str) -> Iterator[str]:
+    for feature, values in properties.features():
+        if (feature.namespace, feature.name) == (namespace, name):
+            yield from values
+
+
+def torch_list(architectures: Iterable[Architecture]) -> str:
+    """Return ``TORCH_CUDA_ARCH_LIST``; PyTorch compiles no PTX without machine code beside it.
+
+    >>> torch_list([Architecture(80, "", False), Architecture(90, "a", False)])
+    '8.0;9.0a'
+    >>> torch_list([Architecture(90, "", False), Architecture(90, "", True)])
+    '9.0+PTX'
+    """
+    found: dict[str, bool] = {}
+    for one in architectures:
+        found[one.dotted] = one.is_virtual or found.get(one.dotted, False)
+    return ";".join(f"{name}+PTX" if has_ptx else name for name, has_ptx in found.items())
+
+
+def _cuda_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(one.code for one in cuda_architectures(properties))
+
+
+def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    architectures = cuda_architectures(properties)
+    if not architectures:
+        return inputs
+    names = ";".join(one.cmake for one in architectures)
+    inputs = inputs.with_variable("CUDAARCHS", names)
+    inputs = inputs.with_variable("TORCH_CUDA_ARCH_LIST", torch_list(architectures))
+    if inputs.backend == _SKBUILD:
+        inputs = inputs.with_setting("cmake.define.CMAKE_CUDA_ARCHITECTURES", names)
+    if _chooses_architectures(inputs) or "NVCC_APPEND_FLAGS" in inputs.chosen:
+        return inputs
+    options = [f"-gencode=arch=compute_{one.name},code={one.code}" for one in architectures]
+    return inputs.appended("NVCC_APPEND_FLAGS", options)
+
+
+def _chooses_architectures(inputs: BuildInputs) -> bool:
+    """Return whether PyTorch or CMake tells the compilers which architectures there are."""
+    return (
+        inputs.backend in CMAKE_BACKENDS
+        or "torch" in inputs.packages
+        or (inputs.project / "CMakeLists.txt").exists()
+    )
+
+
+def _hip_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(_values(properties, "amd", "gfx_arch")))
+
+
+def _add_hip(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    names = _hip_words(properties, inputs.machine)
+    if not names:
+        return inputs
+    listed = ";".join(names)
+    inputs = inputs.with_variable("PYTORCH_ROCM_ARCH", listed)
+    if inputs.backend == _SKBUILD:
+        # CMake's own language HIP reads the first, the packages of ROCm the others.
+        for name in ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS"):
+            inputs = inputs.with_setting(f"cmake.define.{name}", listed)
+    if _chooses_architectures(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.chosen:
+        return inputs
+    options = [f"--offload-arch={name}" for name in names]
+    return inputs.appended("HIPCC_COMPILE_FLAGS_APPEND", options)
+
+
+CUDA = Toolchain(_cuda_words, _add_cuda)
+HIP = Toolchain(_hip_words, _add_hip)

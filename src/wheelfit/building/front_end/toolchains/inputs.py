@@ -1,0 +1,80 @@
+"""What a build backend and its compilers are given, and how a toolchain adds to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.looking import Compiler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.projects.backend import ConfigSettings
+
+CMAKE_BACKENDS = frozenset({"scikit_build_core.build", "py_build_cmake.build"})
+BUILD_SYSTEMS = ("torch",)
+"""Packages that bring a build system of their own, if they are in a build environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputs:
+    """The environment and the settings of one build, and what decides how flags get into them."""
+
+    environ: Mapping[str, str] = field(default_factory=dict, hash=False)
+    settings: ConfigSettings = field(default_factory=dict, hash=False)
+    machine: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Marker variables of the interpreter that builds."""
+    backend: str = ""
+    """The module of the build backend."""
+    project: Path = Path()
+    compiler: Compiler = Compiler()
+    packages: frozenset[str] = frozenset()
+    """Those of `BUILD_SYSTEMS` that are there."""
+    chosen: frozenset[str] = frozenset()
+    """Variables that the project sets for this wheel itself, which count more."""
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether the compilers are those of Windows."""
+        return self.machine.get("sys_platform") == "win32"
+
+    def appended(
+        self, name: str, words: Iterable[str], *, base: str = "", between: str = " "
+    ) -> BuildInputs:
+        """Return this with words behind what a variable has.
+
+        :param base: what stands there if the variable is not set.
+        """
+        text = between.join(filter(None, [self.environ.get(name, base), *words]))
+        return replace(self, environ={**self.environ, name: text})
+
+    def with_variable(self, name: str, text: str) -> BuildInputs:
+        """Return this with a variable, unless the project sets that for this wheel."""
+        if name in self.chosen:
+            return self
+        return replace(self, environ={**self.environ, name: text})
+
+    def with_setting(self, key: str, value: str) -> BuildInputs:
+        """Return this with a setting of the backend, unless it is there already."""
+        return replace(self, settings={key: value, **self.settings})
+
+    def with_setup_args(self, *words: str) -> BuildInputs:
+        """Return this with arguments for Meson, in front of those that are there."""
+        given = self.settings.get("setup-args", [])
+        given = [given] if isinstance(given, str) else given
+        return replace(self, settings={**self.settings, "setup-args": [*words, *given]})
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The compilers of some languages, or a build system, and what properties mean to them."""
+
+    words: Callable[[PropertySet, Mapping[str, str]], tuple[str, ...]]
+    """From properties and marker variables of the machine to what it is told, for reports."""
+    add: Callable[[BuildInputs, PropertySet], BuildInputs]
+    """From inputs and properties to the inputs with what it is told."""
+    compiler: str | None = None
+    """The name by which libraries remember the compiler; None: they need not."""

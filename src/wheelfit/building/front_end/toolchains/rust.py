@@ -1,0 +1,90 @@
+"""Rust: levels of processors for cargo, whoever calls it (maturin, setuptools-rust, a script).
+
+``RUSTFLAGS`` replaces what configuration files say, so it is only used where it is set already.
+Otherwise flags go where cargo joins them with those of the files: into ``build.rustflags``, or
+into those of a target, which count instead where there are any.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.toolchains.c_family import level_of
+from wheelfit.building.front_end.toolchains.inputs import Toolchain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.core.properties import PropertySet
+
+_TARGETS = (
+    "UNKNOWN_LINUX_GNU",
+    "UNKNOWN_LINUX_MUSL",
+    "APPLE_DARWIN",
+    "PC_WINDOWS_MSVC",
+    "PC_WINDOWS_GNU",
+)
+
+
+def words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the compiler of Rust is told; for ARM it has no stable names.
+
+    >>> from wheelfit.core.properties import PropertySet, parse_property
+    >>> words(PropertySet([parse_property("x86_64 :: level :: v3")]), {})
+    ('-Ctarget-cpu=x86-64-v3',)
+    """
+    level = level_of(properties, "x86_64")
+    if level is None:
+        return ()
+    return (f"-Ctarget-cpu=x86-64{'' if level == 'v1' else f'-{level}'}",)
+
+
+def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    """Return inputs in which cargo gives flags to the compiler, behind those it has."""
+    flags = words(properties, inputs.machine)
+    environ = inputs.environ
+    if not flags:
+        return inputs
+    if "CARGO_ENCODED_RUSTFLAGS" in environ:
+        return inputs.appended("CARGO_ENCODED_RUSTFLAGS", flags, between="\x1f")
+    if "RUSTFLAGS" in environ:
+        return inputs.appended("RUSTFLAGS", flags)
+    names = {
+        name for name in environ if name.startswith("CARGO_TARGET_") and name.endswith("_RUSTFLAGS")
+    }
+    if names or any(map(_has_target_flags, _configurations(environ, inputs.project))):
+        names |= {f"CARGO_TARGET_X86_64_{one}_RUSTFLAGS" for one in _TARGETS}
+    for name in ("CARGO_BUILD_RUSTFLAGS", *sorted(names)):
+        inputs = inputs.appended(name, flags)
+    return inputs
+
+
+def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
+    """Yield where cargo looks for its configuration when it builds a project."""
+    project = project.absolute()
+    for folder in (project, *project.parents):
+        yield folder / ".cargo"
+    home = environ.get("HOME")
+    if own := environ.get("CARGO_HOME") or (home and str(Path(home, ".cargo"))):
+        yield Path(own)
+
+
+def _has_target_flags(folder: Path) -> bool:
+    """Return whether a configuration has flags for a target."""
+    for name in ("config", "config.toml"):
+        try:
+            found = tomllib.loads((folder / name).read_text("utf-8"))
+        except (OSError, ValueError):  # cargo itself says what is wrong with it
+            continue
+        targets = found.get("target", {})
+        if isinstance(targets, dict) and any(
+            isinstance(one, dict) and "rustflags" in one for one in targets.values()
+        ):
+            return True
+    return False
+
+
+RUST = Toolchain(words, add, compiler="rustc")
