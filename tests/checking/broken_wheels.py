@@ -15,6 +15,7 @@ from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
 
 LINUX = "cp313-cp313-manylinux_2_28_x86_64"
+CPP = "libstdc++.so.6"
 CACHE = "fast/__pycache__/__init__.cpython-313.pyc"
 
 
@@ -56,6 +57,32 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "glibc too new": (
         "platform-too-old",
         lambda f: native(f, elf_file(versions={"libc.so.6": ["GLIBC_2.34"]})),
+    ),
+    "libstdc++ too new": (
+        "platform-too-old",
+        lambda f: native(f, elf_file(needed=[CPP], versions={CPP: ["GLIBCXX_3.4.29"]})),
+    ),
+    "glibc in a wheel for musl": (
+        "foreign-binary",
+        lambda f: native(
+            f, elf_file(versions={"libc.so.6": ["GLIBC_2.5"]}), "py3-none-musllinux_1_2_x86_64"
+        ),
+    ),
+    "library of the build machine": (
+        "external-library",
+        lambda f: native(f, elf_file(needed=["libc.so.6", "libfancy.so.3"])),
+    ),
+    "RPATH of the build machine": (
+        "rpath-leads-out",
+        lambda f: native(f, elf_file(runpath="$ORIGIN/../fast.libs:/home/ann/fast/build")),
+    ),
+    "debug information": (
+        "debug-symbols",
+        lambda f: native(f, elf_file(sections={".debug_info": bytes(1_000_001)})),
+    ),
+    "paths of the build machine": (
+        "build-path",
+        lambda f: native(f, elf_file(sections={".rodata": b"\0/project/fast/core.cpp\0"})),
     ),
     "tests beside packages": (
         "generic-top-level",

@@ -531,6 +531,30 @@ PLATFORM_TOO_OLD = CHECKS.error(
     "the platform tag admits systems that are too old for a binary",
     "build on an older system, or claim a newer one",
 )
+EXTERNAL_LIBRARY = CHECKS.warning(
+    "external-library",
+    "F-15",
+    "a binary needs a library that is neither in the wheel nor on every system of the tag",
+    "put it into the wheel with auditwheel or delocate, or depend on the package that has it",
+)
+RPATH_LEADS_OUT = CHECKS.warning(
+    "rpath-leads-out",
+    "B-34",
+    "a binary looks for libraries in a folder outside of what is installed for Python",
+    "name the folder from the binary, as $ORIGIN/../fast.libs; auditwheel and patchelf do it",
+)
+DEBUG_SYMBOLS = CHECKS.warning(
+    "debug-symbols",
+    "B-34",
+    "the wheel has more than a megabyte of debug information, which every user fetches",
+    "strip the binaries, and publish the debug information apart",
+)
+BUILD_PATH = CHECKS.note(
+    "build-path",
+    "B-34",
+    "a binary names folders of the machine where it was built",
+    "build with -ffile-prefix-map=$PWD=. (Rust: --remap-path-prefix)",
+)
 UNREADABLE_BINARY = CHECKS.warning(
     "unreadable-binary",
     "B-60",

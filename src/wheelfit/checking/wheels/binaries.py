@@ -13,6 +13,8 @@ from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
+from wheelfit.checking.wheels.build_traces import trace_findings
+from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind
@@ -46,6 +48,8 @@ def claim_findings(
         for fault in one.faults:
             yield place.found(checks.UNREADABLE_BINARY, f"{one.member}: {fault}")
     yield from platform_findings(binaries, name, place)
+    yield from search_path_findings(binaries, place)
+    yield from trace_findings(binaries, place)
     properties = None
     if document is not None and name.label is not None:
         properties = document.properties(name.label)

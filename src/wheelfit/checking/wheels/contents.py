@@ -42,6 +42,8 @@ _EXTENSION = pattern(
 """File names of extension modules that say so; a plain ``.so`` may be any library."""
 _NATIVE = pattern(r"(?i)\.(?:so(?:\.\d+)*|dylib|dll|pyd)\Z")
 _CPYTHON = pattern(r"cp3\d+")
+_LINUX = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
+_MACHINE = pattern(r"_(?:arm64|x86_64)\Z")
 
 
 def content_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
@@ -75,8 +77,26 @@ def _tag_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
     if not inner:
         message = "it has no tag"
     # `pip check` and `uv pip check` take the environment for broken where none of them fits.
-    severity = Severity.ERROR if inner.isdisjoint(named) else Severity.WARNING
+    fits = any(_admits(one, other) for one in inner for other in named)
+    severity = Severity.WARNING if fits else Severity.ERROR
     yield inside.found(checks.WRONG_WHEEL_TAGS, message, severity=severity)
+
+
+def _admits(inner: Tag, named: Tag) -> bool:
+    """Say whether a machine that takes a tag of the file name takes one of WHEEL too."""
+    if not (inner.platform in (named.platform, "any") or _is_own(inner.platform, named.platform)):
+        return False
+    if inner.abi == "none" and inner.interpreter.startswith("py"):
+        return True
+    return (inner.interpreter, inner.abi) == (named.interpreter, named.abi)
+
+
+def _is_own(inner: str, named: str) -> bool:
+    """Say whether a platform is a wider name of another one: linux, or a universal macOS."""
+    if named.startswith(("manylinux", "musllinux")):
+        machine = _LINUX.sub("", named)
+        return inner == f"linux_{machine}"
+    return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
 
 
 # --- names --------------------------------------------------------------------------------

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity
+from wheelfit.checking.findings import Severity, some_of
+from wheelfit.checking.wheels.linux_policies import linux_policy
+from wheelfit.checking.wheels.loading import library_findings, macos_library_findings
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary
 
@@ -31,6 +35,8 @@ class ClaimedPlatform:
     """``glibc`` or ``musl``; empty where it does not matter."""
     floor: tuple[int, int] | None = None
     """The oldest glibc or macOS that it works with; None: it does not say."""
+    policy: LinuxPolicy | None = None
+    """What it promises of every Linux that takes the wheel; None: nothing."""
 
 
 _LINUX = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|linux)_(\w+)")
@@ -78,6 +84,7 @@ def _linux(
         frozenset([_SAME.get(machine, machine)]),
         libraries.get(kind or "", ""),
         floor if kind == "manylinux" else None,
+        None if kind is None or floor is None else linux_policy(kind, floor, machine),
     )
 
 
@@ -96,6 +103,7 @@ def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> 
     floors = [claim for claim in claims if claim.floor is not None]
     if floors:
         yield from _floor_findings(min(floors, key=_floor), native, place)
+    yield from _promise_findings(claims, native, place)
     if any(claim.c_library == "musl" for claim in claims):
         for one in native:
             if found := _glibc(one):
@@ -103,6 +111,20 @@ def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> 
                     checks.FOREIGN_BINARY,
                     f"{one.member} needs glibc ({found[1]}), the tag says musl",
                 )
+
+
+def _promise_findings(
+    claims: Iterable[ClaimedPlatform], native: list[Binary], place: Place
+) -> Iterator[Finding]:
+    """Compare what binaries load with what the systems have that take the wheel."""
+    oldest: dict[object, ClaimedPlatform] = {}
+    for claim in sorted(claims, key=_floor, reverse=True):
+        oldest[claim.c_library, claim.machines] = claim
+    for claim in oldest.values():
+        if claim.policy is not None:
+            yield from library_findings(native, claim.tag, claim.machines, claim.policy, place)
+    if any(claim.format is Format.MACHO for claim in oldest.values()):
+        yield from macos_library_findings(native, place)
 
 
 def _machine_findings(
@@ -136,32 +158,45 @@ def _floor_findings(
 ) -> Iterator[Finding]:
     """Compare the oldest system that a tag admits with what binaries want of it."""
     floor = _floor(claim)
+    if claim.policy is not None and (glibc := claim.policy.symbols.get("GLIBC")):
+        floor = max(floor, (glibc[0], glibc[1]))  # aarch64 has some of 2.18 in manylinux_2_17
+    found: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
     for one in native:
         if one.format is not claim.format or claim.machines.isdisjoint(one.machines):
             continue
         if claim.format is Format.ELF:
-            found = _glibc(one)
-            if found is not None and found[0] > floor:
-                yield place.found(
-                    checks.PLATFORM_TOO_OLD,
-                    f"{one.member} wants {found[1]}, the tag {claim.tag} admits glibc "
-                    f"{floor[0]}.{floor[1]}",
-                )
+            wanted = _glibc(one)
+            if wanted is not None and wanted[0] > floor:
+                admitted = f"{floor[0]}.{floor[1]}"
+                message = f"wants {wanted[1]}, the tag {claim.tag} admits glibc {admitted}"
+                found[message, None].append(one.member)
             continue
         for system in one.minimum_systems:
             if system.machine in claim.machines and system.version > floor:
+                severity = _macos_severity(system.version, claim)
                 version = f"{system.version[0]}.{system.version[1]}"
-                yield place.found(
-                    checks.PLATFORM_TOO_OLD,
-                    f"{one.member} is made for macOS {version} on {system.machine}, the tag "
-                    f"{claim.tag} admits {floor[0]}.{floor[1]}",
-                    # A universal tag names the older of two: no Mac with ARM has less than 11.
-                    severity=None
-                    if len(claim.machines) == 1 or system.version > (11, 0)
-                    else Severity.NOTE,
+                message = (
+                    f"is made for macOS {version} on {system.machine}, the tag {claim.tag} admits "
+                    f"{floor[0]}.{floor[1]}"
                 )
+                found[message, severity].append(one.member)
+    for (message, severity), members in found.items():
+        yield place.found(
+            checks.PLATFORM_TOO_OLD, f"{some_of(members)} {message}", severity=severity
+        )
 
 
+def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severity | None:
+    """Return how much it matters that a binary is made for a newer macOS than the tag says."""
+    if len(claim.machines) > 1 and version <= (11, 0):
+        # A universal tag names the older of two: no Mac with ARM has less than 11.
+        return Severity.NOTE
+    if version[0] == _floor(claim)[0] >= _FIRST_YEARLY:
+        return Severity.WARNING  # installers know tags of such a year with minor 0 only
+    return None
+
+
+_FIRST_YEARLY = 11
 _GLIBC = re.compile(r"GLIBC_(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
 _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
@@ -107,13 +107,21 @@ def check_wheel(
 
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
-    if instructions:
-        from wheelfit.wheels.binaries.instructions import counted_binaries  # noqa: PLC0415
+    # Few want these.
+    from wheelfit.wheels.binaries.build_paths import build_paths  # noqa: PLC0415
+    from wheelfit.wheels.binaries.facts import Binaries  # noqa: PLC0415
+    from wheelfit.wheels.binaries.instructions import with_instructions  # noqa: PLC0415
+    from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries  # noqa: PLC0415
 
-        return counted_binaries(archive)
-    from wheelfit.wheels.binaries.reading import binaries_of  # noqa: PLC0415  # few want it
-
-    return binaries_of(archive)
+    found = []
+    for member, file in unpacked_binaries(archive):
+        binary = read_binary(file, member.name)
+        if binary is None:
+            continue
+        if instructions:
+            binary = with_instructions(binary, file)
+        found.append(replace(binary, build_paths=build_paths(file)))
+    return Binaries(tuple(found))
 
 
 def check_parts(

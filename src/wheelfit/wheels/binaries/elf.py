@@ -45,6 +45,7 @@ _MACHINES = {
 }
 _CUDA = 190
 _NEEDED_LEVELS, _USED_LEVELS = 0xC0008002, 0xC0010002
+_DEBUG = (".debug_", ".zdebug_")
 _LISTED = 10_000
 """Entries of one table that are looked at: libraries, versions, notes."""
 
@@ -191,6 +192,7 @@ class _Reader:
                 level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
             ),
             code=in_order(code),
+            debug=sum(one.size for one in sections if one.name.startswith(_DEBUG)),
             unlinked=in_order(unlinked),
             faults=tuple(dict.fromkeys(self._faults)),
         )

@@ -169,6 +169,10 @@ class Binary:
     minimum_systems: tuple[MinimumSystem, ...] = ()
     code: tuple[DeviceCode, ...] = ()
     """The images for GPUs that can be loaded, each kind once, sorted."""
+    debug: int = 0
+    """Bytes of debug information."""
+    build_paths: tuple[str, ...] | None = None
+    """Paths of source files on the machine where it was built; None: not looked."""
     unlinked: tuple[DeviceCode, ...] = ()
     """Those left over from separate compilation, which nothing loads."""
     faults: tuple[str, ...] = ()

@@ -1,0 +1,87 @@
+"""What manylinux and musllinux tags promise of the systems that take a wheel (PEP 600, PEP 656).
+
+The facts are those of auditwheel, reduced to what is compared here, in ``linux_policies.json``;
+`tests/checking/wheels/write_linux_policies.py` writes that file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Numbers = tuple[int, ...]
+
+_SYMBOL = pattern(r"(CXXABI|GCC|GLIBCXX|ZLIB)_(\d+(?:\.\d+){0,4})")
+_LOADER = pattern(r"ld(?:-linux.*|-musl-.*|64)\.so(?:\.\d+)?")
+_MUSL = pattern(r"libc\.musl-\w+\.so\.1")
+
+
+@dataclass(frozen=True, slots=True)
+class LinuxPolicy:
+    """The promise of a manylinux or musllinux tag for one machine."""
+
+    libraries: frozenset[str]
+    """Those that every system has."""
+    symbols: Mapping[str, Numbers]
+    """By kind, as ``GLIBCXX``: the newest version that every system has."""
+
+    def has_library(self, name: str) -> bool:
+        """Return whether every system has a library.
+
+        :param name: as binaries name it, as ``libc.so.6``.
+        """
+        if _LOADER.fullmatch(name) or name in self.libraries:
+            return True
+        return "libc.so" in self.libraries and _MUSL.fullmatch(name) is not None
+
+    def is_too_new(self, symbol: str) -> bool:
+        """Return whether some systems lack a version of symbols.
+
+        :param symbol: as ``GLIBCXX_3.4.29``; what is of another kind is not judged.
+        """
+        match = _SYMBOL.fullmatch(symbol)
+        if match is None or (newest := self.symbols.get(match[1])) is None:
+            return False
+        return _numbers(match[2]) > newest
+
+
+def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPolicy:
+    """Return what a tag promises.
+
+    :param kind: ``manylinux`` or ``musllinux``.
+    :param version: of the C library, as (2, 28). One without a policy promises no more than the
+        next one that has a policy.
+    :param machine: as tags name it, as ``x86_64``.
+    """
+    known = [one for one in _policies() if one[0] == kind]
+    chosen = next((one for one in known if one[1] >= version), known[-1])
+    data = _policies()[chosen]
+    symbols = data["symbols"].get(machine, {})
+    return LinuxPolicy(
+        frozenset(data["libraries"]), {key: _numbers(text) for key, text in symbols.items()}
+    )
+
+
+@cache
+def _policies() -> dict[tuple[str, tuple[int, int]], Any]:
+    """Return all policies, of each kind the oldest first."""
+    text = files(__package__).joinpath("linux_policies.json").read_text("utf-8")
+    found = {}
+    for name, policy in json.loads(text).items():
+        kind, _, version = name.partition("_")
+        if version:
+            major, _, minor = version.partition("_")
+            found[kind, (int(major), int(minor))] = policy
+    return dict(sorted(found.items()))
+
+
+def _numbers(text: str) -> Numbers:
+    return tuple(int(part) for part in text.split("."))

@@ -1,0 +1,182 @@
+"""Check what the binaries of a wheel load, and where they look for it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import Severity, first_of, some_of
+from wheelfit.wheels.binaries.facts import Format
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.wheels.linux_policies import LinuxPolicy
+    from wheelfit.wheels.binaries.facts import Binaries, Binary
+
+_DRIVERS = pattern(
+    r"lib(?:cuda|nvcuvid|nvidia-[\w-]+|nvoptix|OpenCL|ze_loader|amdhip64|vulkan|EGL|GLX\w*|OpenGL)\.so.*"
+)
+"""Libraries that come with the driver of a device, and must not be in a wheel."""
+_MACOS = ("/usr/lib/", "/System/")
+_ORIGINS = ("$ORIGIN", "${ORIGIN}", "@loader_path")
+_SEARCHED_ANYWAY = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
+_SHARED = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
+"""Where an environment has libraries of no package: beside and above its library folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPath:
+    """An entry of an RPATH, as the loader takes it."""
+
+    text: str
+    folder: str | None
+    """From the library folder of the environment; None: it does not depend on that."""
+
+    @classmethod
+    def of(cls, binary: Binary, entry: str) -> SearchPath:
+        """Read an entry."""
+        for origin in _ORIGINS:
+            if entry == origin or entry.startswith(f"{origin}/"):
+                here = posixpath.dirname(_installed(binary.member))
+                inside = posixpath.join(here, entry[len(origin) :].lstrip("/"))
+                return cls(entry, posixpath.normpath(inside or "."))
+        return cls(entry, None)
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether it leaves the library folder."""
+        return self.folder is not None and self.folder.split("/")[0] == ".."
+
+
+def _installed(member: str) -> str:
+    """Return where a member is installed, from the library folder."""
+    folder, _, rest = member.partition("/")
+    if folder.endswith(".data") and rest.startswith(("purelib/", "platlib/")):
+        return rest.partition("/")[2]
+    return member
+
+
+def search_path_findings(binaries: Binaries, place: Place) -> Iterator[Finding]:
+    """Yield where binaries look for libraries outside of what is installed for Python."""
+    folders: dict[Severity, dict[str, None]] = defaultdict(dict)
+    members: dict[Severity, dict[str, None]] = defaultdict(dict)
+    for one in binaries:
+        if ".data/" in one.member and _installed(one.member) == one.member:
+            continue  # scripts and data lie elsewhere, and know where
+        for entry in dict.fromkeys(one.rpath):
+            severity = _severity(SearchPath.of(one, entry), alone=len(one.rpath) == 1)
+            if severity is not None:
+                folders[severity][entry or "the current folder"] = None
+                members[severity][one.member] = None
+    for severity, entries in folders.items():
+        who = first_of(list(members[severity]), 1)
+        message = f"libraries are looked for in {some_of(entries)}, by {who}"
+        yield place.found(checks.RPATH_LEADS_OUT, message, severity=severity)
+
+
+def _severity(path: SearchPath, *, alone: bool) -> Severity | None:
+    """Return how much a search path matters; None: not at all."""
+    if path.leads_out and path.folder is not None:
+        # Packages for conda, and others that put libraries into the environment itself.
+        return Severity.NOTE if _SHARED.fullmatch(path.folder) else Severity.WARNING
+    if path.folder is not None or path.text.rstrip("/") in _SEARCHED_ANYWAY:
+        return None
+    if path.text.startswith(("@executable_path", "@rpath")) or (alone and not path.text):
+        return None
+    return Severity.WARNING
+
+
+class _Libraries:
+    """The libraries that a wheel has, and what its binaries need besides."""
+
+    def __init__(self, binaries: Iterable[Binary]) -> None:
+        self._binaries = tuple(binaries)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name by which a library of the wheel can be loaded."""
+        names = {posixpath.basename(one.member) for one in self._binaries}
+        names |= {posixpath.basename(one.soname) for one in self._binaries if one.soname}
+        return frozenset(names)
+
+    def missing(self, kind: Format, machines: frozenset[str]) -> dict[str, list[Binary]]:
+        """Return the libraries that are needed and not in the wheel, with who needs them."""
+        found: dict[str, list[Binary]] = defaultdict(list)
+        for one in self._binaries:
+            if one.format is not kind or machines.isdisjoint(one.machines):
+                continue
+            for name in one.needed:
+                if posixpath.basename(name) not in self.names:
+                    found[name].append(one)
+        return found
+
+
+def library_findings(
+    native: Sequence[Binary], tag: str, machines: frozenset[str], policy: LinuxPolicy, place: Place
+) -> Iterator[Finding]:
+    """Compare libraries and versions of symbols with what every Linux has that takes the tag.
+
+    :param native: all binaries of the wheel.
+    :param tag: the platform tag with the promise.
+    """
+    lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
+    for name, needing in _Libraries(native).missing(Format.ELF, machines).items():
+        if policy.has_library(name):
+            yield from _version_findings(name, needing, tag, policy, place)
+        elif _DRIVERS.fullmatch(name):
+            lacking["they come with drivers"][name] = needing
+        elif all(_looks_elsewhere(one, native) for one in needing):
+            lacking["they are looked for in other packages"][name] = needing
+        else:
+            lacking[""][name] = needing
+    for known, libraries in lacking.items():
+        message = f"{_needing(libraries)}; {known or f'{tag} does not promise that'}"
+        yield place.found(
+            checks.EXTERNAL_LIBRARY, message, severity=Severity.NOTE if known else None
+        )
+
+
+def _needing(libraries: dict[str, list[Binary]]) -> str:
+    """Return which libraries are needed and not in the wheel, and by what."""
+    members = dict.fromkeys(one.member for needing in libraries.values() for one in needing)
+    return f"{some_of(sorted(libraries))} not in the wheel, needed by {first_of(list(members), 1)}"
+
+
+def _version_findings(
+    name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, place: Place
+) -> Iterator[Finding]:
+    """Yield versions of symbols that are newer than those of the oldest system."""
+    for one in needing:
+        wanted = [version.name for version in one.versions if version.library == name]
+        if too_new := [version for version in wanted if policy.is_too_new(version)]:
+            message = (
+                f"{one.member} wants {some_of(too_new)} of {name}, which {tag} does not promise"
+            )
+            yield place.found(checks.PLATFORM_TOO_OLD, message)
+
+
+def _looks_elsewhere(binary: Binary, native: Iterable[Binary]) -> bool:
+    """Say whether a binary looks into folders of other packages for libraries."""
+    own = {_installed(one.member).partition("/")[0] for one in native}
+    paths = [SearchPath.of(binary, entry).folder for entry in binary.rpath]
+    return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)
+
+
+def macos_library_findings(native: Sequence[Binary], place: Place) -> Iterator[Finding]:
+    """Yield libraries by whole paths that are on the machine where the wheel was built."""
+    machines = frozenset(machine for one in native for machine in one.machines)
+    lacking = {
+        name: needing
+        for name, needing in _Libraries(native).missing(Format.MACHO, machines).items()
+        if name.startswith("/") and not name.startswith(_MACOS)
+    }
+    if lacking:
+        message = f"{_needing(lacking)}; it is no part of macOS"
+        yield place.found(checks.EXTERNAL_LIBRARY, message)

@@ -1,0 +1,145 @@
+"""What the binaries of a wheel load and leave behind is held against where they will run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checking.broken_wheels import LINUX, plain
+from checking.releases import check
+
+from wheelfit.checking.findings import Finding
+from wheelfit.testing.binaries import elf_file, macho_file
+
+MACOS = "cp313-cp313-macosx_11_0_arm64"
+
+
+def found(folder: Path, code: str, tag: str = LINUX, **files: bytes) -> list[Finding]:
+    """Return what a check finds in a wheel with some libraries in its package."""
+    placed = {f"fast/{name}.so": content for name, content in files.items()}
+    report = check(plain(folder, tag=tag, files=placed), binaries=True)
+    return [one for one in report.findings if one.code == code]
+
+
+def severities(findings: list[Finding]) -> list[str]:
+    """Return severities, sorted."""
+    return sorted(one.severity for one in findings)
+
+
+class TestLibraries:
+    """Libraries that are needed."""
+
+    def test_in_the_wheel(self, tmp_path: Path) -> None:
+        """F-15: nothing is found where the wheel or every system has the library."""
+        user = elf_file(needed=["libown.so.1", "other.so", "libc.so.6", "libstdc++.so.6"])
+        own, other = elf_file(soname="libown.so.1"), elf_file()
+        assert not found(tmp_path, "external-library", user=user, own=own, other=other)
+
+    def test_nowhere(self, tmp_path: Path) -> None:
+        """F-15: all that is missing is one warning, with who needs it."""
+        one = elf_file(needed=["libb.so.1", "liba.so.1"])
+        (finding,) = found(
+            tmp_path, "external-library", one=one, two=elf_file(needed=["libb.so.1"])
+        )
+        assert finding.severity == "warning"
+        assert "liba.so.1, libb.so.1 not in the wheel, needed by fast/one.so" in finding.message
+        assert "manylinux_2_28_x86_64 does not promise that" in finding.message
+
+    @pytest.mark.parametrize(
+        ("runpath", "needed"),
+        [
+            ("", "libcuda.so.1"),
+            ("$ORIGIN/../nvidia/cublas/lib", "libcublas.so.12"),
+        ],
+    )
+    def test_elsewhere(self, tmp_path: Path, runpath: str, needed: str) -> None:
+        """F-15: libraries of drivers, and those of other packages, are worth a note."""
+        user = elf_file(needed=[needed], runpath=runpath)
+        assert severities(found(tmp_path, "external-library", user=user)) == ["note"]
+
+    def test_own_folder_is_not_elsewhere(self, tmp_path: Path) -> None:
+        """F-15: who looks into the own package and does not find it, has forgotten it."""
+        user = elf_file(needed=["liba.so.1"], runpath="$ORIGIN:$ORIGIN/../fast/libs")
+        assert severities(found(tmp_path, "external-library", user=user)) == ["warning"]
+
+    def test_without_a_promise(self, tmp_path: Path) -> None:
+        """F-15: a tag of one's own Linux promises nothing, so nothing is missing."""
+        user = elf_file(needed=["liba.so.1"])
+        tag = "cp313-cp313-linux_x86_64"
+        assert not found(tmp_path, "external-library", tag, user=user)
+
+    def test_versions_of_own_libraries(self, tmp_path: Path) -> None:
+        """F-15: a libstdc++ in the wheel may be as new as it likes."""
+        cpp = "libstdc++.so.6"
+        user = elf_file(needed=[cpp], versions={cpp: ["GLIBCXX_3.4.33"]})
+        assert found(tmp_path / "1", "platform-too-old", user=user)
+        assert not found(tmp_path / "2", "platform-too-old", user=user, own=elf_file(soname=cpp))
+
+    @pytest.mark.parametrize(
+        ("library", "expected"),
+        [
+            ("/usr/lib/libSystem.B.dylib", []),
+            ("/System/Library/Frameworks/Accelerate.framework/Accelerate", []),
+            ("@rpath/libc10.dylib", []),  # may be loaded by another package
+            ("/opt/homebrew/opt/libomp/lib/libomp.dylib", ["warning"]),
+        ],
+    )
+    def test_macos(self, tmp_path: Path, library: str, expected: list[str]) -> None:
+        """F-15: a whole path that is no part of macOS leads nowhere on another Mac."""
+        user = macho_file(needed=[library])
+        assert severities(found(tmp_path, "external-library", MACOS, user=user)) == expected
+
+
+@pytest.mark.parametrize(
+    ("runpath", "expected"),
+    [
+        ("$ORIGIN", []),
+        ("${ORIGIN}/../fast.libs", []),
+        ("$ORIGIN/../nvidia/cublas/lib", []),
+        ("/usr/lib64", []),  # searched in any case
+        ("$ORIGIN/../../..", ["note"]),  # the libraries of an environment
+        ("$ORIGIN/../../../../lib", ["note"]),
+        ("$ORIGIN/../../more", ["warning"]),
+        ("/usr/local/cuda/lib64:/home/ann/build", ["warning"]),
+        ("$ORIGIN/../lib:", ["warning"]),  # the folder in which somebody starts Python
+        ("build", ["warning"]),
+    ],
+)
+def test_search_paths(tmp_path: Path, runpath: str, expected: list[str]) -> None:
+    """B-34: a search path stays within what is installed for Python."""
+    findings = found(tmp_path, "rpath-leads-out", user=elf_file(runpath=runpath))
+    assert severities(findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"/home/ann/fast/core.c", ["warning"]),
+        (rb"C:\Users\Ann\fast\core.cpp", ["warning"]),
+        (b"/home/runner/work/fast/core.c", ["note"]),
+        (b"/root/.cargo/registry/src/lib.rs", ["note"]),
+        (b"/home/buildozer/aports/basic_string.h", ["note"]),
+        (b"/home/ann", []),  # no source
+        (b"/usr/home/core.c", []),
+        (b"/tmp/socket", []),
+    ],
+)
+def test_build_paths(tmp_path: Path, text: bytes, expected: list[str]) -> None:
+    """B-34: paths of sources are found, and homes of people count for more."""
+    binary = elf_file(sections={".rodata": b"\0" + text + b"\0"})
+    assert severities(found(tmp_path, "build-path", user=binary)) == expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [(900_000, []), (1_100_000, ["warning"])])
+def test_debug_information(tmp_path: Path, size: int, expected: list[str]) -> None:
+    """B-34: debug information is found from a size on."""
+    binary = elf_file(sections={".debug_str": bytes(size)})
+    assert severities(found(tmp_path, "debug-symbols", user=binary)) == expected
+
+
+def test_macos_versions(tmp_path: Path) -> None:
+    """F-15: no tag can name the minor of a yearly macOS, so that is a warning."""
+    newer = macho_file(minimum=(11, 3))
+    assert severities(found(tmp_path / "1", "platform-too-old", MACOS, user=newer)) == ["warning"]
+    next_year = macho_file(minimum=(12, 0))
+    assert severities(found(tmp_path / "2", "platform-too-old", MACOS, user=next_year)) == ["error"]
