@@ -115,9 +115,13 @@ def lock_everywhere(
             if preferred.get(name, part.version) != part.version:
                 given_up.add((fork, name, preferred[name]))
     served = {one.environment.python for one in settled}
-    for environment, why in failed:
-        if not served or (every_python and environment.python not in served):
-            raise _placed(why, environment)
+    needed = [
+        (environment, why)
+        for environment, why in failed
+        if not served or (every_python and environment.python not in served)
+    ]
+    if needed:
+        raise _nearest(needed)
     notes = _left_out(failed)
     locked = put_together(settled, solver, where=where, folder=folder, old=old)
     return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
@@ -244,6 +248,25 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
             options = " ".join(f"--allow-source {one['name']}" for one in why.details)
             reason += f" ({options} locks for them)"
         yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
+
+
+def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
+    """Return the failure that the least would mend, with all environments that have it.
+
+    What must be built everywhere goes before what has no wheel for the newest Python only.
+    """
+
+    def lacking(why: NoFit) -> tuple[str, ...] | None:
+        is_source_off = isinstance(why, SourceOff) and bool(why.details)
+        return tuple(sorted(str(one["name"]) for one in why.details)) if is_source_off else None
+
+    environment, error = min(
+        failed, key=lambda one: (lacking(one[1]) is None, len(lacking(one[1]) or ()))
+    )
+    names = lacking(error)
+    if names is not None:
+        error.where = in_words([one for one, why in failed if lacking(why) == names])
+    return _placed(error, environment)
 
 
 def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:

@@ -158,6 +158,27 @@ class TestSourceDistributions:
         desk.run(*place, "--allow-source", "reader")
         assert "sdist" in desk.entry("reader")
 
+    def test_no_python_without_a_build(self, desk: Desk) -> None:
+        """What must be built for every Python is named, not what the newest Pythons lack beside."""
+        for tag in ("cp311-cp311-linux_x86_64", "cp312-cp312-linux_x86_64"):
+            build_wheel(desk.wheels, "fast", "1.0", tag=tag)
+        desk.sdist("fast", dynamic=True)
+        desk.sdist("reader", dynamic=True)
+        build_wheel(desk.wheels, "app", "2.0", requires=["reader", "fast"])
+        project = desk.folder / "pyproject.toml"
+        project.write_text(
+            '[project]\nname = "demo"\nversion = "1"\n'
+            'requires-python = ">=3.11"\ndependencies = ["app"]\n'
+        )
+        place = ("lock", "-i", desk.index.url, "-o", desk.path, "--project", project)
+        said = desk.run(*place, code=3)
+        assert "error: reader 1.0 must be built from source" in said.err
+        assert "where: linux-x86_64, Python 3.11 and 3.12" in said.err
+        assert "reader-1.0.tar.gz: app 2.0 needs it" in said.err
+        assert "hint: add --allow-source reader," in said.err
+        desk.run(*place, "--allow-source", "reader")
+        assert tomllib.loads(desk.path.read_text())["requires-python"] == ">=3.11,<3.13"
+
     def test_never(self, desk: Desk) -> None:
         """Where nothing may ever be built, a source is no way to meet a requirement."""
         desk.sdist("reader")
