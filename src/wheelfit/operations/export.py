@@ -21,6 +21,7 @@ from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import FromLock, naming, open_lock
+from wheelfit.operations.locked_builds import stand_in_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
@@ -191,7 +192,8 @@ class _Exporting:
         copies: Mapping[NormalizedName, str] | None = None
         own = self._own_part(name)
         with naming(name):
-            candidates = opened.candidates(machine)
+            folder = opened.path.absolute().parent
+            candidates = opened.candidates(machine, built=stand_in_of(folder))
             selection = candidates.select()
         if stage is not None:
             selection, copies = self._copied(
@@ -222,7 +224,8 @@ class _Exporting:
                 near = None
                 if copies and self._request.wheels is not None:
                     near = _from(Path(self._request.wheels, own), path)
-                document = text = requirements_text(contents, copies, near)
+                start = Path() if path is None else Path(path).parent
+                document = text = requirements_text(contents, copies, near, start)
         return Export(contents, machine, text, document, path)
 
     def _path(self, name: str) -> str | None:
@@ -339,7 +342,8 @@ def _licenses_text(contents: Contents) -> str:
         pin, license_ = one.pin, one.license
         text = "not read" if license_ is None else license_.text
         files = "" if license_ is None else _files(license_.files)
-        cells = (str(pin.name), str(pin.version), pin.label or "", text, files)
+        version = "" if one.version is None else str(one.version)
+        cells = (str(pin.name), version, pin.label or "", text, files)
         rows.append(tuple(map(in_one_line, cells)))
     words = ", ".join(filter(None, (target.words, target.python, target.platform)))
     head = [

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.target import Target
+    from wheelfit.locking.document import SourceKind
     from wheelfit.locking.selection import LockSelection
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
@@ -68,9 +70,13 @@ class TargetWords:
 
 @dataclass(frozen=True, slots=True)
 class ExportedPackage:
-    """Hold one wheel that the machine gets."""
+    """Hold one wheel that the machine gets, or the source of one."""
 
     pin: Pin
+    version: Version | None
+    """None: only a build would tell."""
+    source: SourceKind | None
+    """What it must be built from; None: it is a wheel."""
     needs: tuple[NormalizedName, ...]
     """The packages of the export that it needs, by name."""
     license: License | None = None
@@ -83,8 +89,9 @@ class ExportedPackage:
         pin = self.pin
         return {
             "name": pin.name,
-            "version": str(pin.version),
-            "filename": pin.filename.text,
+            "version": None if self.version is None else str(self.version),
+            "filename": pin.file.shown if pin.file.hashes else None,
+            "source": self.source,
             "label": pin.label,
             "properties": [str(item) for item in pin.properties],
             "hashes": dict(pin.file.hashes),
@@ -140,6 +147,7 @@ def contents_of(
     needs: dict[NormalizedName, set[NormalizedName]] = {pin.name: set() for pin in pins}
     for edge in resolution.edges:
         needs[edge.needing].add(edge.needed)
+    locked = {one.package.name: one.package for one in selection.chosen}
     read: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
         read = at_once(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
@@ -147,9 +155,14 @@ def contents_of(
     for pin, core in zip(pins, read, strict=True):
         unread = core if isinstance(core, str) else ""
         if unread:
-            notes.append(f"the metadata of {pin.filename.text} cannot be read: {unread}")
+            called = pin.file.shown if pin.file.hashes else pin.name
+            notes.append(f"the metadata of {called} cannot be read: {unread}")
         known = None if core is None or isinstance(core, str) else license_of(core.license)
-        packages.append(ExportedPackage(pin, tuple(sorted(needs[pin.name])), known, unread))
+        source = None if pin.file.origin is None else locked[pin.name].source
+        version = pin.version if source is None else locked[pin.name].version
+        kind = None if source is None else source.kind
+        needed = tuple(sorted(needs[pin.name]))
+        packages.append(ExportedPackage(pin, version, kind, needed, known, unread))
     return Contents(target, lock, digest, tuple(packages), tuple(dict.fromkeys(notes)))
 
 
@@ -158,6 +171,8 @@ def _core(pin: Pin, candidates: Candidates) -> CoreMetadata | str:
     wheel = pin.choice.chosen
     if wheel is None:  # pragma: no cover - only chosen wheels are pinned
         return "no wheel is chosen"
+    if pin.file.origin is not None:
+        return "it must be built from source"
     try:
         return candidates.core_metadata(wheel)
     except (NetworkError, FileProblem, IntegrityError) as error:

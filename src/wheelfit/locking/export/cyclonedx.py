@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
+from wheelfit.sources.urls import last_segment
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
     :param epoch: when it is made, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: it
         does not say.
     """
-    references = {one.pin.name: _purl(one.pin) for one in contents.packages}
+    references = {one.pin.name: _purl(one) for one in contents.packages}
     document: dict[str, Any] = {
         "$schema": _SCHEMA,
         "bomFormat": "CycloneDX",
@@ -105,26 +106,30 @@ def _target(contents: Contents) -> Iterator[tuple[str, str]]:
 
 def _component(package: ExportedPackage) -> dict[str, Any]:
     pin = package.pin
-    reference = _purl(pin)
+    reference = _purl(package)
     component: dict[str, Any] = {
         "type": "library",
         "bom-ref": reference,
         "name": str(pin.name),
-        "version": str(pin.version),
+        "version": "" if package.version is None else str(package.version),
         "scope": "required",
         "hashes": _hashes(pin.file.hashes),
         "licenses": _licenses(package.license),
         "purl": reference,
     }
-    if not pin.file.is_local:  # a path says whose machine it was, and helps nobody else
-        component["externalReferences"] = [{"type": "distribution", "url": pin.file.url}]
+    if not _is_here(pin):
+        kind = "vcs" if package.source == "vcs" else "distribution"
+        component["externalReferences"] = [{"type": kind, "url": pin.file.url}]
     component["properties"] = [_property(name, value) for name, value in _properties(package)]
-    return {key: value for key, value in component.items() if value != []}
+    return {key: value for key, value in component.items() if value not in ([], "")}
 
 
 def _properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
     pin = package.pin
-    yield "wheelfit:wheel:filename", pin.filename.text
+    if package.source is None:
+        yield "wheelfit:wheel:filename", pin.filename.text
+    else:
+        yield "wheelfit:source", package.source
     if pin.label is not None:
         yield "wheelfit:variant:label", pin.label
         for item in pin.properties:
@@ -154,10 +159,20 @@ def _hashes(hashes: Mapping[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def _purl(pin: Pin) -> str:
+def _purl(package: ExportedPackage) -> str:
     """Return the package URL; the file name tells the variants of a release apart."""
-    version, file_name = quote(str(pin.version), safe=""), quote(pin.filename.text, safe="")
-    return f"pkg:pypi/{pin.name}@{version}?file_name={file_name}"
+    pin, version = package.pin, package.version
+    name = f"pkg:pypi/{pin.name}" + ("" if version is None else f"@{quote(str(version), safe='')}")
+    if pin.file.hashes:
+        return f"{name}?file_name={quote(last_segment(pin.file.shown), safe='')}"
+    if package.source == "vcs" and not _is_here(pin):
+        return f"{name}?vcs_url={quote(pin.file.url, safe='')}"
+    return name
+
+
+def _is_here(pin: Pin) -> bool:
+    """Return whether a path leads to a package: it says whose machine it was, and helps nobody."""
+    return pin.file.is_local or pin.file.url.startswith("git+file:")
 
 
 def _property(name: str, value: str) -> dict[str, str]:
