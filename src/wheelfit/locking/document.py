@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import tomli_w
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -169,10 +168,14 @@ class Lock:
         :param strict: whether what would only be noted is an error (section 12).
         :raises InvalidLock: something is wrong; says everything at once.
         """
-        copied = deepcopy(dict(table))
+        return cls._holding(deepcopy(dict(table)), where=where, strict=strict)
+
+    @classmethod
+    def _holding(cls, table: dict[str, Any], *, where: str, strict: bool) -> Lock:
+        """Build a lock from plain data that nobody else changes."""
         try:
-            pylock = check_lock(copied)
-            entries = tuple(effective_entries(copied))
+            pylock = check_lock(table)
+            entries = tuple(effective_entries(table))
             packages = _packages(entries, strict=strict)
         except InvalidLock as error:
             raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
@@ -180,15 +183,15 @@ class Lock:
             packages,
             pylock,
             where,
-            tuple(_notes(copied, packages)),
-            _roots(copied),
+            tuple(_notes(table, packages)),
+            _roots(table),
             tuple(
                 tuple(map(parse_marker, members))
-                for members in tool_table(copied).get(CONFLICTS, ())
+                for members in tool_table(table).get(CONFLICTS, ())
             ),
-            tuple(map(parse_marker, copied.get("environments", ()))),
+            tuple(map(parse_marker, table.get("environments", ()))),
             entries,
-            MappingProxyType(copied),
+            MappingProxyType(table),
         )
 
     def to_mapping(self) -> dict[str, Any]:
@@ -213,7 +216,7 @@ def read_lock(
     except ValueError as error:
         fault = Fault("", f"the file is not TOML: {error}", "F-30")
         raise InvalidLock([fault], where=where) from None
-    return Lock.of(table, where=where, strict=strict)
+    return Lock._holding(table, where=where, strict=strict)  # noqa: SLF001 - of this module
 
 
 def write_lock(lock: Lock) -> bytes:
@@ -224,6 +227,8 @@ def write_lock(lock: Lock) -> bytes:
 
     :param lock: read, or built by `Lock.of`.
     """
+    import tomli_w  # noqa: PLC0415 - start-up
+
     return tomli_w.dumps(lock.to_mapping(), multiline_strings=False, indent=2).encode()
 
 

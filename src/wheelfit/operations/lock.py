@@ -392,18 +392,13 @@ class _Locking:
             request = replace(request, allow_source=())
             sources = policy.sources and replace(policy.sources, exceptions=frozenset())
             policy = replace(policy, sources=sources)
-        # The tags of an environment follow from its name, in one version of wheelfit.
-        environments = {
-            environment.name: str(environment.target.python_full_version)
-            for environment in self._environments()
-        }
         given = [one.file for one in self._roots.wheels if one.file.origin is not None]
         asked = request_digest(
             request,
             self._roots,
             self._settings,
             policy,
-            environments,
+            self._named_pythons,  # these and the request give the environments
             [self._building.metadata(file).decode(errors="replace") for file in given],
         )
         return key_of("lock", 3, __version__, asked, sha256_of(self._path.read_bytes()).hex())

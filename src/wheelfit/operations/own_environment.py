@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset(
     [
-        "build", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",
-        "packaging", "pygments", "pyproject_hooks", "rich", "tomli_w", "truststore", "urllib3",
-        "wheelfit", "wheelfit_runtime", "zlib_ng",
+        "build", "colorama", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec",
+        "nab_resolver", "packaging", "pygments", "pyproject_hooks", "rich", "tomli_w", "truststore",
+        "urllib3", "wheelfit", "wheelfit_runtime", "zlib_ng",
     ]
 )  # fmt: skip
 """What wheelfit may import beside the standard library while something is installed."""
@@ -63,7 +63,8 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     :raises PolicyRefusal: ``own-requirement``; a requirement of wheelfit, or of its dependencies,
         would no longer be met.
     """
-    if not plan or not _is_ours(environment):
+    changed = {entry.name for entry in plan.remove} | {pin.name for pin in plan.install}
+    if not changed & _NAMES or not _is_ours(environment):
         return
     from wheelfit.doctor.own_requirements import ComingRelease, unmet_requirements
 
