@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
 from wheelfit.cli.options.values import Place, unknown_setting
@@ -41,8 +41,7 @@ _LARGEST = 1 << 20
 """Bytes of the longest file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Say who set something."""
 
     layer: str
@@ -69,8 +68,7 @@ class Layer:
     """Whether it can only set what a project can."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(NamedTuple):
     """Say what holds for a key, and how it came about."""
 
     value: Any
@@ -79,8 +77,7 @@ class Effective:
     """Who said what of it, the one that counts most first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """Hold every layer, the one that counts most first."""
 
     layers: tuple[Layer, ...] = ()

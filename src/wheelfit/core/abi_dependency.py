@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
@@ -146,8 +146,7 @@ def _prefix(value: str) -> SpecifierSet:
 # --- the ways to meet a label -------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """One way in which a build can be met by versions of one project (P-53)."""
 
     project: NormalizedName
@@ -223,8 +222,7 @@ def _holders(value: str) -> list[str]:
 INSTALLED = "is installed"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownVersion:
+class KnownVersion(NamedTuple):
     """The version of a package that builds may be made for."""
 
     version: Version

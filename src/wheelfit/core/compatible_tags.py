@@ -7,8 +7,7 @@ orders are those of `packaging.tags`, which knows them for the running interpret
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.tags import (
     INTERPRETER_SHORT_NAMES,
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 
-@dataclass(frozen=True, slots=True)
-class ShortTags:
+class ShortTags(NamedTuple):
     """The parts of a long list of tags."""
 
     abis: tuple[str, ...]

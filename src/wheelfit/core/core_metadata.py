@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
@@ -51,8 +51,7 @@ _READ = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LicenseFields:
+class LicenseFields(NamedTuple):
     """The license fields of metadata, as written (PEP 639 and before)."""
 
     expression: str = ""

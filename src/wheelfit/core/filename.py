@@ -7,9 +7,8 @@ and one character decide what is what.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
@@ -38,8 +37,7 @@ _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
 _BUILD = pattern(r"([0-9]+)([0-9A-Za-z_.]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class WheelFilename:
+class WheelFilename(NamedTuple):
     """The parts of a wheel's file name; made by `parse_wheel_filename`.
 
     ``str()`` gives the name as it should be written: distribution and version

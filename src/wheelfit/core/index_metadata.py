@@ -6,9 +6,8 @@ whether a wheel says of itself what the index says of it (F-93).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
 from wheelfit.core.metadata import read_document
@@ -48,8 +47,7 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
     return combined
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """A contradiction between two documents of a release (F-65)."""
 
     first: str

@@ -15,7 +15,7 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
@@ -85,8 +85,7 @@ class Plugins(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoPlugins:
+class NoPlugins(NamedTuple):
     """Plugins of which none is asked, whatever is trusted."""
 
     why: str = "no plugin is asked here"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from packaging.utils import canonicalize_name
 
@@ -79,8 +79,7 @@ Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | Broken
 """One entry of ``providers``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
+class Recognition(NamedTuple):
     """The decision whether a built-in provider stands in for a plugin (P-60 to P-63)."""
 
     builtin: str | None
@@ -93,8 +92,7 @@ class Recognition:
     """Effective endpoint, blanks removed (P-7)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginQuestion:
+class PluginQuestion(NamedTuple):
     """A plugin that would have to be asked, as a document names it (P-15)."""
 
     namespace: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
@@ -28,8 +28,7 @@ PluginRule: TypeAlias = Literal["user", "listed", "never"]
 """Who decides about plugins: the user; the site's own list, besides the user; nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedFile:
+class TrustedFile(NamedTuple):
     """A plain wheel that may be installed for a plugin."""
 
     filename: str
@@ -105,8 +104,7 @@ class Trust:
         return tuple(entry for entry in self.entries if entry.package == package)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
+class PolicyFile(NamedTuple):
     """A policy file; several count together, the strictest rule of each."""
 
     where: str
@@ -126,8 +124,7 @@ class PolicyFile:
     """Whether its entries are trusted without the user, and do not merely limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SitePolicy:
+class SitePolicy(NamedTuple):
     """All policies that are in force."""
 
     files: tuple[PolicyFile, ...] = ()
@@ -196,8 +193,7 @@ class TrustedTree:
     """Why the plugin is not trusted, one clause; None: it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRules:
+class PluginRules(NamedTuple):
     """The rules that decide whether a plugin may be asked."""
 
     trust: Trust = NO_TRUST

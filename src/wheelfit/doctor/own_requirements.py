@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import csv
 import os
-from dataclasses import dataclass
 from email.parser import HeaderParser
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.installation.isolated.interpreter import marker_values
 from wheelfit_runtime.errors import InvalidPage
@@ -32,8 +31,7 @@ _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
 _RELEASE = pattern(r"v?[0-9]{1,20}(?:\.[0-9]{1,20})*")
 
 
-@dataclass(frozen=True, slots=True)
-class ComingRelease:
+class ComingRelease(NamedTuple):
     """A release that is about to be installed."""
 
     version: str
@@ -41,8 +39,7 @@ class ComingRelease:
     """Its requirements, as metadata has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnmetRequirement:
+class UnmetRequirement(NamedTuple):
     """A requirement of wheelfit, or of what it requires, that no installed package meets."""
 
     needing: str

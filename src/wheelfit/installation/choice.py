@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.labels import Label, is_label
 
@@ -24,8 +24,7 @@ CHOICE_FILE = "wheelfit.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(NamedTuple):
     """Say what a choice was made by, when not by this machine alone (P-73)."""
 
     host: str | None = None

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import LinkInTheWay, UsageError
 from wheelfit.installation.interpreter import (
@@ -49,8 +49,7 @@ class Kind(StrEnum):
     """A flat folder given by the user (``--target``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(NamedTuple):
     """Say how the commands of wheels are started."""
 
     launcher: str

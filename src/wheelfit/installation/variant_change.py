@@ -6,8 +6,7 @@ driver, or for none. So nobody exchanges one unnoticed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
@@ -30,8 +29,7 @@ PLAIN = "plain"
 """How a wheel without a label is called."""
 
 
-@dataclass(frozen=True, slots=True)
-class VariantChange:
+class VariantChange(NamedTuple):
     """Say that an installed build gives way to another one: mostly, one with another label."""
 
     old: Installed

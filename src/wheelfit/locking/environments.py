@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -28,8 +27,7 @@ Python = tuple[int, int]
 """Major and minor version."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockEnvironment:
+class LockEnvironment(NamedTuple):
     """Hold one environment, or one machine, that a lock is made for."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.installation.environment import Kind
@@ -94,8 +94,7 @@ class Ground(Protocol):
         """What builds those that are not there yet; None where nothing may be built."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(NamedTuple):
     """Hold what is installed, and which of its variants fit."""
 
     installed: tuple[Installed, ...]

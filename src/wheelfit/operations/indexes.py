@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
@@ -115,8 +115,7 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
     return Cooldown(usual, own)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredSource:
+class ConfiguredSource(NamedTuple):
     """An index, or a place beside the indexes, with whoever configured it."""
 
     kind: Literal["find-links", "index"]

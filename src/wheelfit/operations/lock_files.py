@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.locking.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.operations.environments import open_environment_of
@@ -47,8 +47,7 @@ class FromLock(
     """A request that takes its packages from a lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLock:
+class OpenedLock(NamedTuple):
     """A lock file, and everything that a choice from it needs."""
 
     lock: Lock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
@@ -52,8 +52,7 @@ class FromRequirements(
     refit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """Hold everything a choice is made with."""
 
     environment: Environment

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-@dataclass(frozen=True, slots=True)
-class Acceleration:
+class Acceleration(NamedTuple):
     """Say of one package which accelerators it could use, and whether its build uses one."""
 
     name: NormalizedName

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
@@ -50,8 +49,7 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cited:
+class _Cited(NamedTuple):
     """Write a requirement without its marker, when somebody wants to read it."""
 
     requirement: Requirement

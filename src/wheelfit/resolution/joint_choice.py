@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
@@ -123,8 +123,7 @@ class Refused:
     """As of an `Attempt`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Say what one package gave up so that all agree."""
 
     taken: Chosen
@@ -138,8 +137,7 @@ class Change:
         return f"{taken.build} of {taken.name} {taken.version}, not {freely.version} {freely.build}"
 
 
-@dataclass(frozen=True, slots=True)
-class Forced:
+class Forced(NamedTuple):
     """Say why a value had to be agreed on, and what it cost."""
 
     by: tuple[NormalizedName, ...] = ()

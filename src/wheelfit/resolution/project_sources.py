@@ -7,8 +7,7 @@ dependency the former counts. Indexes there are settings and are read elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.utils import InvalidName, canonicalize_name
 
@@ -35,8 +34,7 @@ _KEYS = frozenset(
 Fault = Callable[[tuple[str | int, ...], str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSource:
+class ProjectSource(NamedTuple):
     """The source of one dependency of a project."""
 
     url: str

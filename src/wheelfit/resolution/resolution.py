@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
@@ -88,16 +88,14 @@ class Pin:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """Say that one project needs another."""
 
     needing: NormalizedName
     needed: NormalizedName
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBack:
+class HeldBack(NamedTuple):
     """A release that was taken though a newer one was asked for."""
 
     name: NormalizedName

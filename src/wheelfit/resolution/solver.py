@@ -16,8 +16,7 @@ excludes the other versions and asks for none (P-52).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import DEFAULT_MAX_ITERATIONS, BaseProvider, Resolver
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.problem import Build, Releases
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(NamedTuple):
     """Hold a set of versions in which every need is met."""
 
     versions: Mapping[Package, Version]

@@ -15,10 +15,9 @@ import os
 import stat
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache_locks import Holder, hold_open
@@ -65,8 +64,7 @@ _TAG = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Hold one small thing that was kept."""
 
     head: Mapping[str, object]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.sources.urls import is_loopback, origin, split_userinfo
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(NamedTuple):
     """Hold a user name and a password."""
 
     user: str
@@ -44,8 +42,7 @@ class Login:
         return "Basic " + base64.b64encode(text).decode("ascii")
 
 
-@dataclass(frozen=True, slots=True)
-class NetrcEntries:
+class NetrcEntries(NamedTuple):
     """Hold the logins of a netrc file."""
 
     hosts: Mapping[str, Login]
@@ -105,8 +102,7 @@ def _no_netrc(path: Path) -> str | None:
     return f"it has {found.st_size} bytes" if found.st_size > _LARGEST_NETRC else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """One configured index and what its URL says."""
 
     url: str

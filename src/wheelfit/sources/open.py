@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.sources.cache import Store
@@ -179,8 +178,7 @@ def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfigura
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Web:
+class Web(NamedTuple):
     """Hold what pages and files are fetched with, before anything says which."""
 
     pages: CachedPages
@@ -402,8 +400,7 @@ def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Opener:
+class _Opener(NamedTuple):
     """Open single places."""
 
     pages: CachedPages

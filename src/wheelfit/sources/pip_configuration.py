@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
@@ -49,8 +49,7 @@ class Surroundings:
     """Tells whether a file exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationFile:
+class ConfigurationFile(NamedTuple):
     """Hold one configuration file as text."""
 
     path: str

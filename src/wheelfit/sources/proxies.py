@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.sources.urls import is_loopback, origin
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyRules:
+class ProxyRules(NamedTuple):
     """Choose a proxy by scheme and host. This machine itself is never behind one."""
 
     by_scheme: Mapping[str, str]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 from wheelfit_runtime.patterns import pattern
@@ -28,8 +27,7 @@ _UNSAFE = pattern(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Say to whom a request goes; credentials belong to one of these."""
 
     scheme: str

@@ -14,10 +14,10 @@ import os
 import time
 import warnings
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -55,8 +55,7 @@ _SETTLED = 2.0
 """Seconds after which a change of a file shows in its times."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sibling:
+class Sibling(NamedTuple):
     """Name a kept wheel of a project."""
 
     archive: Path

@@ -7,7 +7,7 @@ specifier or a marker that is not understood is refused, never guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import InvalidPage
 from wheelfit_runtime.patterns import pattern
@@ -58,8 +58,7 @@ def _text(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """A requirement as metadata have it."""
 
     project: str

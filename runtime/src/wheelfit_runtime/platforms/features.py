@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,8 +25,7 @@ class FeatureConfig:
     """Whether a wheel may list several values of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One observation that led to a detection (P-75)."""
 
     source: str
@@ -71,8 +70,7 @@ def of_unlike_devices(
     return found if len({one.values for one in found}) > 1 else ()
 
 
-@dataclass(frozen=True, slots=True)
-class PluginOrigin:
+class PluginOrigin(NamedTuple):
     """The plugin that answered, down to its bytes (P-38)."""
 
     name: str

@@ -7,8 +7,8 @@ an unset one. Vendors' own variables are read by the provider concerned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.patterns import pattern
@@ -23,8 +23,7 @@ _NAME = pattern(r"[a-z0-9_]+")
 _VALUE = pattern(r"[a-z0-9_.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(NamedTuple):
     """One variable of ours that is in effect."""
 
     variable: str

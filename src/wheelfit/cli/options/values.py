@@ -8,8 +8,7 @@ sentence about the word, wherever it was written.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from wheelfit.operations.number_ranges import LIMIT_RANGES, RANGES
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The position of a value, for errors."""
 
     where: str

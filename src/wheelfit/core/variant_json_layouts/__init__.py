@@ -7,7 +7,7 @@ Everything that knows a layout is in this folder. The rest of wheelfit knows the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.variant_json_layouts.layout import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class StableLayout:
+class StableLayout(NamedTuple):
     """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
@@ -62,8 +61,7 @@ DEFAULT_REGISTRY = Registry(
 _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(NamedTuple):
     """The layout of a document."""
 
     layout: Layout

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -22,8 +21,7 @@ _PRIORITIES = frozenset(["namespace", "feature", "property"])
 _ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optional"])
 
 
-@dataclass(frozen=True, slots=True)
-class March:
+class March(NamedTuple):
     """The reader of layout L6."""
 
     name: str = "L6"

@@ -6,8 +6,7 @@ where its static values stand then (F-47, F-48).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
@@ -41,8 +40,7 @@ _ENTRY_KEYS = frozenset(
 _PLUGIN_USES = ("all", "build", "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Legacy:
+class Legacy(NamedTuple):
     """The reader of layouts L1 to L3."""
 
     name: str

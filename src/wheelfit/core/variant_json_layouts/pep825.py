@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -22,8 +21,7 @@ _KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
 _PRIORITIES = frozenset(["namespace", "feature", "property"])
 
 
-@dataclass(frozen=True, slots=True)
-class Pep825:
+class Pep825(NamedTuple):
     """The reader of layouts L4 and L5."""
 
     name: str = "L5"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 _KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 
 
-@dataclass(frozen=True, slots=True)
-class Pep850:
+class Pep850(NamedTuple):
     """The reader of layout L7."""
 
     name: str = "L7"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from wheelfit.core.versions import is_endless
 from wheelfit_runtime.patterns import pattern
@@ -21,8 +21,7 @@ _URL = pattern(r"https://(?P<host>[^/?#]*)(?P<path>/[^?#]*)")
 _VERSION = pattern(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaName:
+class SchemaName(NamedTuple):
     """The parts of a ``$schema`` that has a version."""
 
     host: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,8 +11,7 @@ MODES = ("ask", "never", "always")
 """What may be said of source distributions in general, in place of the name of a project."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(NamedTuple):
     """The decision which source distributions of an index may be built."""
 
     names: frozenset[str] = frozenset()
