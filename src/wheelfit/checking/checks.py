@@ -487,13 +487,13 @@ NO_SUCH_CODE = CHECKS.error(
     "no-such-code",
     "B-60",
     "the wheel claims code for a GPU, and its binaries have none that runs there",
-    "build with that architecture, or remove the value of sm_arch",
+    "build with that architecture, or remove the value",
 )
 UNCLAIMED_CODE = CHECKS.note(
     "unclaimed-code",
     "B-60",
     "the binaries have code for a GPU that takes the wheel for none of its values",
-    "add the value of sm_arch, or build without that architecture",
+    "add the value, or build without that architecture",
 )
 NO_SM_ARCH = CHECKS.warning(
     "no-sm-arch",

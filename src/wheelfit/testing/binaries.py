@@ -44,6 +44,24 @@ def _image(text: Image) -> bytes:
     return (head + struct.pack("<Q", flags)).ljust(64, b"\0") + code
 
 
+def offload_bundle(*targets: str) -> bytes:
+    """Return a bundle as clang writes it for AMD's GPUs; the code in it is a page of zeros.
+
+    >>> len(offload_bundle("gfx90a:xnack+"))
+    8192
+
+    :param targets: as ``gfx90a``.
+    """
+    names = [b"host-x86_64-unknown-linux--"]
+    names += [b"hipv4-amdgcn-amd-amdhsa--" + target.encode() for target in targets]
+    table = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names))
+    for number, name in enumerate(names):
+        table += (
+            struct.pack("<QQQ", _PAGE * max(number, 1), _PAGE if number else 0, len(name)) + name
+        )
+    return table.ljust(_PAGE, b"\0") + bytes(_PAGE * len(targets))
+
+
 def elf_file(
     *,
     machine: int = 62,

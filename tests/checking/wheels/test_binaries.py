@@ -15,6 +15,7 @@ from wheelfit.testing.binaries import (
     elf_file,
     fat_binary,
     macho_file,
+    offload_bundle,
     pe_file,
     universal_file,
 )
@@ -28,6 +29,7 @@ def found(
     folder: Path,
     *binaries: bytes,
     nvidia: dict[str, list[str]] | None = None,
+    amd: list[str] | None = None,
     level: list[str] | None = None,
     tag: str = LINUX,
 ) -> list[Finding]:
@@ -37,6 +39,9 @@ def found(
     providers = {}
     if nvidia is not None:
         properties["nvidia"], providers["nvidia"] = nvidia, NVIDIA
+    if amd is not None:
+        properties["amd"] = {"gfx_arch": amd}
+        providers["amd"] = {"requires": ["amd-variant-provider"]}
     if level is not None:
         properties["x86_64"] = {"level": level}
         providers["x86_64"] = {"requires": ["x86-64-variant-provider<1"]}
@@ -180,6 +185,36 @@ class TestGpus:
         assert short(findings) == [("unclaimed-code", "note")]
         assert "sm_75" in findings[0].message
         assert "sm_86" not in findings[0].message  # 8.6 takes what is for 8.0
+
+
+class TestAmd:
+    """Code for AMD's GPUs."""
+
+    @pytest.mark.parametrize(
+        ("targets", "expected"),
+        [
+            (["gfx90a", "gfx1201"], []),
+            (["gfx90a:xnack+", "gfx12-generic"], []),
+            (["gfx1201"], [("no-such-code", "error")]),
+            (["gfx90a", "gfx1201", "gfx942"], [("unclaimed-code", "note")]),
+        ],
+    )
+    def test_targets(
+        self, tmp_path: Path, targets: list[str], expected: list[tuple[str, str]]
+    ) -> None:
+        """B-60: a value without code is an error, code without a value is told."""
+        library = elf_file(sections={".hip_fatbin": offload_bundle(*targets)})
+        assert short(found(tmp_path, library, amd=["gfx1201", "gfx90a"])) == expected
+
+    def test_some_and_none(self, tmp_path: Path) -> None:
+        """One library that lacks what another has is a warning, no code at all a note."""
+        libraries = [
+            elf_file(sections={".hip_fatbin": offload_bundle(*targets)})
+            for targets in (["gfx90a", "gfx942"], ["gfx942"])
+        ]
+        claims = ["gfx90a", "gfx942"]
+        assert short(found(tmp_path, *libraries, amd=claims)) == [("no-such-code", "warning")]
+        assert short(found(tmp_path, elf_file(), amd=claims)) == [("no-such-code", "note")]
 
 
 class TestDrivers:

@@ -20,6 +20,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.levels import is_below
+from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
 
-_NVIDIA, _X86_64 = "nvidia", "x86_64"
+_AMD, _NVIDIA, _X86_64 = "amd", "nvidia", "x86_64"
 _SHOWN = 3
 
 
@@ -57,6 +58,7 @@ def claim_findings(
     for feature, values in properties.features() if properties is not None else ():
         claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
     yield from _level_findings(binaries, claimed.get(_X86_64, {}), place)
+    yield from _amd_findings(binaries, claimed.get(_AMD, {}).get("gfx_arch", ()), place)
     nvidia = claimed.get(_NVIDIA, {})
     if properties is not None and properties and not nvidia.get("sm_arch"):
         yield from _no_arch_findings(binaries, place, claims_nvidia=bool(nvidia))
@@ -109,12 +111,7 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
     carriers = binaries.with_code
     unsure = any(one.faults for one in binaries)
     if not carriers:
-        if not unsure:
-            yield place.found(
-                checks.NO_SUCH_CODE,
-                "it claims sm_arch, and no binary in it has code for GPUs",
-                severity=Severity.NOTE,
-            )
+        yield from _no_code_findings("sm_arch", place, unsure=unsure)
         return
     there = listed([str(code) for code in binaries.code])
     for value in values:
@@ -144,6 +141,50 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
                 severity=Severity.NOTE,
             )
     yield from _unclaimed(binaries, values, place)
+
+
+def _no_code_findings(feature: str, place: Place, *, unsure: bool) -> Iterator[Finding]:
+    if not unsure:
+        yield place.found(
+            checks.NO_SUCH_CODE,
+            f"it claims {feature}, and no binary in it has code for GPUs",
+            severity=Severity.NOTE,
+        )
+
+
+def _amd_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Compare the values of ``gfx_arch`` with the code that is there (B-60)."""
+    if not values:
+        return
+    carriers = binaries.with_targets
+    if not carriers:
+        unsure = any(one.faults for one in binaries)
+        yield from _no_code_findings("gfx_arch", place, unsure=unsure)
+        return
+    there = sorted({target for one in carriers for target in one.targets})
+    for value in values:
+        lacking = [
+            one.member
+            for one in carriers
+            if not one.faults and not any(value in values_of(target) for target in one.targets)
+        ]
+        if lacking and len(lacking) == len(carriers):
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, and has nothing for that: only {listed(there)}",
+            )
+        elif lacking:
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, for which there is nothing in {_some(lacking)}",
+                severity=Severity.WARNING,
+            )
+    left = [target for target in there if set(values).isdisjoint(values_of(target))]
+    if left:
+        yield place.found(
+            checks.UNCLAIMED_CODE,
+            f"it contains {listed(left)}, which no value of gfx_arch stands for",
+        )
 
 
 def _stands_for(code: DeviceCode, value: str) -> bool:

@@ -142,7 +142,7 @@ def _about(binary: Binary) -> Iterator[str]:
                 for one in binary.minimum_systems
             ],
         ),
-        ("GPUs", map(str, binary.code)),
+        ("GPUs", [*map(str, binary.code), *binary.targets]),
         ("unlinked", map(str, binary.unlinked)),
         ("unknown", binary.faults),
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.wheels.binaries import fatbin
+from wheelfit.wheels.binaries import fatbin, offload
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
     Binary,
@@ -162,6 +162,7 @@ class _Reader:
         bits: dict[int, int] = {}
         code: list[DeviceCode] = []
         unlinked: list[DeviceCode] = []
+        targets: list[str] = []
         for part in (
             lambda: sections.extend(self._sections()),
             lambda: self._dynamic(needed, rpath, names),
@@ -179,6 +180,8 @@ class _Reader:
             )
             if wanted is not None:
                 self._try(lambda wanted=wanted, section=section: self._images(section, wanted))
+            if section.name in offload.SECTIONS:
+                self._try(lambda section=section: targets.extend(self._targets(section)))
         return Binary(
             member,
             Format.ELF,
@@ -194,6 +197,7 @@ class _Reader:
             code=in_order(code),
             debug=sum(one.size for one in sections if one.name.startswith(_DEBUG)),
             unlinked=in_order(unlinked),
+            targets=tuple(sorted(set(targets))),
             faults=tuple(dict.fromkeys(self._faults)),
         )
 
@@ -211,6 +215,9 @@ class _Reader:
 
     def _images(self, section: Section, found: list[DeviceCode]) -> None:
         found.extend(fatbin.read_images(self._window, section.start, section.size))
+
+    def _targets(self, section: Section) -> Iterator[str]:
+        yield from offload.read_targets(self._window, section.start, section.size)
 
     def _dynamic(self, needed: list[str], rpath: list[str], names: list[str]) -> None:
         for segment in self._parts("PT_DYNAMIC"):

@@ -175,6 +175,8 @@ class Binary:
     """Paths of source files on the machine where it was built; None: not looked."""
     unlinked: tuple[DeviceCode, ...] = ()
     """Those left over from separate compilation, which nothing loads."""
+    targets: tuple[str, ...] = ()
+    """What it has code of AMD's GPUs for, as ``gfx90a:xnack+``, sorted."""
     faults: tuple[str, ...] = ()
     """What could not be read, so that more may be in it than is said here."""
 
@@ -207,6 +209,7 @@ class Binary:
             ],
             "code": [_code_mapping(one) for one in self.code],
             "unlinked": [_code_mapping(one) for one in self.unlinked],
+            "targets": list(self.targets),
             "faults": list(self.faults),
         }
 
@@ -231,13 +234,18 @@ class Binaries:
 
     @property
     def with_code(self) -> tuple[Binary, ...]:
-        """Those that have code for GPUs that can be loaded."""
+        """Those that have code for NVIDIA's GPUs that can be loaded."""
         return tuple(one for one in self.members if one.code)
 
     @property
     def code(self) -> tuple[DeviceCode, ...]:
         """All code for GPUs that can be loaded, each kind once, sorted."""
         return in_order(image for one in self.members for image in one.code)
+
+    @property
+    def with_targets(self) -> tuple[Binary, ...]:
+        """Those that have code for AMD's GPUs."""
+        return tuple(one for one in self.members if one.targets)
 
     @property
     def needed(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries import fatbin
+from wheelfit.wheels.binaries import fatbin, offload
 from wheelfit.wheels.binaries.facts import Binary, Format, in_order
 from wheelfit.wheels.binaries.window import Unreadable
 
@@ -78,6 +78,7 @@ def read_pe(window: Window, member: str) -> Binary | None:
     needed: list[str] = []
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
+    targets: set[str] = set()
     try:
         sections = list(_sections(window, optional + optional_size, count))
     except Unreadable as error:
@@ -88,14 +89,16 @@ def read_pe(window: Window, member: str) -> Binary | None:
     except Unreadable as error:
         faults.append(str(error))
     for section in sections:
-        loaded = section.name in fatbin.LOADED_SECTIONS
-        if loaded or section.name in fatbin.UNLINKED_SECTIONS:
-            size = min(section.size, section.extent) or section.size
-            images = code if loaded else unlinked
-            try:
-                images.extend(fatbin.read_images(window, section.start, size))
-            except Unreadable as error:
-                faults.append(str(error))
+        size = min(section.size, section.extent) or section.size
+        try:
+            if section.name in fatbin.LOADED_SECTIONS:
+                code.extend(fatbin.read_images(window, section.start, size))
+            elif section.name in fatbin.UNLINKED_SECTIONS:
+                unlinked.extend(fatbin.read_images(window, section.start, size))
+            elif section.name in offload.SECTIONS:
+                targets.update(offload.read_targets(window, section.start, size))
+        except Unreadable as error:
+            faults.append(str(error))
     return Binary(
         member,
         Format.PE,
@@ -104,6 +107,7 @@ def read_pe(window: Window, member: str) -> Binary | None:
         needed=tuple(dict.fromkeys(needed)),
         code=in_order(code),
         unlinked=in_order(unlinked),
+        targets=tuple(sorted(targets)),
         faults=tuple(faults),
     )
 

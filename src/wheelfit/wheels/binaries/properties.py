@@ -9,6 +9,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
 from wheelfit.wheels.binaries.levels import LEVELS
+from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.wording import listed
@@ -40,7 +41,11 @@ def properties_of(
         release of the toolkit's major (P-92).
     """
     notes: list[str] = []
-    found = [*_level(binaries, notes), *_nvidia(binaries, notes, ptx=ptx, bound=bound)]
+    found = [
+        *_level(binaries, notes),
+        *_nvidia(binaries, notes, ptx=ptx, bound=bound),
+        *_amd(binaries, notes),
+    ]
     notes += [f"{one.member}: {fault}" for one in binaries for fault in one.faults]
     return FoundProperties(PropertySet(found), tuple(dict.fromkeys(notes)))
 
@@ -78,6 +83,20 @@ def _nvidia(
     yield from (Property("nvidia", "sm_arch", value) for value in shared)
     if bound is not None:
         yield Property("nvidia", "cuda_version_lower_bound", f"{bound.major}.{bound.minor}")
+
+
+def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
+    """Yield the GPUs of AMD for which every binary with such code has some."""
+    carriers = {
+        one.member: {value for target in one.targets for value in values_of(target)}
+        for one in binaries.with_targets
+    }
+    for value in sorted({value for values in carriers.values() for value in values}):
+        lacking = [member for member, values in carriers.items() if value not in values]
+        if lacking:
+            notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
+        else:
+            yield Property("amd", "gfx_arch", value)
 
 
 def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:

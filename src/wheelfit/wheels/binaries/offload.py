@@ -1,0 +1,119 @@
+"""Read the bundles in which clang puts code for AMD's GPUs (B-60).
+
+LLVM documents the layout (``clang-offload-bundler``): a magic text, the number of entries, and for
+each of them offset, size, and an identifier as ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``. Each
+unit of compilation has a bundle of its own, and they begin at pages. A compressed bundle has its
+sizes in its head; what is compressed by zstd is not looked into.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from wheelfit.wheels.binaries.window import Unreadable, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.wheels.binaries.window import Window
+
+# The name of the section in ELF, and as much of it as fits into those of PE.
+SECTIONS = frozenset([".hip_fatbin", ".hip_fat"])
+
+_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+_COMPRESSED = b"CCOB"
+_ZLIB = 0
+_PAGE = 4096
+_MOST_ENTRIES = 1000
+_LONGEST = 256
+_KINDS = ("hip-", "hipv4-")
+_HEAD = 1 << 16
+"""Bytes of a bundle in which its table stands."""
+
+
+def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
+    """Yield what bundles have code for, as ``gfx90a:xnack+``, that lie one behind the other.
+
+    :param start: where the first bundle begins.
+    :param size: bytes of all of them; zeros may stand between.
+    :raises Unreadable: something does not fit; what came before is right.
+    """
+    if start < 0 or size < 0 or start + size > window.size:
+        raise Unreadable("its bundle of code for AMD's GPUs lies behind its end")
+    place, stop = start, start + size
+    while stop - place >= len(_MAGIC):
+        head = window.read(place, min(_HEAD, stop - place))
+        if head.startswith(_MAGIC):
+            targets, length = _table(head, stop - place)
+            yield from targets
+        elif head.startswith(_COMPRESSED):
+            inside, length = _unpacked(head)
+            yield from _table(inside, None)[0]
+        elif not head.strip(b"\0"):
+            length = len(head)
+        else:
+            raise Unreadable(f"no bundle of code begins at {place}, where one should")
+        place += length
+        place += -(place - start) % _PAGE
+
+
+_GENERIC = {
+    "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
+    "gfx9-4-generic": ("gfx942", "gfx950"),
+    "gfx10-1-generic": ("gfx1010", "gfx1011", "gfx1012", "gfx1013"),
+    "gfx10-3-generic": tuple(f"gfx103{last}" for last in range(7)),
+    "gfx11-generic": tuple(f"gfx11{chip}{last}" for chip in (0, 5) for last in range(4)),
+    "gfx12-generic": ("gfx1200", "gfx1201"),
+}
+
+
+def values_of(target: str) -> tuple[str, ...]:
+    """Return the values of ``gfx_arch`` that a target stands for.
+
+    >>> values_of("gfx90a:xnack+"), values_of("gfx12-generic")
+    (('gfx90a',), ('gfx1200', 'gfx1201'))
+    """
+    name = target.partition(":")[0]
+    return _GENERIC.get(name, (name,))
+
+
+def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
+    """Return the targets of a bundle, and its size.
+
+    :param size: bytes that it may have; None: the table is looked at, and nothing else.
+    """
+    place = len(_MAGIC) + 8
+    count = int.from_bytes(data[place - 8 : place], "little")
+    if not data.startswith(_MAGIC) or count > _MOST_ENTRIES:
+        raise Unreadable("a bundle of code for AMD's GPUs has no table that can be read")
+    found, end = [], place
+    for _ in range(count):
+        offset, length, letters = (
+            int.from_bytes(data[place + at : place + at + 8], "little") for at in (0, 8, 16)
+        )
+        place += 24 + letters
+        if letters > _LONGEST or place > len(data) or (size is not None and offset + length > size):
+            raise Unreadable("a bundle of code for AMD's GPUs is longer than its place")
+        end = max(end, place, offset + length)
+        name = printable(data[place - letters : place])
+        _, separator, target = name.partition("--")
+        if separator and name.startswith(_KINDS):
+            found.append(target)
+    return found, end
+
+
+def _unpacked(head: bytes) -> tuple[bytes, int]:
+    """Return the beginning of what is in a compressed bundle, and the size of that bundle."""
+    version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
+    wide = 8 if version >= 3 else 4
+    length = int.from_bytes(head[8 : 8 + wide], "little")
+    data = 8 + 2 * wide + 8
+    if version not in (2, 3) or length <= data:
+        raise Unreadable(f"a compressed bundle has the unknown version {version}")
+    if method != _ZLIB:
+        raise Unreadable("code for AMD's GPUs is compressed by zstd, and is not looked into")
+    try:
+        return zlib.decompressobj().decompress(head[data:length], _HEAD), length
+    except zlib.error:
+        raise Unreadable("a compressed bundle of code for AMD's GPUs is damaged") from None
