@@ -104,12 +104,28 @@ def test_remove_an_editable_project(desk: Desk) -> None:
     """What the lock had goes, though it points to a source tree."""
     write_project(desk.folder.parent / "ed", "ed")
     table = '[tool.wheelfit.sources]\ned = { path = "../ed", editable = true }\n'
-    desk.file.write_text(PROJECT.replace('["lib"]', '["lib", "ed"]') + "\n" + table)
+    other = '\n[tool.uv.sources]\n# where others are\nother = { path = "../other" }\n'
+    uv = f'{other}Ed = {{ path = "../ed" }}  # mine\n'
+    desk.file.write_text(PROJECT.replace('["lib"]', '["lib", "ed"]') + "\n" + table + uv)
     desk.run("lock")
     desk.run("sync", "--allow-source", "ed")
     assert set(desk.installed()) == {"lib", "ed"}
     desk.run("remove", "ed")
     assert set(desk.installed()) == {"lib"}
+    assert desk.file.read_text() == PROJECT + other
+
+
+def test_a_source_that_is_needed_stays(desk: Desk) -> None:
+    """The source of a package stays as long as another list names it."""
+    table = '\n[tool.uv.sources]\ntool = { index = "own" }\n'
+    groups = '\n[dependency-groups]\ndev = ["tool"]\n'
+    index = f'\n[[tool.uv.index]]\nname = "own"\nurl = "{desk.index.url}"\n'
+    text = PROJECT.replace('["lib"]', '["lib", "tool"]') + groups + table + index
+    desk.file.write_text(text)
+    desk.run("remove", "tool", "--no-sync")
+    assert table in desk.file.read_text()
+    desk.run("remove", "--group", "dev", "tool", "--no-sync")
+    assert "[tool.uv.sources]" not in desk.file.read_text()
 
 
 def test_groups_and_extras(desk: Desk) -> None:

@@ -23,6 +23,7 @@ from wheelfit.projects.dependency_lists import (
     ProjectText,
     with_requirement,
     without_requirement,
+    without_sources,
 )
 from wheelfit.resolution.project_file import read_project_file
 from wheelfit_runtime.errors import FileProblem, UserError
@@ -160,6 +161,7 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
         if not removed:
             raise _not_there(editing, name)
         changes += removed
+        edited = without_sources(edited, name)
     return editing.carry_out(edited, changes)
 
 

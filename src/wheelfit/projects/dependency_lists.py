@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core import strict_toml, toml_lists
+from wheelfit.core import strict_toml, toml_keys, toml_lists
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidRequirement
@@ -181,6 +181,34 @@ def without_requirement(
     return project, changes
 
 
+def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
+    """Return a project without the sources of a dependency that nothing in it names any more.
+
+    They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``.
+
+    :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed.
+    """
+    if _is_named(tomllib.loads(project.text), project, name):
+        return project
+    for tool in ("wheelfit", "uv"):
+        path = ("tool", tool, "sources")
+        for key in _at(tomllib.loads(project.text), path):
+            if _same_name(key, name):
+                text = toml_keys.remove_key(project.text, (*path, key))
+                project = _checked_without(project, text, (*path, key))
+    return project
+
+
+def _is_named(data: Mapping[str, Any], project: ProjectText, name: NormalizedName) -> bool:
+    """Return whether any list of a project has a requirement on another, those of tools too."""
+    lists = [_table(data, "build-system").get("requires")]
+    for tool in ("wheelfit", "uv"):
+        table = _at(data, ("tool", tool))
+        lists += [items for key, items in table.items() if key.endswith("dependencies")]
+    found = (items for items in lists if isinstance(items, list))
+    return bool(project.places_of(name)) or any(any(_named(items, name)) for items in found)
+
+
 # --- which requirement is meant ----------------------------------------------------------------
 
 
@@ -210,6 +238,12 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
 def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = data.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def _at(data: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+    for key in path:
+        data = _table(data, key)
+    return data
 
 
 def _same_name(one: str, other: str) -> bool:
@@ -370,6 +404,35 @@ def _checked(
             f"change it by hand to {json.dumps(list(items))}; nothing was written",
         )
     return replace(project, text=text)
+
+
+def _checked_without(project: ProjectText, text: str, path: tuple[str, ...]) -> ProjectText:
+    """Return the changed project if it lacks a key, and nothing else but empty tables."""
+    wanted = tomllib.loads(project.text)
+    table = wanted
+    for step in path[:-1]:
+        table = table[step]
+    del table[path[-1]]
+    try:
+        is_right = _filled(tomllib.loads(text)) == _filled(wanted)
+    except tomllib.TOMLDecodeError:
+        is_right = False
+    if not is_right:
+        raise _fault(
+            project,
+            path_of(*path),
+            "it is written in a form that is not changed without changing more",
+            "remove it by hand; nothing was written",
+        )
+    return replace(project, text=text)
+
+
+def _filled(value: object) -> object:
+    """Return a table without empty ones in it."""
+    if not isinstance(value, dict):
+        return value
+    inside = {key: _filled(item) for key, item in value.items()}
+    return {key: item for key, item in inside.items() if item != {}}
 
 
 def _fault(project: ProjectText, path: str, message: str, hint: str) -> InvalidDocument:

@@ -1,0 +1,64 @@
+"""Keys are removed from TOML documents as text."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from wheelfit.core.toml_keys import remove_key
+
+PATH = ("tool", "uv", "sources", "old")
+HEAD = "# mine\n[project]\nname = 'demo'\n"
+TAIL = "\n# about x\n[tool.x]\na = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('\n[tool.uv.sources]\nold = { path = "../old" }\n', ""),
+        (
+            '\n[tool.uv.sources]\n# those\nold = { path = "a" }  # why\nnew = { path = "b" }\n',
+            '\n[tool.uv.sources]\n# those\nnew = { path = "b" }\n',
+        ),
+        (
+            "\n[tool.uv.sources]\nold = [\n  # one\n  { path = 'a' },\n]\nnew.path = 'b'\n",
+            "\n[tool.uv.sources]\nnew.path = 'b'\n",
+        ),
+        (
+            "\n[tool.uv.sources]\nold.git = 'a'\nnew.path = 'b'\nold.rev = 'c'\n",
+            "\n[tool.uv.sources]\nnew.path = 'b'\n",
+        ),
+        (
+            '\n[tool.uv.sources.old]\npath = "a"\n\n[tool.uv.sources.new]\npath = "b"\n',
+            '\n[tool.uv.sources.new]\npath = "b"\n',
+        ),
+        ("\n[[tool.uv.sources.old]]\npath = 'a'\n\n[[tool.uv.sources.old]]\npath = 'b'\n", ""),
+        (
+            "\n[tool.uv]\nsources = { old = { path = 'a' }, new = { path = 'b' } }\n",
+            "\n[tool.uv]\nsources = { new = { path = 'b' } }\n",
+        ),
+        (
+            "\n[tool.uv]\nsources = { new = { path = 'b' }, old = { path = 'a' } }\n",
+            "\n[tool.uv]\nsources = { new = { path = 'b' } }\n",
+        ),
+        (
+            "\n[tool.uv]\ncache = 1\nsources = { old = { path = 'a' } }\n",
+            "\n[tool.uv]\ncache = 1\n",
+        ),
+        (
+            "\n[tool.uv]\nsources.old = { path = 'a' }\nsources.new = { path = 'b' }\n",
+            "\n[tool.uv]\nsources.new = { path = 'b' }\n",
+        ),
+        ("\n[tool.uv.sources]\n# none\nold = 1\n", "\n[tool.uv.sources]\n# none\n"),
+    ],
+)
+def test_every_form(before: str, after: str) -> None:
+    """The key goes, its table with it if that is empty; all else is as it was."""
+    tomllib.loads(HEAD + before + TAIL)
+    assert remove_key(HEAD + before + TAIL, PATH) == HEAD + after + TAIL
+
+
+def test_at_the_end() -> None:
+    """The last table of a file goes with the empty line before it."""
+    assert remove_key(HEAD + "\n[tool.uv.sources]\nold = 1\n", PATH) == HEAD
