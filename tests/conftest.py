@@ -42,7 +42,7 @@ _TOOLS = {
     "uv",
     "variantlib_python",
 }
-_SETTINGS = ("CI", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
+_SETTINGS = ("CI", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
 _CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
 
 # Machines are shared and noisy: how long an example takes says nothing.

@@ -138,7 +138,7 @@ MOST = 197
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
     "version": (["--version"], LITTLE, 13),
-    "help": (["--help"], LITTLE, 13),
+    "help": (["--help"], LITTLE, 14),
     "help of install": (["install", "--help"], LITTLE, 34),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),

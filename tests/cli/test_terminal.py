@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
 from cli.terminal import in_terminal
 
+from wheelfit.cli.commands import working_commands
+from wheelfit.cli.main import main
 from wheelfit.cli.terminal import fill_paragraphs, fold
 from wheelfit.testing.wheels import build_wheel
 
@@ -85,11 +88,47 @@ def test_no_color(folder: Path) -> None:
 def test_results_in_a_pipe_are_whole(folder: Path) -> None:
     """A table in a pipe is as wide as its cells, however narrow the terminal is."""
     words = command(folder, "install", "--dry-run", "some")
-    done = in_terminal(words, {}, width=30)
+    done = in_terminal(words, {"COLUMNS": ""}, width=30)
     head, _, *rows, last = done.out.splitlines()
     assert head == "Package  Version  Download  On disk  Change"
     assert len(rows) == 2
     assert last.startswith("Would install 2 packages: ")
+
+
+@pytest.mark.parametrize("width", [30, 60, 140])
+def test_columns_count_in_a_pipe(
+    width: int, folder: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``COLUMNS`` a table in a pipe is no wider, and no word of it is lost."""
+    name = f"a-{'long-' * 4}name"
+    build_wheel(folder / "wheels", name, "1.0.dev123456789")
+    words = command(folder, "install", "--dry-run", "--pre", name, "some")[2:]
+    rows = run(*words).out.splitlines()[2:]
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = run(*words).out
+    assert max(map(len, said.splitlines())) <= width
+    cells = " ".join(rows).replace(",", "").split()
+    assert set(cells) <= {*said.replace(",", "").split()}
+
+
+HELP = [(), ("host",), ("wheel",), *((*name.split(),) for name in working_commands())]
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_help_fits(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line of any help is wider than ``COLUMNS``, but for command lines; more is used."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines: list[str] = []
+    for words in HELP:
+        for more in ("--help", "--help all"):
+            with suppress(SystemExit):
+                main([*words, *more.split()])
+            lines += capsys.readouterr().out.splitlines()
+    wide = [line for line in lines if len(line) > width]
+    assert [line for line in wide if "> " not in line] == []
+    assert max(map(len, lines)) > min(width, 150) - 10
 
 
 def test_quiet_has_no_warnings(run: Runner, folder: Path) -> None:

@@ -21,7 +21,7 @@ from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.command import Command
     from wheelfit.cli.output import Output
@@ -195,7 +195,8 @@ def _first_commands() -> str:
     width = max(len(name) for names in FIRST.values() for name in names)
     lines = ["usage: wheelfit COMMAND [OPTIONS]", "", "Install the build that fits the machine."]
     for title, names in FIRST.items():
-        lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name][1]}" for name in names)]
+        rows = _rows({name: COMMANDS[name][1] for name in names}, width)
+        lines += ["", f"{title}:", *rows]
     lines += [
         "",
         f"`wheelfit --help all` shows all {len(COMMANDS)} commands.",
@@ -205,9 +206,20 @@ def _first_commands() -> str:
     return "\n".join([*lines, ""])
 
 
+def _rows(summaries: Mapping[str, str], width: int) -> Iterator[str]:
+    """Yield a line for each command, broken where the terminal ends.
+
+    :param width: columns of the names.
+    """
+    from wheelfit.cli.terminal import fold, terminal_width
+
+    for name, summary in summaries.items():
+        yield fold(f"  {name:<{width}}  {summary}", terminal_width(), width + 2)
+
+
 def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[str, str]) -> str:
     """Return every subcommand of a command, or every command of the program."""
-    from wheelfit.cli.terminal import fill_paragraphs, terminal_width
+    from wheelfit.cli.terminal import fill_paragraphs, fold, terminal_width
 
     program = " ".join(["wheelfit", *names])
     width = max(map(len, summaries))
@@ -218,12 +230,13 @@ def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[
         fill_paragraphs(description.strip(), terminal_width() - 2),
         "",
         "Commands:",
-        *(f"  {name:<{width}}  {summary}" for name, summary in summaries.items()),
+        *_rows(summaries, width),
         "",
-        f"`{program} COMMAND --help` shows the options of a command.",
+        fold(f"`{program} COMMAND --help` shows the options of a command.", terminal_width()),
     ]
     if command is None:
-        lines.append("`python -m wheelfit_runtime` tells what running programs choose and fetch.")
+        about = "`python -m wheelfit_runtime` tells what running programs choose and fetch."
+        lines.append(fold(about, terminal_width()))
     return "\n".join([*lines, ""])
 
 

@@ -50,7 +50,8 @@ class Output(Reporter):
     animate: bool = False
     """Whether standard error is a terminal on which progress bars may be drawn."""
     width: int | None = None
-    """Columns of standard output; None where it is no terminal, whose lines are never broken."""
+    """Columns of standard output; None where it is no terminal and ``COLUMNS`` names no width,
+    so that lines are never broken."""
     error_width: int | None = None
     """Columns of standard error; None as for ``width``."""
 
@@ -275,12 +276,10 @@ def _is_text(text: str) -> bool:
 
 
 def _width(stream: TextIO | None) -> int | None:
-    """Return the columns of a stream; None if it is no terminal."""
-    if not _is_terminal(stream):
-        return None
-    from wheelfit.cli.terminal import terminal_width
+    """Return the columns of a stream; None if it is no terminal and ``COLUMNS`` names no width."""
+    from wheelfit.cli.terminal import named_width, terminal_width
 
-    return terminal_width(stream)
+    return terminal_width(stream) if _is_terminal(stream) else named_width()
 
 
 def _fold(text: str, width: int | None, hang: int) -> str:

@@ -27,13 +27,19 @@ def terminal_width(stream: TextIO | None = None) -> int:
 
     :param stream: the terminal; None: standard output. A stream that is none has 80 columns.
     """
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and len(named) < _MOST_DIGITS and int(named):
-        return int(named)
+    if (named := named_width()) is not None:
+        return named
     try:
         return os.get_terminal_size((stream or sys.__stdout__).fileno()).columns or 80  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
         return 80
+
+
+def named_width() -> int | None:
+    """Return the columns that the variable ``COLUMNS`` names; None if it names none."""
+    named = os.environ.get("COLUMNS", "")
+    is_number = named.isdecimal() and len(named) < _MOST_DIGITS
+    return (int(named) or None) if is_number else None
 
 
 def fold(text: str, width: int | None, hang: int = 0) -> str:

@@ -26,32 +26,90 @@ def columns(
     :param head: one title for each column.
     :param rows: cells without line breaks; a column without any text is left out.
     :param width: columns of the terminal; a wider table has its last column broken into several
-        lines. None breaks nothing.
+        lines, or where too little room is left, what does not fit below each row. None breaks
+        nothing.
 
     >>> columns(("Name", "Empty", "Size"), [("a", "", "10"), ("bcdef", "", "2")])
     ['Name   Size', '-----  ----', 'a      10', 'bcdef  2']
     >>> columns(("Name", "Why"), [("a", "it fits this machine best of all")], width=26)
     ['Name  Why', '----  --------------------', 'a     it fits this machine', '      best of all']
+    >>> columns(("Name", "Size", "Why"), [("a", "2 MB", "new, and it fits best")], width=24)
+    ['Name  Size  Why', '----  ----  ---', 'a     2 MB', '  new, and it fits best']
     """
     rows = list(rows)
     kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
     if not kept:
         return []
     widths = {number: max(len(row[number]) for row in (head, *rows)) for number in kept}
-    before = sum(widths[number] + 2 for number in kept[:-1])
-    last = kept[-1]
-    if width is not None and before + widths[last] > width:
-        widths[last] = max(width - before, _LEAST)
-        rows = [line for row in rows for line in _broken(row, last, widths[last])]
-        widths[last] = min(widths[last], max(len(row[last]) for row in (head, *rows)))
-    lines = [head, ["-" * widths.get(number, 0) for number in range(len(head))], *rows]
-    return [
-        "  ".join(f"{line[number]:<{widths[number]}}" for number in kept).rstrip() for line in lines
-    ]
+    *before, last = kept
+    room = 0 if width is None else width - sum(widths[number] + 2 for number in before)
+    if width is not None and widths[last] > room:
+        if before and room < max(_LEAST, *(_longest_word(row[last]) for row in rows)):
+            return list(_with_rest_below(head, rows, widths, width))
+        rows = [line for row in rows for line in _broken(row, last, room)]
+        widths[last] = max(len(row[last]) for row in (head, *rows))
+    return list(_padded(head, rows, widths))
 
 
 _LEAST = 20
 """Columns that remain of the last one in a narrow terminal."""
+
+
+def _padded(
+    head: Sequence[str], rows: Iterable[Sequence[str]], widths: Mapping[int, int]
+) -> Iterator[str]:
+    """Yield the lines of a table, each with its cells below each other."""
+    rule = ["-" * widths.get(number, 0) for number in range(len(head))]
+    for row in (head, rule, *rows):
+        yield "  ".join(f"{row[number]:<{width}}" for number, width in widths.items()).rstrip()
+
+
+def _with_rest_below(
+    head: Sequence[str], rows: Sequence[Sequence[str]], widths: Mapping[int, int], width: int
+) -> Iterator[str]:
+    """Yield the lines of a table that has below each row what does not fit beside it.
+
+    There it is named, but for the last column, whose cells say what they are.
+
+    :param widths: columns of each column that has any text, in order.
+    """
+    from textwrap import wrap
+
+    *before, last = widths
+    while len(before) > 1 and sum(widths[number] + 2 for number in before) - 2 > width:
+        before.pop()
+    room = width - sum(widths[number] + 2 for number in before)
+    if len(before) < len(widths) - 1:
+        room = 0
+    beside = [_without_wide(row, last, room) for row in (head, *rows)]
+    shown = {number: widths[number] for number in before}
+    shown[last] = max(len(row[last]) for row in beside)
+    title, rule, *starts = _padded(beside[0], beside[1:], shown)
+    yield from (title, rule)
+    for start, row, left in zip(starts, rows, beside[1:], strict=True):
+        yield start
+        rest = [
+            row[number] if number == last else f"{head[number].lower()} {row[number]}"
+            for number in widths
+            if number not in before and row[number] and not (number == last and left[last])
+        ]
+        yield from wrap(
+            ", ".join(rest),
+            width,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _without_wide(row: Sequence[str], last: int, room: int) -> Sequence[str]:
+    """Return a row without its last cell if that is wider than the room."""
+    return row if len(row[last]) <= room else [*row[:last], "", *row[last + 1 :]]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
 
 
 def _broken(row: Sequence[str], last: int, width: int) -> Iterator[Sequence[str]]:

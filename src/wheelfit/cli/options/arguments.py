@@ -7,12 +7,12 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from wheelfit.cli.options.values import Flag
-from wheelfit.cli.terminal import fill_paragraphs, terminal_width
+from wheelfit.cli.terminal import fill_paragraphs, fold, terminal_width
 from wheelfit.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.options.option import Option, OptionGroup
     from wheelfit.cli.options.values import Kind
@@ -240,10 +240,37 @@ def _reader(kind: Kind) -> Callable[[str], Any]:
 
 
 class _Formatter(HelpFormatter):
+    """The form of the help: no line is wider than the terminal."""
+
     def __init__(self, prog: str) -> None:
         # One is made for every option that is added; the inherited way to find out the
         # width takes two milliseconds, for modules that nobody else needs.
         super().__init__(prog, width=terminal_width() - 2)
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[Action],
+        groups: Iterable[Any],
+        prefix: str | None = None,
+    ) -> None:
+        """Add the usage, broken between words."""
+        head = "usage: "
+        folded = fold(f"{head}{usage}", self._width, len(head)).removeprefix(head)
+        super().add_usage(folded, actions, groups, prefix)
+
+    def start_section(self, heading: str | None) -> None:
+        """Begin a group of options."""
+        super().start_section(fold(heading or "", self._width))
+
+    def _format_action_invocation(self, action: Action) -> str:
+        """Return the names of an option with one value for all of them, as Python 3.13 does."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        names = ", ".join(action.option_strings)
+        text = f"{names} {self._format_args(action, action.dest.upper())}"
+        margin = self._current_indent
+        return fold(" " * margin + text, self._width, 2).removeprefix(" " * margin)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - no indent
         """Break paragraphs anew to the width of the terminal; indented lines stay."""
