@@ -155,6 +155,7 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
         (["index", "serve", "--prot=8", "x"], "arguments: --prot=8", "did you mean '--port'?"),
         (["run", "--pyton", "3", "--", "pip"], "arguments: --pyton", "did you mean '--python'?"),
         (["run", "uv", "--version"], "arguments: --version", "stand after --"),
+        (["list", "--bogus"], "--bogus", "`wheelfit list --help` lists the options"),
         (["--verion"], "no option '--verion'", "did you mean '--version'?"),
         (["index", "--hlep"], "no option '--hlep'", "did you mean '--help'?"),
         (["index", "--what"], "no option '--what'", "`wheelfit index --help` lists the commands"),

@@ -124,8 +124,9 @@ def _dispatch(words: list[str]) -> int:
 def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> UsageError:
     from difflib import get_close_matches
 
-    options = ["--help", *([] if names else ["--version"])]
-    close = get_close_matches(word, options if word.startswith("-") else known, n=1)
+    options = {"help": "--help", **({} if names else {"version": "--version"})}
+    near = options if word.startswith("-") else {name: name for name in known}
+    close = [near[name] for name in get_close_matches(word.lstrip("-"), near, n=1)]
     program = " ".join(["wheelfit", *names])
     name = " ".join([*names, word])
     return UsageError(

@@ -146,9 +146,11 @@ class OptionParser(ArgumentParser):
             return instead
         # What `run` gets may be an option of the command that it runs.
         cutoff = 0.8 if self._name == "run" else 0.6
-        close = get_close_matches(name, self._option_string_actions, n=1, cutoff=cutoff)
+        # Dashes make nothing alike.
+        known = {known.lstrip("-"): known for known in self._option_string_actions}
+        close = get_close_matches(name.lstrip("-"), known, n=1, cutoff=cutoff)
         if close and word.startswith("-"):
-            return f"did you mean {close[0]!r}?"
+            return f"did you mean {known[close[0]]!r}?"
         if self._name == "run":
             return "options of the command stand after --: `wheelfit run -- uv --version`"
         return ""
