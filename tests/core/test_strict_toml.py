@@ -19,7 +19,10 @@ def test_a_document() -> None:
     ("data", "message"),
     [
         (b"a", "after a key"),
-        (b"\xff", "not UTF-8: invalid start byte at byte 0"),
+        (b"a = 1\n\xff", r"not UTF-8: invalid start byte \(at line 2, column 1\)"),
+        (b"a = [1,\n", r"invalid value \(at line 1, column 8, where the document ends\)"),
+        (b"a = 1\na = 2", r"overwrite a value \(at line 2, column 6, where"),
+        ('a = 1\nb = "ä'.encode(), r"unterminated string \(at line 2, column 7, where"),
         (b"a." * 100_000 + b"a = 1", "nested deeper than the limit of 32"),
         (b"a . " * 100_000 + b"a = 1", "nested deeper than the limit of 32"),
         (b'"a".' * 100_000 + b"a = 1", "nested deeper than the limit of 32"),
@@ -29,7 +32,7 @@ def test_a_document() -> None:
         (b"a" * 3_000_000, "after a key"),
         (b'a = "' + b"." * 5_000_000 + b'"', "more than 4194304 bytes"),
     ],
-    ids=range(10),
+    ids=range(13),
 )
 def test_what_is_refused(data: bytes, message: str) -> None:
     """P-44: what is none, or would take the parser for ever, is refused with the reason."""

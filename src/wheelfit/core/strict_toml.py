@@ -30,6 +30,7 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+_AT_END = "(at end of document)"
 _BOM = b"\xef\xbb\xbf"
 # What brackets and dots do not count in. Nothing is tried twice: quantifiers are possessive,
 # and a string without end is one too (the parser stops there).
@@ -49,7 +50,7 @@ _LARGEST = 2**63
 def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
-    :raises ValueError: it is too large, or no TOML; says why, and where when that is known.
+    :raises ValueError: it is too large, or no TOML; says why, and at which line and column.
     """
     if len(data) > limits.size:
         raise ValueError(f"it has more than {limits.size} bytes")
@@ -58,17 +59,27 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise ValueError(
+            f"it is not UTF-8: {error.reason} ({_place(data[: error.start])})"
+        ) from None
     _check_skeleton(_PLAIN.sub("s", _OPAQUE.sub("s", text)), limits)
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        message = str(error)
+        message = str(error).replace(
+            _AT_END, f"({_place(text.rstrip().encode())}, where the document ends)"
+        )
         raise ValueError(f"{message[:1].lower()}{message[1:]}") from None
     except ValueError as error:  # an integer of thousands of digits
         raise ValueError(f"it has a number that cannot be read: {error}") from None
     _check_values(root, limits)
     return root
+
+
+def _place(before: bytes) -> str:
+    """Return the line and column that follow some valid UTF-8, in the words of the parser."""
+    lines = before.decode().split("\n")
+    return f"at line {len(lines)}, column {len(lines[-1]) + 1}"
 
 
 def _check_skeleton(skeleton: str, limits: Limits) -> None:

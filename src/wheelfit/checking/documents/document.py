@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.lines import with_lines
 from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.checking.findings import Place, first_of
+from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.metadata import examine_document
@@ -83,7 +83,7 @@ def check_variant_document(
 def check_project_table(data: bytes, place: Place) -> list[Finding]:
     """Return the faults of the ``[variant]`` table of a project; none where there is no table."""
     try:
-        pyproject = tomllib.loads(data.decode("utf-8"))
+        pyproject = strict_toml.load(data)
     except ValueError as error:
         message = f"the file is not TOML: {error}"
         return [place.found(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.core import strict_toml
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.tables import FirstFault, Table
 from wheelfit.server.asgi import Limits
@@ -178,7 +178,7 @@ def _read(file: str | None) -> dict[str, object]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise InvalidConfiguration("it is too large for settings", where=file)
-        said = tomllib.loads(path.read_text("utf-8"))
+        said = strict_toml.load(path.read_bytes())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileProblem(f"it cannot be read: {reason}", where=file) from None
