@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import LinkInTheWay, UsageError
+from wheelfit.errors import LinkInTheWay, UnusableInterpreter, UsageError
 from wheelfit.installation.interpreter import (
     Interpreter,
     find_interpreter,
     inspect_interpreter,
+    interpreters_called,
     is_running,
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
@@ -237,6 +239,37 @@ def nearest_existing(path: Path) -> Path:
     return path
 
 
+def _inspect_another(
+    python: str,
+    refused: Path,
+    environ: Mapping[str, str],
+    inspect: Callable[[Path], Interpreter],
+    error: UnusableInterpreter,
+    tell: Callable[[str], object],
+) -> Interpreter:
+    """Inspect what else a version may mean, as where a shim of pyenv has no Python to start.
+
+    An interpreter of a virtual environment is never passed over: another environment would be
+    changed than the one that is meant.
+
+    :param refused: the first that it may mean.
+    :param error: why that cannot be used; raised if nothing else can.
+    """
+    candidates = list(interpreters_called(python, environ))
+    if refused not in candidates:
+        raise error
+    for number, path in enumerate(candidates):
+        if (path.parent.parent / "pyvenv.cfg").exists():
+            break
+        if path != refused:
+            with suppress(UnusableInterpreter):
+                interpreter = inspect(path)
+                for skipped in candidates[:number]:
+                    tell(f"skipped {skipped}: it cannot be started as Python {python}")
+                return interpreter
+    raise error
+
+
 def open_environment(
     python: str | None,
     *,
@@ -248,6 +281,7 @@ def open_environment(
     target: Path | None = None,
     store: Callable[[], Store] | None = None,
     tags: bool = True,
+    tell: Callable[[str], object] = lambda _text: None,
 ) -> Environment:
     """Look at an environment; nothing is changed, and the folders need not exist yet.
 
@@ -264,6 +298,7 @@ def open_environment(
     :param target: ``--target``: put everything flat into this folder.
     :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
+    :param tell: told which interpreters on ``PATH`` were skipped, because they do not work.
     :raises UsageError: ``target`` together with another of the three, or one that is no folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
     :raises UserError: ``no-environment``; nothing is named, active or in a folder above.
@@ -283,12 +318,22 @@ def open_environment(
         raise UserError(
             "no virtual environment found",
             code="no-environment",
-            note=f"wheelfit's own, {sys.prefix}, is changed only if it is named",
-            hint="run `wheelfit venv` to create one, or name one: --python PATH or --system",
+            note=f"wheelfit's own, {sys.prefix}, is used only if it is named",
+            hint="`wheelfit venv` creates one here; --python PATH names another, --system the "
+            "Python of the system",
         )
     if found is not None and is_running(found):
         found = None
-    interpreter = inspect_interpreter(found, environ, store=store, tags=tags)
+
+    def inspect(path: Path | None) -> Interpreter:
+        return inspect_interpreter(path, environ, store=store, tags=tags)
+
+    try:
+        interpreter = inspect(found)
+    except UnusableInterpreter as error:
+        if python is None or found is None:
+            raise
+        interpreter = _inspect_another(python, found, environ, inspect, error, tell)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))

@@ -20,7 +20,7 @@ from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.cache_folder import is_own
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from packaging.tags import Tag
 
@@ -33,6 +33,8 @@ OLDEST = isolated.OLDEST
 
 _VERSION = pattern(r"(\d+)\.(\d+)\.(\d+)")
 _SHORT = pattern(r"\d+(\.\d+)?t?")
+_OF_VERSION = pattern(r"python\d+\.\d+t?")
+_NUMBER = pattern(r"\d+")
 _COMMAND = pattern(r"(?:(?:python|pypy|graalpy|[0-9])[0-9.]*[dtw]*)(?:\.exe)?")
 _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
 
@@ -83,7 +85,7 @@ def find_interpreter(
     this process is none of them, unless it is named or active.
 
     :param python: a path of an interpreter, a folder of a virtual environment, a command
-        on ``PATH``, or a version as ``3.12``; None if nothing was named.
+        on ``PATH``, or a version as ``3.12`` (`interpreters_called`); None if nothing was named.
     :param environ: environment variables.
     :param folder: the current folder.
     :param system: whether the Python of the system is named: the first on ``PATH`` that belongs
@@ -155,12 +157,10 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         is_command = _COMMAND.fullmatch(python) is not None
         if not is_command and python and path.is_dir():
             return _in_folder(path)
-        command = f"python{python}" if _SHORT.fullmatch(python) else python
-        import shutil  # noqa: PLC0415 - start-up
-
-        found = shutil.which(command, path=environ.get("PATH", os.defpath)) if command else None
+        found = next(interpreters_called(python, environ), None)
         if found is not None:
-            return Path(found)
+            return found
+        command = f"python{python}" if _SHORT.fullmatch(python) else python
         raise UnusableInterpreter(
             f"there is no Python interpreter {command!r} on PATH",
             hint=f"for one of this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
@@ -176,6 +176,45 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         where=python,
         hint="give the path of an interpreter or the folder of a virtual environment",
     )
+
+
+def interpreters_called(python: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the interpreters that a version or command may mean, none of them started.
+
+    They are those on ``PATH``, and for a version those of pyenv, of uv and of the system.
+
+    :param python: a version as ``3.12``, or a command.
+    :param environ: environment variables.
+    """
+    import shutil  # noqa: PLC0415 - start-up
+
+    command = f"python{python}" if _SHORT.fullmatch(python) else python
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    if _OF_VERSION.fullmatch(command):
+        folders += map(str, _well_known_folders(command.removeprefix("python"), environ))
+    for folder in dict.fromkeys(folders):
+        found = shutil.which(command, path=folder) if command and folder else None
+        if found is not None:
+            yield Path(found)
+
+
+def _well_known_folders(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield folders where interpreters of a version may be besides ``PATH``, the newest first."""
+    home = environ.get("HOME")
+    pyenv = environ.get("PYENV_ROOT") or (home and f"{home}/.pyenv")
+    data = environ.get("XDG_DATA_HOME") or (home and f"{home}/.local/share")
+    uv = environ.get("UV_PYTHON_INSTALL_DIR") or (data and f"{data}/uv/python")
+    for root, names in (
+        (pyenv and f"{pyenv}/versions", f"{version}*"),
+        (uv, f"cpython-{version}*"),
+    ):
+        if root and Path(root).is_absolute():
+            yield from sorted(Path(root).glob(f"{names}/bin"), key=_numbers, reverse=True)
+    yield from map(Path, ("/usr/local/bin", "/opt/homebrew/bin", "/usr/bin"))
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in _NUMBER.findall(path.parent.name)]
 
 
 def _in_folder(folder: Path) -> Path:

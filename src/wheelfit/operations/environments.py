@@ -10,7 +10,7 @@ from wheelfit.installation.environment_folders import Places
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context, Reporter
@@ -25,6 +25,7 @@ def open_environment_of(
     may_be_new: bool = False,
     may_be_own: bool = False,
     tags: bool = True,
+    tell: Callable[[str], object] = lambda _text: None,
 ) -> Environment:
     """Open the environment of a request.
 
@@ -33,6 +34,7 @@ def open_environment_of(
     :param may_be_own: whether the environment that runs this process does where nothing is named,
         active or in a folder above, because only tags of wheels are taken from it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
+    :param tell: told which interpreters on ``PATH`` were skipped, because they do not work.
     :raises FileProblem: there is no such folder.
     """
     if not may_be_new:
@@ -57,6 +59,7 @@ def open_environment_of(
         target=folder(request.target),
         store=lambda: _store(request, environ),
         tags=tags,
+        tell=tell,
     )
 
 

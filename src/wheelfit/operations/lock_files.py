@@ -133,7 +133,11 @@ def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -
     for note in lock.notes:
         context.reporter.warn(note)
     environment = open_environment_of(
-        request, context.environ, may_be_new=True, may_be_own=may_be_own
+        request,
+        context.environ,
+        may_be_new=True,
+        may_be_own=may_be_own,
+        tell=context.reporter.detail,
     )
     settings = read_settings(request, context.environ, prefix=environment.interpreter.prefix)
     # A lock promises a hash of every wheel.

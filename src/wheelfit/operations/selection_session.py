@@ -113,7 +113,11 @@ def open_for_choice(
     """
     wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
     environment = open_environment_of(
-        request, context.environ, may_be_new=True, may_be_own=may_be_own
+        request,
+        context.environ,
+        may_be_new=True,
+        may_be_own=may_be_own,
+        tell=context.reporter.detail,
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
     if rules.constraints:

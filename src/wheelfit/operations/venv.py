@@ -61,7 +61,11 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
 
     folder = Path(os.path.abspath(Path(request.path).expanduser()))  # noqa: PTH100 # links stay
     source = open_environment(
-        request.python, environ=context.environ, may_be_own=True, tags=False
+        request.python,
+        environ=context.environ,
+        may_be_own=True,
+        tags=False,
+        tell=context.reporter.detail,
     ).interpreter
     executable = source.executable
     with empty_folder(folder, clear=request.clear) as aside:
