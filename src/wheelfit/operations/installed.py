@@ -29,6 +29,8 @@ class InstalledReport:
     packages: tuple[Installed, ...]
     broken: tuple[Broken, ...]
     """Packages whose metadata cannot be read."""
+    variants: bool = False
+    """Whether only variants are listed."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -41,10 +43,10 @@ class InstalledReport:
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:
     """Return what is installed in an environment."""
-    environment = open_environment_of(request, context.environ)
+    environment = open_environment_of(request, context.environ, tell=context.reporter.detail)
     scan = environment.scan()
     packages = tuple(entry for entry in scan.installed if entry.label or not request.variants)
-    return InstalledReport(environment.name, packages, tuple(scan.broken))
+    return InstalledReport(environment.name, packages, tuple(scan.broken), request.variants)
 
 
 def project_folder(entry: Installed) -> str | None:

@@ -45,13 +45,35 @@ def test_install_into_a_new_one(
     assert names(run, "--python", project / ".venv") == ["plain"]
 
 
-@pytest.mark.parametrize("words", [["install", "--dry-run", "x"], ["list"], ["uninstall", "x"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["install", "--dry-run", "x"],
+        ["list"],
+        ["freeze"],
+        ["show", "x"],
+        ["why", "x"],
+        ["uninstall", "x"],
+    ],
+)
 def test_no_environment(words: list[str], run: Runner) -> None:
     """Nobody changes the environment that wheelfit runs from without naming it."""
     error = run(*words, "--json", code=1).error
     assert error["code"] == "no-environment"
-    assert "wheelfit venv" in error["hint"]
+    assert "`wheelfit venv` creates one" in error["hint"]
     assert "--system" in error["hint"]
+
+
+def test_an_empty_environment(run: Runner, project: Path) -> None:
+    """What lists packages says that there are none, on standard error, and ends with 0."""
+    run("venv")
+    for words in (["list"], ["freeze"], ["list", "--variants"], ["list", "--outdated"]):
+        said = run(*words)
+        assert said.out == ""
+        assert said.err.startswith("No ")
+        assert str(project / ".venv") in said.err
+        said = run(*words, "--json")
+        assert (said.object["packages"], said.err) == ([], "")
 
 
 def test_explain_needs_none(run: Runner, tmp_path: Path) -> None:
@@ -123,6 +145,41 @@ def test_a_python_that_cannot(run: Runner, project: Path) -> None:
     assert error["code"] == "unusable-interpreter"
     assert "python3.77" in error["message"]
     assert not (project / ".venv").exists()
+
+
+def test_a_shim_without_a_python(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on ``PATH`` and does not start is skipped, and ``-v`` says so."""
+    shims, pyenv = tmp_path / "shims", tmp_path / "pyenv"
+    script = "#!/bin/sh\necho 'pyenv: python3.77: command not found' >&2\nexit 127\n"
+    shims.mkdir()
+    (shims / "python3.77").write_text(script)
+    (shims / "python3.77").chmod(0o755)
+    monkeypatch.setenv("PATH", str(shims))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    error = run("venv", "--python", "3.77", "--json", code=1).error
+    assert (error["code"], error["where"]) == ("unusable-interpreter", str(shims / "python3.77"))
+    working = pyenv / "versions" / "3.77.1" / "bin"
+    working.mkdir(parents=True)
+    (working / "python3.77").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
+    monkeypatch.setenv("PYENV_ROOT", str(pyenv))
+    assert f"skipped {shims / 'python3.77'}: " in run("venv", "-v", "--python", "3.77").err
+    assert names(run) == []
+
+
+def test_a_broken_environment_is_not_skipped(
+    run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an active environment is broken, no other one is changed in its place."""
+    run("venv", "env")
+    first, other = project / "env" / "bin", tmp_path / "other"
+    other.mkdir()
+    (other / "python3.77").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
+    (first / "python3.77").symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", f"{first}:{other}")
+    error = run("list", "--python", "3.77", "--json", code=1).error
+    assert error["where"] == str(first / "python3.77")
 
 
 def test_both_names(run: Runner) -> None:

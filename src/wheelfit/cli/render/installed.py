@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.installed import project_folder
-from wheelfit.operations.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +27,10 @@ def show_installed(report: InstalledReport, output: Output) -> None:
         for entry in report.packages
     ]
     output.table(("Package", "Version", "Variant", "Remark"), rows)
+    if not rows:
+        output.summary(
+            f"No {'variants' if report.variants else 'packages'} in {report.environment}"
+        )
     for broken in report.broken:
         output.warn(f"{broken.path}: {broken.reason}")
     for entry in report.packages:
@@ -54,8 +57,9 @@ def show_outdated(report: OutdatedReport, output: Output) -> None:
         for one in report.packages
     ]
     heads = ("Package", "Version", "Variant", "Latest", "Latest variant", "Type")
-    for line in columns(heads, rows) if rows else ():
-        output.result(line)
+    output.table(heads, rows)
+    if not rows:
+        output.summary(f"No package of {report.environment} has a newer release")
 
 
 def show_frozen(report: FreezeReport, output: Output) -> None:
@@ -63,6 +67,8 @@ def show_frozen(report: FreezeReport, output: Output) -> None:
     output.result_json(report.to_json())
     for one in report.packages:
         output.result(one.line)
+    if not report.packages:
+        output.summary(f"No packages to freeze in {report.environment}")
     for broken in report.broken:
         output.warn(f"{broken.path}: {broken.reason}")
 
