@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -313,7 +314,8 @@ def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str)
     ("text", "words", "code", "reference", "part"),
     [
         ("[project\n", ("app",), 1, "file-problem", "not TOML"),
-        ("[tool.poetry]\n", ("app",), 1, "invalid-project", "project: is missing"),
+        ("[tool]\n", ("app",), 1, "invalid-project", "project: is missing"),
+        ("[tool.poetry]\n", ("app",), 1, "invalid-project", "`poetry add`"),
         (
             '[project]\nname = "x"\ndynamic = ["version", "dependencies"]\n',
             ("app",),
@@ -323,7 +325,8 @@ def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str)
         ),
         (PROJECT, (), 2, "usage", "nothing was named to add"),
         (PROJECT, ("app==",), 1, "invalid-requirement", "expected"),
-        (PROJECT, ("./app-1.5-py3-none-any.whl",), 2, "usage", "names no project"),
+        (PROJECT, ("./app-1.5-py3-none-any.whl",), 1, "file-problem", "no such file or folder"),
+        (PROJECT, ("https://x.example/app-1.5-py3-none-any.whl",), 2, "usage", "'app @ https:"),
         (PROJECT, ("--dev", "--extra", "x", "app"), 2, "usage", "name two lists"),
         (PROJECT, ("--group", "a b", "app"), 2, "usage", "is not a valid name"),
         (PROJECT, ("--lock", "lock.toml", "app"), 2, "usage", "a lock file cannot be called"),
@@ -340,6 +343,34 @@ def test_wrong_input(
     assert error["code"] == reference
     assert part in json.dumps(error)
     assert desk.state() == before
+
+
+def test_a_folder_without_its_name(desk: Desk) -> None:
+    """The hint of the error is a command line that adds the folder."""
+    folder = write_project(desk.folder / "part", "own-part")
+    for word in ("./part", "part/", f"own-part @ {folder.name}/../part", folder.as_uri()):
+        error = desk.run("add", word, "--json", code=2).error
+        command = error["hint"].partition("`wheelfit ")[2].rstrip("`")
+        assert command == f"add 'own-part @ {folder.as_uri()}' --allow-source own-part"
+    desk.run(*shlex.split(command))
+    assert desk.installed()["own-part"] == "1.0"
+
+
+def test_a_project_of_poetry(desk: Desk) -> None:
+    """Nothing is removed from a table that only Poetry edits, and the error says who does."""
+    desk.file.write_text('[tool.poetry.dependencies]\napp = "*"\n')
+    assert "`poetry remove`" in desk.run("remove", "app", "--json", code=1).error["hint"]
+    assert "it is in" not in desk.run("remove", "--dev", "app", code=1).err
+
+
+def test_resolved_once(desk: Desk) -> None:
+    """The bound of a bare name costs no second resolution: nothing is asked twice."""
+    requests = []
+    for words in (["--raw"], []):
+        desk.index.forget()
+        desk.run("add", "--dry-run", "--no-cache-dir", *words, "app")
+        requests.append(sorted(one.path for one in desk.index.requests))
+    assert requests[0] == requests[1]
 
 
 def test_no_project(desk: Desk) -> None:

@@ -200,7 +200,8 @@ def test_places() -> None:
 @pytest.mark.parametrize(
     ("text", "to", "message"),
     [
-        ("[tool.poetry]\n", OWN, "project: is missing"),
+        ("[tool]\n", OWN, "project: is missing"),
+        ("[tool.poetry]\n", OWN, "only Poetry edits"),
         (HEAD + 'dynamic = ["dependencies"]\n', OWN, "dependencies are dynamic"),
         (HEAD + 'dynamic = ["optional-dependencies"]\n', EXTRA, "optional-dependencies are dyn"),
         ('project = {name = "x"}\n', EXTRA, "not changed without changing more"),

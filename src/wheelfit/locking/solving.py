@@ -105,6 +105,15 @@ class Solver:
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Once[str, CoreMetadata] = Once()
 
+    def asking(self, request: LockNeeds) -> Solver:
+        """Return a solver of another request that remembers the same pages and metadata.
+
+        :param request: what is asked.
+        """
+        other = copy(self)
+        other.request = request
+        return other
+
     def solve(
         self,
         environment: LockEnvironment,
@@ -137,9 +146,7 @@ class Solver:
 
         :param fork: the choice; what was read is shared by all of them.
         """
-        other = copy(self)
-        other.request = replace(self.request, roots=fork.roots(self.request))
-        return other
+        return self.asking(replace(self.request, roots=fork.roots(self.request)))
 
     def again(self, solution: Solution, more: Sequence[Asked]) -> Solution:
         """Resolve once more with further needs, and with all versions as they are.

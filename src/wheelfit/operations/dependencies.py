@@ -11,7 +11,6 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.changes import ChangeRequest
-from wheelfit.operations.context import Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
@@ -21,6 +20,7 @@ from wheelfit.operations.sync import SyncRequest, sync_without
 from wheelfit.projects.dependency_lists import (
     DependencyList,
     ProjectText,
+    check_not_of_poetry,
     with_requirement,
     without_requirement,
     without_sources,
@@ -29,8 +29,7 @@ from wheelfit.resolution.project_file import read_project_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection, Iterator, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -38,9 +37,10 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.locking.document import Lock
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.context import Context
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.lock import LockReport
     from wheelfit.projects.dependency_lists import ListChange
+    from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.requirements_file import RequirementLine
 
 _Request = TypeVar("_Request")
@@ -136,11 +136,9 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     for text in texts:
         edited, change = with_requirement(edited, editing.place, text)
         changes.append(change)
+    is_raw = request.raw or request.frozen
     open_names = {one.name for one in changes if one.before is None and _is_open(one.after)}
-    if open_names and not (request.raw or request.frozen):
-        locked = editing.locked(edited)
-        edited, changes = _bounded(edited, editing.place, changes, locked, open_names)
-    return editing.carry_out(edited, changes)
+    return editing.carry_out(edited, changes, frozenset() if is_raw else open_names)
 
 
 def remove(request: RemoveRequest, context: Context) -> DependencyReport:
@@ -159,6 +157,8 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
     for name in dict.fromkeys(map(_name, request.names)):
         edited, removed = without_requirement(edited, editing.place, name)
         if not removed:
+            if editing.place.kind != "group":
+                check_not_of_poetry(editing.before)
             raise _not_there(editing, name)
         changes += removed
         edited = without_sources(edited, name)
@@ -184,37 +184,52 @@ class _Editing:
             self._environment.check_allowed(break_system_packages=request.break_system_packages)
         self._request = request
 
-    def locked(self, edited: ProjectText) -> Lock:
-        """Return the lock of an edited project; nothing is written."""
-        silent = replace(self._context, reporter=_OnlyAsking(self._context.reporter))
-        return self._locks(edited, silent, writes=False).locks[0].lock
-
-    def carry_out(self, edited: ProjectText, changes: Sequence[ListChange]) -> DependencyReport:
+    def carry_out(
+        self,
+        edited: ProjectText,
+        changes: Sequence[ListChange],
+        open_names: Collection[NormalizedName] = (),
+    ) -> DependencyReport:
         """Write the edited project, lock it and install from the lock, or leave all as it was.
 
         :param changes: what is different, for the report.
+        :param open_names: new requirements that get the locked version as their lower bound.
         """
-        request = self._request
-        report = DependencyReport(
+        request, edit = self._request, _Edit(edited, tuple(changes))
+        if request.dry_run:
+            locks = None if request.frozen else self._locks(edit, open_names, writes=False)
+            return self._report(edit, locks)
+        with self._undone_on_failure(edit):
+            locks = None if request.frozen else self._locks(edit, open_names, writes=True)
+            if edit.text != self.before:
+                self._write(edit.text.encode())
+            change = None if self._environment is None or locks is None else self._sync(locks)
+        return self._report(edit, locks, change)
+
+    def _report(
+        self, edit: _Edit, locks: LockReport | None, change: ChangeReport | None = None
+    ) -> DependencyReport:
+        return DependencyReport(
             self.path,
             self.place,
-            tuple(changes),
-            _difference(self.before, edited),
-            request.dry_run,
+            edit.changes,
+            _difference(self.before, edit.text),
+            self._request.dry_run,
+            locks,
+            change,
         )
-        if request.dry_run:
-            locks = None if request.frozen else self._locks(edited, self._context, writes=False)
-            return replace(report, lock=locks)
-        with self._undone_on_failure(edited):
-            locks = None if request.frozen else self._locks(edited, self._context, writes=True)
-            if edited != self.before:
-                self._write(edited.encode())
-            change = None if self._environment is None or locks is None else self._sync(locks)
-        return replace(report, lock=locks, environment=change)
 
-    def _locks(self, edited: ProjectText, context: Context, *, writes: bool) -> LockReport:
-        """Lock an edited project, whose file may still be as before."""
-        project = read_project_file(edited.encode(), str(self.path))
+    def _locks(
+        self, edit: _Edit, open_names: Collection[NormalizedName], *, writes: bool
+    ) -> LockReport:
+        """Lock an edited project, whose file may still be as before, and add bounds to the edit."""
+        where = str(self.path)
+
+        def bounded(lock: Lock) -> ProjectFile:
+            edit.add_bounds(self.place, lock, open_names)
+            return read_project_file(edit.text.encode(), where)
+
+        project = read_project_file(edit.text.encode(), where)
         request = _part(
             LockRequest,
             self._request,
@@ -229,7 +244,7 @@ class _Editing:
             root=None,
             target=None,
         )
-        return lock_project(request, context, project)
+        return lock_project(request, self._context, project, bounded if open_names else None)
 
     def _sync(self, locks: LockReport) -> ChangeReport:
         """Install from the lock; what only the lock before had goes."""
@@ -252,7 +267,7 @@ class _Editing:
         self.path.resolve().chmod(self._mode)
 
     @contextmanager
-    def _undone_on_failure(self, edited: ProjectText) -> Iterator[None]:
+    def _undone_on_failure(self, edit: _Edit) -> Iterator[None]:
         """Bring the project and its lock back if the block fails, however it does.
 
         The environment does so itself. Only an interruption may come when all of its change is
@@ -265,7 +280,7 @@ class _Editing:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and installed != self._installed():
                 raise
-            self._restore(edited, self._context.reporter)
+            self._restore(edit.text, self._context.reporter)
             if lock_before is None:
                 self._lock.unlink(missing_ok=True)
             elif self._locked_bytes() != lock_before:
@@ -290,17 +305,22 @@ class _Editing:
         return [(one.name, one.version) for one in self._environment.installed()]
 
 
-class _OnlyAsking(Reporter):
-    """A reporter of what is done once more: it passes on questions and steps of work."""
+@dataclass(slots=True)
+class _Edit:
+    """The edited text of a project, and what is different in it."""
 
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
+    text: ProjectText
+    changes: tuple[ListChange, ...]
 
-    def confirm(self, question: str) -> bool:
-        return self._reporter.confirm(question)
+    def add_bounds(
+        self, place: DependencyList, lock: Lock, names: Collection[NormalizedName]
+    ) -> None:
+        """Add the locked versions as lower bounds of what is new.
 
-    def steps(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
-        return self._reporter.steps(what)
+        :param names: the new requirements without a bound.
+        """
+        self.text, changes = _bounded(self.text, place, self.changes, lock, names)
+        self.changes = tuple(changes)
 
 
 def _part(kind: type[_Request], request: _ProjectChange, **more: Any) -> _Request:
@@ -376,21 +396,51 @@ def _name(text: str, where: str | None = None) -> NormalizedName:
 def _requirement(text: str) -> str:
     """Return a requirement that may stand in a list.
 
-    :raises UsageError: it is the path or URL of something.
+    :raises UsageError: it is the path or URL of something, without a name.
+    :raises FileProblem: it is a path where nothing is.
     """
     from wheelfit.core.requirements import parse_requirement
 
     try:
-        parse_requirement(text, allow_variant_markers=False)
+        parsed = parse_requirement(text, allow_variant_markers=False)
     except InvalidRequirement as error:
-        head = text.partition(";")[0]
-        if "@" not in head and ("/" in head or "\\" in head or head.endswith(".whl")):
-            raise UsageError(
-                f"{text} names no project", hint=f"write NAME @ URL: `wheelfit add 'demo @ {text}'`"
-            ) from None
+        head = text.partition(";")[0].strip()
+        is_place = "/" in head or "\\" in head or head in (".", "..") or head.endswith(".whl")
+        if "@" not in head and is_place:
+            raise UsageError(f"{head} has no name", hint=_named_reference(head)) from None
         error.where = error.where or "command line"
         raise
+    if parsed.url is not None and "://" not in parsed.url:
+        hint = _named_reference(parsed.url, parsed.name)
+        raise UsageError(f"{parsed.url} is a path, where a URL belongs", hint=hint)
     return text.strip()
+
+
+def _named_reference(place: str, name: str | None = None) -> str:
+    """Return how to add a path or URL that was named otherwise, as a hint.
+
+    :param name: of the project; None: as the place says.
+    :raises FileProblem: it is a path where nothing is.
+    """
+    from shlex import quote
+
+    from wheelfit.projects.static_metadata import name_of
+
+    url, consent = place, ""
+    if place.startswith("file:///") or "://" not in place:
+        path = Path(place.removeprefix("file://")).expanduser().absolute()
+        if not path.exists():
+            raise FileProblem(
+                "there is no such file or folder", where=place, hint="name one that exists"
+            )
+        url = path.resolve().as_uri()
+        name = name or (name_of(path) if path.is_dir() else None)
+    if place.endswith(".whl"):
+        name = name or canonicalize_name(place.rpartition("/")[2].partition("-")[0])
+    elif name is not None:
+        consent = f" --allow-source {name}"
+    reference = quote(f"{name or 'NAME'} @ {url}")
+    return f"write NAME @ URL: `wheelfit add {reference}{consent}`"
 
 
 def _is_open(requirement: str | None) -> bool:
@@ -408,7 +458,7 @@ def _bounded(
     place: DependencyList,
     changes: Sequence[ListChange],
     locked: Lock,
-    names: set[NormalizedName],
+    names: Collection[NormalizedName],
 ) -> tuple[ProjectText, list[ListChange]]:
     """Return the project with the locked versions as lower bounds of what is new.
 

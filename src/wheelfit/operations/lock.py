@@ -154,10 +154,17 @@ def lock(request: LockRequest, context: Context) -> LockReport:
     return lock_project(request, context, None)
 
 
-def lock_project(request: LockRequest, context: Context, project: ProjectFile | None) -> LockReport:
+def lock_project(
+    request: LockRequest,
+    context: Context,
+    project: ProjectFile | None,
+    bounded: Callable[[Lock], ProjectFile] | None = None,
+) -> LockReport:
     """Do the same for a project whose file may not be written yet.
 
     :param project: the content of its file; None: as it is on the disk.
+    :param bounded: returns the project with bounds that what was locked is within; None: there are
+        none to add. Nothing is resolved again for them.
     """
     from wheelfit.errors import LockOutdated
     from wheelfit.locking.document import write_lock
@@ -172,13 +179,15 @@ def lock_project(request: LockRequest, context: Context, project: ProjectFile | 
         context.reporter.steps("resolving") as step,
         durations.measure("resolve"),
     ):
-        known = locking.unchanged()
+        known = locking.unchanged() if bounded is None else None
         locks = (
             (known,)
             if known is not None
             else tuple(
                 locking.compared(one)
-                for one in locking.locks(lambda machine: step(f"resolving for {machine.name}"))
+                for one in locking.locks(
+                    lambda machine: step(f"resolving for {machine.name}"), bounded
+                )
             )
         )
         for one in locks:
@@ -413,14 +422,17 @@ class _Locking:
         wanted = self._roots.requires_python
         return environments_for(self._request.platform, self._named_pythons, wanted)
 
-    def locks(self, report: Report) -> Sequence[HostLock]:
+    def locks(
+        self, report: Report, bounded: Callable[[Lock], ProjectFile] | None = None
+    ) -> Sequence[HostLock]:
         """Return the lock; of machines that cannot share one, one for each.
 
         :param report: takes each machine before it is resolved for.
+        :param bounded: as for `lock_project`; of a lock for environments.
         """
         from wheelfit.errors import UsageError
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
-        from wheelfit.locking.locking import lock_everywhere
+        from wheelfit.locking.locking import lock_everywhere, put_together
         from wheelfit.locking.solving import Solver
 
         request = self._request
@@ -458,6 +470,17 @@ class _Locking:
             folder=folder,
             report=report,
         )
+        if bounded is not None:
+            self._project = bounded(locked.lock)
+            del self._roots
+            again = put_together(
+                locked.settled,
+                solver.asking(self._roots),
+                where=where,
+                folder=folder,
+                old=self._old,
+            )
+            locked = replace(locked, lock=again.lock)
         return [HostLock(locked, ())]
 
     def compared(self, one: HostLock) -> WrittenLock:

@@ -219,6 +219,7 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
         return
     key = "optional-dependencies" if wanted.kind == "extra" else "dependencies"
     if not isinstance(own, dict):
+        check_not_of_poetry(project)
         raise _fault(
             project,
             "project",
@@ -232,6 +233,23 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
             "project.dynamic",
             f"{key} are dynamic: the build backend sets them",
             "change them where the backend takes them from, or move them to [project]",
+        )
+
+
+def check_not_of_poetry(project: ProjectText) -> None:
+    """Refuse a project without ``[project]`` whose dependencies Poetry has in a table of its own.
+
+    :raises InvalidDocument: ``invalid-project``; so it is.
+    """
+    data = tomllib.loads(project.text)
+    if "project" not in data and "poetry" in _table(data, "tool"):
+        raise _fault(
+            project,
+            "",
+            "the dependencies of this project are in [tool.poetry], which only Poetry edits",
+            "edit them with `poetry add` and `poetry remove`, or move name, version and "
+            "dependencies to [project], which Poetry 2 reads too; --group NAME edits a group of "
+            "[dependency-groups]",
         )
 
 
