@@ -126,6 +126,7 @@ def test_of_a_project_of_uv(
     said = run("sync", lock, "--python", environment, code=3)
     assert "[source-off]" in said.err
     assert "--allow-source app" in said.err
+    assert "`uv export --no-emit-project`" in said.err
     tool(uv, *words, "--no-emit-project", "-o", lock)
     sync(run, index, environment, lock)
     # uv writes what was asked for on export as needed in any case, markers for platforms aside.

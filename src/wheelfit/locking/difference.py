@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import Lock, LockedPackage
 
 
+_UNKNOWN = " ?"
+
+
 @dataclass(frozen=True, slots=True)
 class LockChange:
     """Hold what became of one project."""
 
     name: NormalizedName
     before: tuple[str, ...]
-    """Its versions in the older lock, oldest first; empty: it was not there."""
+    """Its versions in the older lock, oldest first, or ``?``; empty: it was not there."""
     after: tuple[str, ...]
     """Its versions now; empty: it is not there any more."""
     what: str = ""
@@ -30,9 +33,9 @@ class LockChange:
     def __str__(self) -> str:
         before, after = ", ".join(self.before), ", ".join(self.after)
         if not self.before:
-            return f"+ {self.name} {after}"
+            return f"+ {self.name} {after}".removesuffix(_UNKNOWN)
         if not self.after:
-            return f"- {self.name} {before}"
+            return f"- {self.name} {before}".removesuffix(_UNKNOWN)
         if self.before != self.after:
             return f"~ {self.name} {before} -> {after}"
         return f"~ {self.name} {after}: {self.what}"
@@ -72,7 +75,7 @@ def _by_name(lock: Lock | None) -> dict[NormalizedName, list[LockedPackage]]:
 
 def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:
     known = sorted({package.version for package in packages if package.version is not None})
-    return tuple(map(str, known)) or (("?",) if packages else ())
+    return tuple(map(str, known)) or (("?",) if packages else ())  # a folder has none
 
 
 def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str]:

@@ -36,7 +36,13 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
-from wheelfit.operations.source_builds import consent_of, open_building, source_policy, with_consent
+from wheelfit.operations.source_builds import (
+    code_run,
+    consent_of,
+    open_building,
+    source_policy,
+    with_consent,
+)
 from wheelfit.sources.cache import Store, key_of
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import WheelfitError
@@ -553,20 +559,18 @@ class _Locking:
         allowed = consent_of(self._request)
         if allowed.mode == "always":
             return
-        names = sorted(
-            {
-                package.name
-                for one in locks
-                for package in one.lock.packages
-                if package.source is not None and package.name not in allowed.names
-            }
-        )
-        if names:
+        kinds = {
+            package.name: package.source.kind
+            for one in locks
+            for package in one.lock.packages
+            if package.source is not None and package.name not in allowed.names
+        }
+        if kinds:
+            names = sorted(kinds)
             options = " ".join(f"--allow-source {name}" for name in names)
-            yield (
-                f"{listed(names)} must be built from source: `wheelfit sync {options}` runs code "
-                "of whoever published that"
-            )
+            code = code_run(kind == "directory" for kind in kinds.values())
+            command = f"`wheelfit sync {options}`"
+            yield f"{listed(names)} must be built from source: {command} runs {code}"
 
     def _path_for(self, host: str) -> Path:
         """Return the path of the lock of one machine that cannot share one with others."""

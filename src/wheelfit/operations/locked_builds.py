@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,9 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
     if source is None:
         raise ValueError(package)
     url, origin = _place(source, package, folder)
-    version = package.version or _version_in(source, url) or _UNKNOWN
+    version = package.version or _version_in(source, url)
+    if version is None:
+        version, origin = _UNKNOWN, replace(origin, has_version=False)
     return File(
         made_up_name(package.name, version),
         url,

@@ -299,6 +299,7 @@ def with_consent(
     may_ask: bool,
     lacking: Callable[[Resolution], Sequence[Pin]] | None = None,
     has_older: bool = True,
+    leave_out: str = "",
 ) -> Resolution:
     """Return a resolution in which everything that must be built may be.
 
@@ -312,6 +313,7 @@ def with_consent(
     :param lacking: returns the pins that take a build which is not allowed; default: of everything
         that is not built yet.
     :param has_older: whether older releases can be taken instead.
+    :param leave_out: how to do without folders, for the hint; empty where there is no way.
     :raises SourceOff: something must be built, and may not be.
     """
     while True:
@@ -323,7 +325,7 @@ def with_consent(
         if not pins:
             return resolution
         has_wheels = has_older and all(_has_wheels(candidates, pin.name) for pin in pins)
-        error = _source_off(pins, resolution, builds, has_older=has_wheels)
+        error = _source_off(pins, resolution, builds, has_older=has_wheels, leave_out=leave_out)
         can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
             raise error
@@ -341,14 +343,19 @@ def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
 
 
 def _question(error: SourceOff) -> str:
-    return f"{error.note}\nBuilding runs code of whoever published it. Build from source?"
+    return f"{error.note}\nBuilding runs its code. Build from source?"
 
 
 def _source_off(
-    pins: Sequence[Pin], resolution: Resolution, builds: Builds, *, has_older: bool
+    pins: Sequence[Pin],
+    resolution: Resolution,
+    builds: Builds,
+    *,
+    has_older: bool,
+    leave_out: str,
 ) -> SourceOff:
     """Return the error that names all that must be built, who needs it, and what goes on."""
-    names = [f"{pin.name} {pin.version}" for pin in pins]
+    names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
     unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
     lines = [_line(pin, resolution) for pin in pins]
     if unknown:
@@ -363,12 +370,14 @@ def _source_off(
         )
     consent = " ".join(f"--allow-source {pin.name}" for pin in pins)
     only = ",".join(pin.name for pin in pins)
-    hints = [f"add {consent}, which runs code of whoever published that"]
+    hints = [f"add {consent}, which runs {code_run(_is_folder(pin) for pin in pins)}"]
     if builds.impossible:
         lines.append(builds.impossible)
         hints = ["build wheels there and name them"]
     if has_older:
         hints.append(f"--only-binary {only} takes older releases that have wheels")
+    if leave_out and any(map(_is_folder, pins)):
+        hints.append(leave_out)
     hint = f"; {'' if builds.impossible else 'or '}".join(hints)
     return SourceOff(
         f"{listed(names)} must be built from source, which is not allowed",
@@ -387,9 +396,21 @@ def _source_off(
     )
 
 
+def code_run(are_folders: Iterable[bool]) -> str:
+    """Return whose code a build runs, in words.
+
+    :param are_folders: of each that is built, whether it is a folder of the user.
+    """
+    return "the code in that folder" if all(are_folders) else "code of whoever published that"
+
+
+def _is_folder(pin: Pin) -> bool:
+    return pin.file.origin is not None and pin.file.origin.is_folder
+
+
 def _line(pin: Pin, resolution: Resolution) -> str:
     needing = _needing(pin.name, resolution)
-    who = [*(["you ask for it"] if pin.requested else []), *(f"{one} needs it" for one in needing)]
+    who = [*(["requested"] if pin.requested else []), *(f"{one} needs it" for one in needing)]
     return ": ".join(filter(None, (pin.file.shown, ", ".join(who))))
 
 

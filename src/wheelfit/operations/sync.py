@@ -79,6 +79,9 @@ def sync_without(
             return _sync(request, opened, machine, building, leaving)
 
 
+_LEFT_OUT = "`uv export --no-emit-project` leaves the project itself out of its lock"
+
+
 def _open_building(
     request: SyncRequest, opened: OpenedLock, machine: ChosenMachine
 ) -> DeferredBuilding:
@@ -118,7 +121,10 @@ def _sync(
     builds = LockedBuilds(building, consent_of(request), opened.path.absolute().parent)
     choosing = opened.candidates(machine, builds.wheel, builds.files)
     environment = opened.environment.to_be_taken_to(machine.target)
-    ground = _Ground(environment, machine, choosing.candidates, opened.repository, builds)
+    leave_out = _LEFT_OUT if opened.lock.pylock.created_by == "uv" else ""
+    ground = _Ground(
+        environment, machine, choosing.candidates, opened.repository, builds, leave_out
+    )
 
     def decide_once() -> Decided:
         found = _decide(request, ground, choosing, leaving, reporter)
@@ -178,6 +184,8 @@ class _Ground(NamedTuple):
     candidates: Candidates
     repository: Remembered
     building: LockedBuilds
+    leave_out: str
+    """How the lock can be written without the project itself, for hints; empty: it cannot."""
 
 
 def _decide(
@@ -238,6 +246,7 @@ def _decide(
             pin for pin in planned_for(found).install if ground.building.needs_consent(pin.file)
         ],
         has_older=False,
+        leave_out=ground.leave_out,
     )
     planned = planned_for(resolution)
     labels = choosing.candidates.policy.preferences.labels

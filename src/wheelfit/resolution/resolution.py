@@ -80,12 +80,18 @@ class Pin:
         return self.filename.label
 
     @property
+    def shown_version(self) -> str:
+        """The version for people; empty where only a build will show it."""
+        origin = self.file.origin
+        return str(self.version) if origin is None or origin.has_version else ""
+
+    @property
     def context(self) -> VariantContext:
         """What variant markers in its metadata see."""
         return VariantContext(self.label or "", self.supported)
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+        return f"{self.name} {self.shown_version}".rstrip() + f" ({self.label})" * bool(self.label)
 
 
 class Edge(NamedTuple):

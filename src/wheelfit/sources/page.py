@@ -70,6 +70,13 @@ class Origin:
     """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
     is_built: bool = False
     """Whether the wheel is there; until then its file name is made up, all but the release."""
+    has_version: bool = True
+    """Whether the version is known; if not, the file name has a made-up one too."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of the user, and not what somebody has published."""
+        return self.direct_url is not None and "dir_info" in self.direct_url
 
 
 @dataclass(frozen=True, slots=True)

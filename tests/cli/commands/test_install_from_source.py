@@ -494,7 +494,7 @@ class TestIndexes:
         said = workshop.install("demo", code=3)
         assert "demo 1.0 must be built from source" in said.err
         assert "[source-off]" in said.err
-        assert "demo-1.0.tar.gz: you ask for it" in said.err
+        assert "demo-1.0.tar.gz: requested" in said.err
         assert "--allow-source demo" in said.err
         assert count(project) == 0
         rows = workshop.install("demo", "--json", command="explain", code=3).object["projects"][0]

@@ -288,15 +288,28 @@ class TestNamed:
     def test_a_folder(self, desk: Desk) -> None:
         """It has a path from the lock and no version, and is built when the lock is synced."""
         write_project(desk.folder / "demo", "demo", dependencies=["plain"], backend=POISONED)
-        desk.lock(desk.folder / "demo")
+        assert "+ demo\n" in desk.lock(desk.folder / "demo").out
         entry = desk.entry("demo")
         assert entry["directory"] == {"path": "demo"}
         assert "version" not in entry
         write_project(desk.folder / "demo", "demo", dependencies=["plain"])
         said = desk.sync(code=3)
         assert "demo 1.0 must be built from source" in said.err
+        assert ": requested" in said.err
+        assert "--allow-source demo, which runs the code in that folder" in said.err
+        assert "uv" not in said.err
         desk.sync("--allow-source", "demo")
         assert desk.installed() == {"demo": "1.0", "plain": "1.0"}
+
+    def test_a_version_that_only_a_build_shows(self, desk: Desk) -> None:
+        """Until a folder is built, no version is made up for it."""
+        folder = write_project(desk.folder / "demo", "demo", dependencies=["plain"], dynamic=True)
+        desk.lock(folder)
+        assert "error: demo must be built from source" in desk.sync(code=3).err
+        planned = desk.sync("--allow-source", "demo", "--dry-run").out
+        assert [row.split()[:2] for row in planned.splitlines() if row.startswith("demo")] == [
+            ["demo", "local"]
+        ]
 
     def test_an_editable_folder(self, desk: Desk) -> None:
         """It is used itself, and stays where the next sync finds it in its place."""

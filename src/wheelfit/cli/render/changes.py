@@ -137,7 +137,7 @@ def _show_planned(report: ChangeReport, output: Output) -> None:
             change += f", to be built from {pin.file.origin.name}"
         why = f"; {pin.reason}" if _had_choice(pin) else ""
         sizes = (_download(pin, size), size_words(size.unpacked))
-        rows.append((pin.name, str(pin.version), pin.label or "", *sizes, change + why))
+        rows.append((pin.name, pin.shown_version, pin.label or "", *sizes, change + why))
     for entry in old.values():
         change = f"to be removed{_why_removed(entry, planned)}"
         rows.append((entry.name, str(entry.version), entry.label or "", "", "", change))

@@ -520,7 +520,7 @@ class Building:
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
             where=product.file.shown,
             note=self._policy.impossible or None,
-            hint=f"add --allow-source {filename.name}, which runs code of whoever published it",
+            hint=f"add --allow-source {filename.name}, which runs its code",
         )
 
     def _ask_for_metadata(self, product: _Product, project: OpenProject) -> bytes:
