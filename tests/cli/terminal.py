@@ -32,7 +32,7 @@ def in_terminal(words: Sequence[str], environ: Mapping[str, str], *, width: int 
     """Run a Python program whose standard error is a terminal."""
     controller, terminal = os.openpty()
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, width, 0, 0))
-    variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(width), **environ}
+    variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "", **environ}
     with subprocess.Popen(
         [sys.executable, *words],
         stdin=subprocess.DEVNULL,
