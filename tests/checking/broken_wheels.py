@@ -15,6 +15,7 @@ from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
 
 LINUX = "cp313-cp313-manylinux_2_28_x86_64"
+LARGE = elf_file(sections={".rodata": bytes(1_000_001)})
 CPP = "libstdc++.so.6"
 CACHE = "fast/__pycache__/__init__.cpython-313.pyc"
 
@@ -83,6 +84,17 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "paths of the build machine": (
         "build-path",
         lambda f: native(f, elf_file(sections={".rodata": b"\0/project/fast/core.cpp\0"})),
+    ),
+    "unknown classifier": (
+        "unknown-classifier",
+        lambda f: plain(f, metadata_extra=[("Classifier", "License :: Mine")]),
+    ),
+    "libraries of all variants": (
+        "duplicate-library",
+        lambda f: [
+            variant(f, label, files={"fast/libblas.so": LARGE}, tag=LINUX)
+            for label in ("cu128", "mkl")
+        ],
     ),
     "tests beside packages": (
         "generic-top-level",

@@ -368,6 +368,18 @@ UNDECLARED_IN_MARKER = CHECKS.warning(
     "a variant marker asks for something that no variant of the release declares",
     "correct the marker, or remove the dependency",
 )
+UNKNOWN_CLASSIFIER = CHECKS.warning(
+    "unknown-classifier",
+    "B-34",
+    "METADATA has a classifier that the public registry does not know, so it refuses the wheel",
+    "correct it, or leave it out; a newer trove-classifiers may know it",
+)
+DEPRECATED_CLASSIFIER = CHECKS.note(
+    "deprecated-classifier",
+    "B-34",
+    "METADATA has a classifier that was given up, so the public registry refuses the wheel",
+    "use what takes its place",
+)
 ABI_CONTRADICTION = CHECKS.error(
     "abi-contradiction",
     "P-58",
@@ -617,6 +629,13 @@ CHANGED_BETWEEN_SNAPSHOTS = CHECKS.error(
     "F-73",
     "two index files of one release contradict each other, so it did not change compatibly",
     "give changed variants new labels, or publish a new version",
+)
+
+DUPLICATE_LIBRARY = CHECKS.note(
+    "duplicate-library",
+    "B-34",
+    "variants of one release have the same libraries, which one package could carry for all",
+    "split the package: docs/how-to/split-a-package.md shows how",
 )
 
 # --- indexes ---------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.documents.lines import with_lines
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import Place, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
 from wheelfit.core.filename import index_file_name
@@ -22,6 +22,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
+from wheelfit.core.sizes import size_in_words
 from wheelfit.core.strict_json import path_of, shortened
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.wheels.wheel import WheelFacts
+    from wheelfit.checking.wheels.wheel import LibraryFacts, WheelFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
     from wheelfit_runtime.errors import IntegrityError
@@ -101,6 +102,7 @@ def check_release(
         if index.document is not None:
             findings += _against_index(release, index, index.document, profiles)
     findings += _among_wheels(release, usable)
+    findings += _shared_libraries(release)
     findings += _markers(release, usable)
     return _numbered(findings, release.index_files)
 
@@ -256,6 +258,29 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
             _difference(one.steps, (one.first, said[one.first]), (one.second, said[one.second])),
             path=one.path,
         )
+
+
+_WORTH_SHARING = 1_000_000  # bytes
+
+
+def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
+    """Yield libraries that several variants have, byte for byte."""
+    labels: dict[LibraryFacts, set[str]] = defaultdict(set)
+    paths: dict[str, LibraryFacts] = {}
+    for wheel in release.variants:
+        for library in wheel.libraries:
+            first = paths.setdefault(library.hash, library)
+            labels[first].add(str(wheel.filename.label))
+    shared = {library: names for library, names in labels.items() if len(names) > 1}
+    if (size := sum(library.size for library in shared)) <= _WORTH_SHARING:
+        return
+    largest = sorted(shared, key=lambda library: (-library.size, library.path))
+    names = some_of(sorted({name for names in shared.values() for name in names}))
+    message = (
+        f"{release.name} {release.version} has {size_in_words(size)} of the same libraries in "
+        f"{names}: {first_of([library.path for library in largest], 3)}"
+    )
+    yield Place(release.where).found(checks.DUPLICATE_LIBRARY, message)
 
 
 def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:

@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
 
 class Profile(StrEnum):
-    """A tool whose own rules count too."""
+    """A tool or place whose own rules count too."""
 
     UV = "uv"
     """uv 0.13.8, whose preview knows variants (F-150 to F-154)."""
     PYPI = "pypi"
     """The public registry, for uploads (B-53)."""
+    CONDA_FORGE = "conda-forge"
+    """Recipes that package what a wheel has, with libraries from other packages."""
+    INTERNAL = "internal"
+    """Wheels of an organisation for itself, held to more than what anybody must do."""
 
 
 # P-60: the rows that uv has, with the only version it stands in for.

@@ -75,6 +75,8 @@ class CoreMetadata:
     version: Version
     requires_python: SpecifierSet | None = None
     """Python versions it wants; none when it does not say."""
+    classifiers: tuple[str, ...] = ()
+    """As written, unchecked."""
     requires_texts: tuple[str, ...] = ()
     """The dependencies as written, unfolded, in order."""
     provides_extra: frozenset[NormalizedName] = frozenset()
@@ -151,6 +153,7 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
         name=canonicalize_name(project),
         version=version,
         requires_python=requires_python,
+        classifiers=tuple(fields.get("classifier", ())),
         requires_texts=tuple(fields.get("requires-dist", ())),
         provides_extra=frozenset(
             canonicalize_name(extra) for extra in fields.get("provides-extra", ())

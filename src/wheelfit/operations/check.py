@@ -91,12 +91,14 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     :param context: the surroundings.
     :raises UsageError: there is no target, or no check of a name.
     """
+    from wheelfit.checking.profile_severities import graded
     from wheelfit.errors import UsageError
 
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
         raise UsageError("there is nothing to check", hint="name a TARGET, or --environment")
-    found = _check(request, context).without(request.ignore)
+    found = graded(_check(request, context), named_profiles(request.profile))
+    found = found.without(request.ignore)
     return CheckReport(found, request.targets, request.profile, request.full)
 
 

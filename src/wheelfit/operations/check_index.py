@@ -39,6 +39,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     from contextlib import ExitStack
 
     from wheelfit.checking.indexes.index import Demands
+    from wheelfit.checking.profile_severities import graded
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
 
@@ -48,14 +49,15 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
         if request.index_url or request.extra_index_url or request.find_links:
             settings = read_settings(request, context.environ)
             upstream = stack.enter_context(open_indexes(request, settings, context))
+        profiles = named_profiles(request.profile)
         demands = Demands(
             _machines(request, context),
             upstream,
-            named_profiles(request.profile),
+            profiles,
             full=request.full,
         )
         look = _remote if is_remote(request.index) else _local
-        found = look(request, demands, context).without(request.ignore)
+        found = graded(look(request, demands, context), profiles).without(request.ignore)
     return CheckReport(found, (request.index,), request.profile, request.full)
 
 

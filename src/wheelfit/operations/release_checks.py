@@ -17,6 +17,7 @@ from wheelfit.building.publishing.refusals import BAD_ATTESTATION
 from wheelfit.building.publishing.wire import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
+from wheelfit.checking.profile_severities import graded
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.errors import AttestationProblem, InconsistentDocuments
 from wheelfit.server.uploads.rules import check_file
@@ -126,7 +127,7 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
     :param profiles: tools whose rules count too.
     :param progress: of the bytes.
     """
-    report = check_paths(outgoing.checked, profiles=profiles).without(_OWN)
+    report = graded(check_paths(outgoing.checked, profiles=profiles), profiles).without(_OWN)
     known = {(one.where, one.code) for one in report.findings}
     progress.start(sum(one.size for one in outgoing.files))
     findings: list[Finding] = []

@@ -154,7 +154,7 @@ def _native_findings(names: Iterable[str], tags: frozenset[Tag], place: Place) -
     modules: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     libraries = []
     for name in names:
-        if not _NATIVE.search(name):
+        if not is_library(name):
             continue
         folder, _, file = name.rpartition("/")
         if (match := _EXTENSION.fullmatch(file)) is not None:
@@ -178,6 +178,11 @@ def _native_findings(names: Iterable[str], tags: frozenset[Tag], place: Place) -
     if foreign:
         message = f"{some_of(foreign)} cannot be imported by {', '.join(sorted(pythons))}"
         yield place.found(checks.FOREIGN_EXTENSION, message)
+
+
+def is_library(name: str) -> bool:
+    """Return whether a file is native code by its name."""
+    return _NATIVE.search(name) is not None
 
 
 def _is_stable(tags: Iterable[Tag]) -> bool:

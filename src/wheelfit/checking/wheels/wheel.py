@@ -10,7 +10,8 @@ from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.tool_profiles import Profile
-from wheelfit.checking.wheels.contents import content_findings
+from wheelfit.checking.wheels.classifiers import classifier_findings
+from wheelfit.checking.wheels.contents import content_findings, is_library
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
@@ -41,6 +42,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryFacts:
+    """A native library in a wheel, by its row in RECORD."""
+
+    path: str
+    hash: str
+    """As ``sha256=…``; equal hashes are equal libraries."""
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class WheelFacts:
     """The facts about a wheel, for comparing it with others of its release."""
 
@@ -53,6 +65,8 @@ class WheelFacts:
     """Its METADATA, as far as it could be read."""
     metadata: bytes = field(default=b"", repr=False)
     """The bytes of that; empty if it is missing or was not read."""
+    libraries: tuple[LibraryFacts, ...] = ()
+    """The native libraries of a variant wheel; none where they are not known."""
 
 
 def check_wheel(
@@ -89,6 +103,7 @@ def check_wheel(
             findings += _member_findings(archive, place, profiles)
             findings += content_findings(archive, place)
             metadata, document = _texts(archive)
+            libraries = _libraries(archive) if name.is_variant else ()
             native = None
             if binaries:
                 try:
@@ -103,7 +118,19 @@ def check_wheel(
         from wheelfit.checking.wheels.binaries import claim_findings  # noqa: PLC0415  # few want it
 
         more += claim_findings(native, name, facts.document, place)
-    return findings + more, facts
+    return findings + more, replace(facts, libraries=libraries)
+
+
+def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
+    try:
+        rows = archive.record().rows if f"{archive.dist_info}/RECORD" in archive else ()
+    except InvalidWheel:
+        return ()  # which was found before
+    return tuple(
+        LibraryFacts(row.path, row.hash, int(row.size))
+        for row in rows
+        if is_library(row.path) and row.hash and row.size.isascii() and row.size.isdecimal()
+    )
 
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
@@ -149,6 +176,7 @@ def check_parts(
             findings.append(inside.found(checks.WRONG_METADATA, error.message))
         else:
             findings += _identity_findings(name, core, inside)
+            findings += classifier_findings(core.classifiers, inside)
             findings += check_dependencies(core, name.label, inside, profiles)
     inside = place.inside("variant.json")
     if document is not None and name.label is None:

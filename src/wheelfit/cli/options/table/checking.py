@@ -8,8 +8,9 @@ from wheelfit.cli.options.values import ANY_TEXTS, FILE, FLAG, FOLDER, PROCESS, 
 COUNTING = (
     Option(
         "--profile",
-        Several(OneOf("uv", "pypi")),
-        "rules of a tool besides: of uv 0.13.8, or of the public registry",
+        Several(OneOf("uv", "pypi", "conda-forge", "internal")),
+        "rules of a tool or place besides: of uv 0.13.8, the public registry, conda-forge, or your "
+        "own organisation",
     ),
     Option("--strict", FLAG, "let warnings count as faults"),
     Option("--ignore", ANY_TEXTS, "leave out the findings of a check", metavar="CODE"),
