@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -54,6 +55,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Import no folder of integration tests where none is asked for."""
     whole = collection_path.parent == Path(__file__).parent and collection_path.name in _WHOLE
     return True if whole and config.option.markexpr == "not integration" else None
+
+
+def pytest_collection() -> None:
+    """Collect without the garbage collector: what it would look at again and again stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of each later search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest applies -m

@@ -20,8 +20,13 @@ KINDS = {kind.__name__: kind for kind in family()}
 STATUS = {str(code): row.exit_code for code, row in CODES.items()}
 
 
-def named() -> Iterator[tuple[str, str, str]]:
-    """Yield callable, code and place of every call in the source that names a code."""
+@pytest.fixture(scope="module")
+def named() -> list[tuple[str, str, str]]:
+    """Return callable, code and place of every call in the source that names a code."""
+    return list(_named())
+
+
+def _named() -> Iterator[tuple[str, str, str]]:
     for package in {kind.__module__.partition(".")[0] for kind in KINDS.values()}:
         spec = importlib.util.find_spec(package)
         assert spec is not None
@@ -34,9 +39,6 @@ def named() -> Iterator[tuple[str, str, str]]:
                         yield name, str(word.value.value), f"{path}:{call.lineno}"
 
 
-NAMED = list(named())
-
-
 def test_each_code_has_a_row() -> None:
     """The type and the table name the same codes."""
     assert sorted(get_args(Code)) == sorted(CODES)
@@ -47,9 +49,9 @@ def test_each_class_has_a_row() -> None:
     assert {kind.reference for kind in KINDS.values()} <= set(STATUS)
 
 
-def test_each_code_is_of_its_class() -> None:
+def test_each_code_is_of_its_class(named: list[tuple[str, str, str]]) -> None:
     """A call gives a class only codes with its exit code; the base takes all."""
-    calls = [one for one in NAMED if one[0] in KINDS]
+    calls = [call for call in named if call[0] in KINDS]
     assert calls
     assert not [
         place
@@ -59,10 +61,10 @@ def test_each_code_is_of_its_class() -> None:
     ]
 
 
-def test_each_code_is_used() -> None:
+def test_each_code_is_used(named: list[tuple[str, str, str]]) -> None:
     """A row of the table belongs to a class or is named by a call."""
     used: set[str] = {kind.reference for kind in KINDS.values()}
-    used |= {code for _, code, _ in NAMED}
+    used |= {code for _, code, _ in named}
     assert not set(STATUS) - used
 
 
