@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import quote
 
 import pytest
 from cli.running import Runner, tree
@@ -408,6 +411,13 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             )
     for target in ("gfx110X-all", "gfx94X-dcgpu"):
         build_wheel(root / target / "torch", "torch", f"2.9.0+rocm7.10.0{target[3:6].lower()}")
+    for page in root.glob("*/*"):
+        links = (
+            f'<a href="{quote(file.name)}#sha256={hashlib.sha256(file.read_bytes()).hexdigest()}">'
+            f"{file.name}</a>"
+            for file in page.glob("*.whl")
+        )
+        (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}")
     handler = partial(_Quiet, directory=str(root))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
@@ -453,6 +463,21 @@ class TestIndexes:
         bridges.run(*words, *target)
         assert "cu128" in (bridges.folder / "torch/__init__.py").read_text("utf-8")
         assert (bridges.folder / "torch-2.9.0+cu128.dist-info/variant.json").is_file()
+
+    def test_locked(self, bridges: Bridges, mirror: str, tmp_path: Path) -> None:
+        """A lock for all has one of the builds, and says how each machine gets its own."""
+        words = ["lock", "torch", "--bridge", f"pytorch@{mirror}", *bridges.sources()]
+        words += ["-o", str(tmp_path / "pylock.toml")]
+        said = bridges.run(*words, "--platform", "linux-x86_64", "--python-version", PYTHON)
+        assert "only 2.9.0+cpu is locked" in said.err
+        assert "`wheelfit lock --upgrade --for MACHINE`" in said.err
+        said = bridges.run(*words, "--upgrade", "--for", CUDA_12, "--for", CPU)
+        assert "is locked;" not in said.err
+        builds = {
+            tomllib.loads(path.read_text())["packages"][0]["version"]
+            for path in tmp_path.glob("pylock.*.toml")
+        }
+        assert builds == {"2.9.0+cu128", "2.9.0+cpu"}
 
     @pytest.mark.parametrize(
         ("machine", "label"),

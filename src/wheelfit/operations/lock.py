@@ -199,6 +199,7 @@ def lock_project(
         for one in locks:
             if writes and not one.is_same:
                 write_atomically(str(one.path), write_lock(one.lock))
+        alone = dict.fromkeys(locking.builds_of_one_index(locks))
         if known is None:
             locking.remember(locks)
             locking.tell_later(locks)
@@ -215,7 +216,7 @@ def lock_project(
             details=[change.to_mapping() for change in changed],
         )
     notes = dict.fromkeys(note for one in locks for note in one.notes)
-    notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
+    notes |= alone | dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
     notes |= dict.fromkeys(locking.unbuilt(locks))
     return LockReport(locks, writes, tuple(notes), durations.to_json())
 
@@ -534,6 +535,22 @@ class _Locking:
             self.repository.pool,
             self._context.reporter,
         )
+
+    def builds_of_one_index(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+        """Yield warnings of families of indexes, of which a lock for all has one build only."""
+        if self._request.hosts:
+            return
+        for package in locks[0].lock.packages:
+            if package.kind != "wheels" or package.version is None or not package.version.local:
+                continue
+            page = self.repository.project(package.name)
+            family = None if page is None else page.bridge
+            if family is not None and family.is_of_indexes:
+                yield (
+                    f"of the builds of {package.name} in the indexes of {family.name}, which have "
+                    f"versions of their own, only {package.version} is locked; `wheelfit lock "
+                    "--upgrade --for MACHINE` gives each machine that you name a lock of its own"
+                )
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of older locks for these machines, from which somebody may still sync."""
