@@ -20,7 +20,7 @@ SLOW = frozenset({"environment-busy"})
 """Plays that wait."""
 _PUBLISHER = "the remedy is with whoever published it; no command of this user helps"
 _OPERATOR = "the remedy is on the server or the network"
-_HARDWARE = "needs a driver, a GPU or a library of a vendor"
+_HARDWARE = "needs a driver, a GPU or a library of a vendor: tests/runtime/libraries"
 _CLUSTER = "needs workers elsewhere, or one that is killed: tests/building/test_executors.py"
 _FULL = "needs a full disk or a machine without memory"
 _COMPILER = "needs a compiler and minutes: tests/cli/commands/test_build_flags.py"
@@ -34,17 +34,16 @@ NOT_PLAYED: Mapping[str, str] = {
         _PUBLISHER,
     ),
     **dict.fromkeys(
-        ("network", "checkout-failed",
-         "too-costly", "storage-unavailable", "upload-refused"),
+        ("network", "too-costly", "storage-unavailable", "upload-refused"),
         _OPERATOR,
     ),
     **dict.fromkeys(
         ("driver-too-old", "another-library-loaded", "library-not-loadable",
-         "no-implementation", "no-case-fits", "not-in-store", "store-unavailable"),
+         "not-in-store", "store-unavailable"),
         _HARDWARE,
     ),
     **dict.fromkeys(("unfit-workers", "worker-lost"), _CLUSTER),
-    **dict.fromkeys(("error", "no-fit"), _FAMILY),
+    "error": _FAMILY,
     "environment-unavailable": _FULL,
     "lost-optimisation": _COMPILER,
     "broken-installation": _BREAKS,

@@ -9,6 +9,7 @@ from importlib.metadata import requires
 
 from cli.hints.scene import Scene
 from packaging.requirements import Requirement
+from runtime.test_loading import World
 
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.locking import locked
@@ -31,6 +32,17 @@ def no_environment(scene: Scene) -> None:
     scene.fails("no-environment", "list", advised="`wheelfit venv`")
     scene.run("venv")
     scene.run("list")
+
+
+def no_implementation(scene: Scene) -> None:
+    """Try with the implementation that is named installed."""
+    world = World(scene.folder)
+    sm90 = {"implementation": "sm90", "install": "spam-sm90"}
+    known = [{**sm90, "properties": ["nvidia :: sm_arch :: 90_real"]}]
+    world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+    scene.raises("no-implementation", world.chosen, advised="pip install spam-sm90")
+    world.declare("spam-sm90", "nvidia :: sm_arch :: 90_real")
+    assert world.chosen() == "spam_sm90"
 
 
 def needs_extra(scene: Scene) -> None:
@@ -179,6 +191,7 @@ def unusable_policy(scene: Scene) -> None:
 PLAYS = (
     unusable_interpreter,
     no_environment,
+    no_implementation,
     needs_extra,
     not_installed,
     not_removable,

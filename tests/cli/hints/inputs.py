@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from cli.hints.scene import Scene
+from projects.writing import commit_all, write_project
 from runtime.test_cases import V2, V3, supporting
 
 from wheelfit_runtime.loader.cases import Cases, select
@@ -151,6 +153,33 @@ def ambiguous_cases(scene: Scene) -> None:
     assert select({**table, (V3, MKL): "both"}, detections=machine) == "both"
 
 
+def no_case_fits(scene: Scene) -> None:
+    """Try the table with a default."""
+    machine = supporting(V2)
+    choice = partial(select, {MKL: "mkl"}, detections=machine)
+    scene.raises("no-case-fits", choice, advised="a default")
+    assert select({MKL: "mkl"}, default="plain", detections=machine) == "plain"
+
+
+def no_fit(scene: Scene) -> None:
+    """Try a lock for the Python of the environment."""
+    lock = ("lock", *scene.sources(), "some", "--python-version")
+    scene.run(*lock, "3.10")
+    sync = ("sync", *scene.sources(), "--target", scene.target)
+    scene.fails("no-fit", *sync, advised="lock for this one: --python-version")
+    scene.run(*lock, "{}.{}".format(*sys.version_info))
+    scene.run(*sync)
+
+
+def checkout_failed(scene: Scene) -> None:
+    """Try a revision that the repository has."""
+    folder = write_project(scene.folder / "demo", "demo")
+    commit_all(folder, tag="v1")
+    url = f"git+{folder.as_uri()}"
+    scene.refuses("checkout-failed", f"demo @ {url}@v2", advised="revision")
+    scene.install(f"demo @ {url}@v1")
+
+
 def invalid_bridge(scene: Scene) -> None:
     """Try the file with everything mended that is listed."""
     path = scene.folder / "family.toml"
@@ -204,6 +233,9 @@ PLAYS = (
     unknown_shorthand,
     invalid_cases,
     ambiguous_cases,
+    no_case_fits,
+    no_fit,
+    checkout_failed,
     invalid_bridge,
     invalid_configuration,
     file_problem,

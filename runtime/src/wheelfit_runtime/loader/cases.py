@@ -336,4 +336,5 @@ def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoFit:
         no_match or "no case of the table holds on this machine, and it has no default",
         code="no-case-fits",
         note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
+        hint=None if no_match else "a default in the table would serve every machine",
     ).in_full()
