@@ -363,6 +363,13 @@ def test_a_project_of_poetry(desk: Desk) -> None:
     assert "it is in" not in desk.run("remove", "--dev", "app", code=1).err
 
 
+def test_named_twice(desk: Desk) -> None:
+    """Of two requirements on the same project the later counts, and its bound stays."""
+    said = desk.run("add", "--no-sync", "app", "part", "app==1.5")
+    assert '["lib", "app==1.5", "part>=3.0"]' in desk.file.read_text()
+    assert said.out.count("added app") == 1
+
+
 def test_resolved_once(desk: Desk) -> None:
     """The bound of a bare name costs no second resolution: nothing is asked twice."""
     requests = []

@@ -135,6 +135,10 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     changes: list[ListChange] = []
     for text in texts:
         edited, change = with_requirement(edited, editing.place, text)
+        twice = [one for one in changes if (one.name, one.after) == (change.name, change.before)]
+        for one in twice:
+            changes.remove(one)
+            change = replace(change, before=one.before)
         changes.append(change)
     is_raw = request.raw or request.frozen
     open_names = {one.name for one in changes if one.before is None and _is_open(one.after)}
