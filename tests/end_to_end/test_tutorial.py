@@ -105,8 +105,8 @@ class Reader:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("WHEELFIT_")}
         return kept | {
             "PATH": places,
+            "COLUMNS": "",
             "NO_COLOR": "1",
-            "COLUMNS": "100",
             "NO_PROXY": "127.0.0.1",
             "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
             "WHEELFIT_CACHE_DIR": str(self._folder.parent / "cache"),
