@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -253,7 +252,8 @@ def _inspect_another(
     changed than the one that is meant.
 
     :param refused: the first that it may mean.
-    :param error: why that cannot be used; raised if nothing else can.
+    :param error: why that cannot be used.
+    :raises UnusableInterpreter: nothing else can be used either; the last says why.
     """
     candidates = list(interpreters_called(python, environ))
     if refused not in candidates:
@@ -261,12 +261,16 @@ def _inspect_another(
     for number, path in enumerate(candidates):
         if (path.parent.parent / "pyvenv.cfg").exists():
             break
-        if path != refused:
-            with suppress(UnusableInterpreter):
-                interpreter = inspect(path)
-                for skipped in candidates[:number]:
-                    tell(f"skipped {skipped}: it cannot be started as Python {python}")
-                return interpreter
+        if path == refused:
+            continue
+        try:
+            interpreter = inspect(path)
+        except UnusableInterpreter as another:
+            error = another
+            continue
+        for skipped in candidates[:number]:
+            tell(f"skipped {skipped}: it cannot be used as Python {python}")
+        return interpreter
     raise error
 
 

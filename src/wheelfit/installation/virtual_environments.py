@@ -131,6 +131,7 @@ def _not_created(folder: Path, error: OSError) -> FileProblem:
     return FileProblem(
         f"the virtual environment cannot be created: {error.strerror or error}",
         where=str(error.filename or folder),
+        hint="name another path, in a folder that you may write to",
     )
 
 

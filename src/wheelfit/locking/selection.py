@@ -592,5 +592,8 @@ def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collectio
     if unknown:
         has = f"it has {', '.join(sorted(known))}" if known else f"it has no {what} at all"
         raise UserError(
-            f"the lock was not made for the {what} {', '.join(unknown)}", where=lock.where, note=has
+            f"the lock was not made for the {what} {', '.join(unknown)}",
+            where=lock.where,
+            note=has,
+            hint="name one that it has, or lock the project with it: `wheelfit lock`",
         )

@@ -75,7 +75,11 @@ def new_folder(name: str) -> Iterator[Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileProblem(f"the folder cannot be made: {error.strerror}", where=name) from None
+            raise FileProblem(
+                f"the folder cannot be made: {error.strerror}",
+                where=name,
+                hint="name a folder that exists or can be made",
+            ) from None
         yield folder
     except BaseException:
         for one in new:

@@ -246,7 +246,9 @@ def _read(name: str) -> str:
         return data.decode("utf-8")
     except OSError as error:
         raise FileProblem(
-            f"the requirements file cannot be read: {error.strerror}", where=name
+            f"the requirements file cannot be read: {error.strerror}",
+            where=name,
+            hint="check the path and its permissions",
         ) from None
     except UnicodeDecodeError:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None

@@ -110,4 +110,6 @@ def _name(text: str) -> NormalizedName:
     try:
         return canonicalize_name(text, validate=True)
     except InvalidName:
-        raise InvalidRequirement("this is not the name of a package", source=text) from None
+        raise InvalidRequirement(
+            "this is not the name of a package", source=text, hint="give the name alone"
+        ) from None

@@ -84,7 +84,9 @@ class ProjectText:
         try:
             strict_toml.load(data)
         except ValueError as error:
-            raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None
+            raise FileProblem(
+                f"the project's file is not TOML: {error}", where=where, hint="correct its syntax"
+            ) from None
         text = data.decode()
         has_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
         return cls(text.replace("\r\n", "\n") if has_crlf else text, where, has_crlf)

@@ -85,7 +85,9 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
     try:
         table = strict_toml.load(data)
     except ValueError as error:
-        raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None
+        raise FileProblem(
+            f"the project's file is not TOML: {error}", where=where, hint="correct its syntax"
+        ) from None
     return _Reading(table, where, lines_of(data.decode())).project()
 
 

@@ -1,0 +1,70 @@
+"""Wrong words after the verbs that people reach for: what to do next, and nothing written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+from wheelfit.testing.wheels import build_wheel
+
+LOCK = f"""\
+lock-version = "1.0"
+requires-python = ">={sys.version_info.major}.{sys.version_info.minor}"
+created-by = "test"
+packages = []
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reference", "hint"),
+    [
+        (["uninstall", "some==1.0"], 1, "invalid-requirement", "the name alone"),
+        (["install", "-r", "none.txt"], 1, "file-problem", "check the path"),
+        (["install", "./none"], 1, "file-problem", "the folder of a project"),
+        (["install", "-U"], 2, "usage", "name a requirement"),
+        (["download", "some", "-d", "file/inner"], 1, "file-problem", "name a folder"),
+        (["venv", "file"], 1, "file-problem", "name another path"),
+        (["venv", "file/inner"], 1, "file-problem", "name another path"),
+        (["sync", "--extra", "none"], 1, "user-error", "`wheelfit lock`"),
+        (["sync", "none.toml"], 1, "file-problem", "pylock.NAME.toml"),
+        (["show", "none"], 1, "not-installed", "`wheelfit list`"),
+        (["why", "none"], 1, "not-installed", "`wheelfit list`"),
+        (["list", "--target", "none"], 1, "file-problem", "name one that exists"),
+        (["freeze", "some"], 2, "usage", "`wheelfit freeze --help`"),
+        (["lock"], 1, "file-problem", "correct its syntax"),
+        (["add", "some"], 1, "file-problem", "correct its syntax"),
+        (["remove", "some"], 1, "file-problem", "correct its syntax"),
+    ],
+)
+def test_what_to_do_next(
+    words: list[str],
+    code: int,
+    reference: str,
+    hint: str,
+    run: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is an error with its code and a hint, and changes nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project\n")
+    (tmp_path / "pylock.toml").write_text(LOCK)
+    (tmp_path / "file").touch()
+    (tmp_path / "target").mkdir()
+    build_wheel(tmp_path / "wheels", "some", "1.0")
+    sources = ["--no-index", "-f", "wheels"]
+    more = {
+        "install": [*sources, "--target", "target"],
+        "sync": [*sources, "--target", "target"],
+        "download": sources,
+        **{name: ["--target", "target"] for name in ("uninstall", "show", "why")},
+    }
+    before = tree(tmp_path)
+    given = [words[0], *more.get(words[0], []), "--json", *words[1:]]
+    error = run(*given, code=code).error
+    assert error["code"] == reference
+    assert hint in (error["hint"] or "")
+    assert tree(tmp_path) == before
