@@ -46,8 +46,8 @@ class LockedRepository:
     :param files: reads the wheels; None: nobody does, and what the lock says must do.
     :param folder: where the lock file lies, for its relative paths; None: it came from
         elsewhere, and may not name files of this machine.
-    :param built: returns the wheel that stands for the source of a package; None: nothing is built
-        from source, and sources are left out.
+    :param built: returns the wheel that stands for the source of a package, or None to leave that
+        out; default: nothing is built from source, and sources are left out.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LockedRepository:
         name: str,
         files: Files | None = None,
         folder: Path | None = None,
-        built: Callable[[LockedPackage], File] | None = None,
+        built: Callable[[LockedPackage], File | None] | None = None,
     ) -> None:
         self.name = name
         self._built = built
@@ -80,7 +80,8 @@ class LockedRepository:
             return None
         files = [self._file(package, wheel) for wheel in package.wheels]
         if package.source is not None and self._built is not None:
-            files.append(self._built(package))
+            stand_in = self._built(package)
+            files += [] if stand_in is None else [stand_in]
         if package.table is not None and package.version is not None:
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package

@@ -208,7 +208,7 @@ class LockCandidates:
         extras: Collection[str] = (),
         groups: Collection[str] | None = None,
         roots: Sequence[Requirement] | None = None,
-        built: Callable[[LockedPackage], File] | None = None,
+        built: Callable[[LockedPackage], File | None] | None = None,
     ) -> None:
         entries = applicable(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in entries})

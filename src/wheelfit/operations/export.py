@@ -18,10 +18,10 @@ from wheelfit.errors import UsageError
 from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
+from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import FromLock, naming, open_lock
-from wheelfit.operations.locked_builds import stand_in_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite

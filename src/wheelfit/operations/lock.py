@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import SourceOff
 from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.locking.validators import (
     Consulted,
     Validator,
@@ -24,7 +25,6 @@ from wheelfit.locking.validators import (
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, tell_later
-from wheelfit.operations.locked_builds import stand_in_of
 from wheelfit.operations.named_sources import from_sources, open_named, root_of
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project

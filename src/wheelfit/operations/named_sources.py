@@ -9,7 +9,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import Requirement
 from wheelfit.locking.request import Root
-from wheelfit.operations.locked_builds import stand_in_of
+from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
 from wheelfit.resolution.listing import made_up_name

@@ -95,8 +95,8 @@ def _of_all(request: TreeRequest, context: Context) -> Tree:
 
 
 def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
+    from wheelfit.locking.stand_ins import stand_in_of
     from wheelfit.locking.tree import tree_of_one
-    from wheelfit.operations.locked_builds import stand_in_of
 
     opened = open_lock(request, context)
     with opened.repository:

@@ -1,0 +1,108 @@
+"""Wheels that stand for the sources of a lock, until those are built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from packaging.version import Version
+
+from wheelfit.locking.repository import address_of
+from wheelfit.resolution.listing import made_up_name
+from wheelfit.sources.page import File, Origin
+from wheelfit.sources.urls import file_path, redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.locking.document import LockedPackage, LockedSource
+    from wheelfit.resolution.resolution import Pin
+
+_UNKNOWN = Version("0")
+"""The version of what says it only when it is built."""
+_OF_REPOSITORIES = ("ssh", "git")
+"""Schemes of URLs of repositories, and of nothing else."""
+
+
+def stand_in_of(folder: Path | None) -> Callable[[LockedPackage], File]:
+    """Return what makes the wheels that stand for sources of a lock, without opening any.
+
+    :param folder: the folder of the lock file; None: it came from elsewhere.
+    """
+    return partial(_stand_in, folder)
+
+
+def archive_of(pin: Pin, packages: Mapping[NormalizedName, LockedPackage]) -> str:
+    """Return the file name of the archive that a pin stands for; empty: it is a wheel.
+
+    :param packages: the entries of the lock, by name.
+    """
+    source = packages[pin.name].source
+    return source.filename if pin.file.origin is not None and source is not None else ""
+
+
+def _stand_in(folder: Path | None, package: LockedPackage) -> File:
+    source = package.source
+    if source is None:
+        raise ValueError(package)
+    url, origin = _place(source, package, folder)
+    version = package.version or _version_in(source, url)
+    if version is None:
+        version, origin = _UNKNOWN, replace(origin, has_version=False)
+    return File(
+        made_up_name(package.name, version),
+        url,
+        source.hashes,
+        size=source.size,
+        source="the lock",
+        origin=origin,
+    )
+
+
+def _place(source: LockedSource, package: LockedPackage, folder: Path | None) -> tuple[str, Origin]:
+    """Return the URL of a source, and what is built from there."""
+    if source.kind == "vcs":
+        return _repository(source, package, folder)
+    url = address_of(source, source.filename or package.name, where="the lock", folder=folder)
+    if source.kind == "sdist":
+        return url, Origin(source.filename)
+    within = {"subdirectory": source.subdirectory} if source.subdirectory else {}
+    if source.kind == "archive":
+        record = {"url": url, "archive_info": {"hashes": dict(source.hashes)}, **within}
+        fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
+        return url + fragment, Origin(redact(url), record)
+    if source.subdirectory:
+        url = f"{url.rstrip('/')}/{source.subdirectory.strip('/')}"
+    about = {"editable": True} if source.editable else {}
+    return url, Origin(file_path(url), {"url": url, "dir_info": about})
+
+
+def _repository(
+    source: LockedSource, package: LockedPackage, folder: Path | None
+) -> tuple[str, Origin]:
+    from wheelfit.projects.version_control import parse_repository_url  # noqa: PLC0415 - start-up
+
+    if source.url is not None and urlsplit(source.url).scheme in _OF_REPOSITORIES:
+        address = source.url
+    else:
+        address = address_of(source, package.name, where="the lock", folder=folder)
+    fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
+    url = f"{source.system}+{address}@{source.commit}{fragment}"
+    repository = parse_repository_url(url, where="the lock")
+    return url, Origin(str(repository), repository.record(source.commit))
+
+
+def _version_in(source: LockedSource, url: str) -> Version | None:
+    """Return the version that a directory says it has, without asking its backend."""
+    from wheelfit.projects.static_metadata import (  # noqa: PLC0415 - start-up
+        core_metadata_of,
+        of_project_file,
+    )
+
+    data = of_project_file(Path(file_path(url))) if source.kind == "directory" else None
+    return None if data is None else core_metadata_of(data, url).version
